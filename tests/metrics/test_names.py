@@ -52,7 +52,7 @@ def test_aliases_defaults_and_blanks(text, canonical):
         ("kpartite(alpha=inf)", "has alpha=inf; pass a finite number"),
     ],
 )
-def test_what_is_wrong_is_said(text, message):
+def test_invalid_names_raise_with_a_hint(text, message):
     with pytest.raises(InputError, match=message):
         parse_metric(text)
 

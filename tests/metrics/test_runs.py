@@ -27,7 +27,7 @@ def files(tmp_path):
     return tmp_path / "qrels", tmp_path / "run"
 
 
-def test_it_says_what_trec_eval_says(files):
+def test_values_equal_those_of_trec_eval(files):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     names = {"nDCG@10": "ndcg_cut_10", "AP": "map", "P@5": "P_5", "RR": "recip_rank"}
     expected = pytrec_eval.RelevanceEvaluator(JUDGED, {"ndcg_cut.10", "map", "P.5", "recip_rank"}).evaluate(RANKED)
@@ -75,7 +75,7 @@ def test_a_collection_is_matched_by_document(tmp_path):
         ("1 qid:9 1:1 # a", "run and the qrels have no query in common; check that their query ids agree"),
     ],
 )
-def test_what_cannot_be_matched_is_said(files, tmp_path, line, message):
+def test_runs_that_cannot_be_matched_raise(files, tmp_path, line, message):
     (tmp_path / "rows").write_text(f"{line}\n")
     with pytest.raises(InputError, match=message):
         corank.evaluate_run(corank.read(tmp_path / "rows"), files[1])

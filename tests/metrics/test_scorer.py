@@ -109,7 +109,7 @@ def test_routing_is_not_needed_where_qid_is_given_and_the_configuration_is_left_
     assert sklearn.get_config() == before
 
 
-def test_a_search_that_cannot_hand_on_qid_says_so(problem):
+def test_a_search_that_cannot_pass_qid_warns(problem):
     X, y, qid = problem
     splits = list(GroupKFold(3).split(X, y, qid))
     search = GridSearchCV(SPD(alpha=1.0, random_state=0), {}, scoring=scorer("AP"), cv=splits, error_score="raise")

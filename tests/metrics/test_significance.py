@@ -142,7 +142,7 @@ def test_holm_rejects_a_true_hypothesis_no_more_often_than_it_says():
     assert wrong / 2000 < 0.13
 
 
-def test_holm_of_nothing_is_nothing():
+def test_holm_of_an_empty_list_is_empty():
     assert holm([]).shape == (0,)
 
 
@@ -158,7 +158,7 @@ def test_any_number_of_runs_is_compared_with_a_base_or_each_with_each():
     assert every[1].p_value == every[1].p_adjusted == 1.0
 
 
-def test_what_cannot_be_compared_is_said():
+def test_evaluations_that_cannot_be_compared_raise():
     base, other = evaluations()
     with pytest.raises(InputError, match="evaluations has 1 entries; pass at least two"):
         compare_runs({"a": base}, "nDCG@5")

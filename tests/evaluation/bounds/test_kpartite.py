@@ -186,7 +186,7 @@ def test_linear_rankers_make_no_more_orders_than_counted():
     assert len(seen) <= math.exp(log_orders(len(pairs), 2))
 
 
-def test_a_bound_says_what_it_knows():
+def test_a_bound_prints_its_interval_and_assumptions():
     y = np.repeat([0, 1], 200)
     good, poor, none = (kpartite_interval(s, y) for s in (y, RNG.normal(size=400), -y))
     assert (good.verdict, good.low, good.vacuous) == ("", 0.0, False)
@@ -231,7 +231,7 @@ def test_what_cannot_be_bounded_gets_one_sentence(given, sentence):
         kpartite_interval(**{"scores": [0, 1, 2], "y": [0, 1, 2], **given})
 
 
-def test_classes_check_what_they_are_told():
+def test_classes_check_their_parameters():
     for bad, given in product([0, 2.5, True], ["n_features"]):
         with pytest.raises(InputError, match=f"{given} is {bad}; pass a whole number of at least 1"):
             linear_class([0, 1], [0, 1], **{given: bad})

@@ -1,4 +1,4 @@
-"""What the tests of comparisons share: a small problem, and what was learnt."""
+"""Fixtures of the comparison tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corank.evaluation.compare import study
 
 @pytest.fixture
 def local(monkeypatch):
-    """Comparisons are made in this process; the fixture is what they have done."""
+    """Run comparisons in this process; return the list of finished tasks."""
     LocalPool.done = []
     monkeypatch.setattr(study, "WorkerPool", LocalPool)
     return LocalPool.done

@@ -1,4 +1,4 @@
-"""The bound of a study: by the rows that the model of the first fold had not seen, and no others."""
+"""The bound of a study uses the test rows of the first fold only."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_it_rests_on_the_queries_of_the_first_fold():
     assert alone.high - alone.low < bound.high - bound.low
 
 
-def test_scores_of_other_folds_change_nothing():
+def test_scores_of_other_folds_have_no_effect():
     problem = problem_of(Y, QID)
     moved = np.where(np.isin(problem.judged, problem.test(0)), SCORES[problem.judged], 0.0)
     assert error_bounds(problem, moved, 5) == error_bounds(problem, SCORES[problem.judged], 5)
@@ -59,7 +59,7 @@ def test_rows_of_one_query_are_what_was_drawn():
     assert any("stratified by grade" in text for text in bound.assumptions)
 
 
-def test_a_fold_without_a_pair_promises_nothing():
+def test_a_fold_without_a_pair_has_no_bound():
     problem = problem_of(Y, QID)
     grades = np.array(Y)
     grades[problem.test(0)] = 1.0

@@ -46,7 +46,7 @@ def test_rows_of_a_single_query_are_held_out_where_there_are_enough():
     assert trial([0, 1, 0, 1], [1, 1, 2, 2]).left_out_by == "nDCG@10"
 
 
-def test_a_search_is_the_ranker_alone_where_nothing_can_be_held_out():
+def test_a_search_is_the_ranker_itself_if_no_row_can_be_held_out():
     assert isinstance(trial([0, 1], [0, 0]).searched(RankRLS(), {"alpha": [1.0]}), RankRLS)
 
 

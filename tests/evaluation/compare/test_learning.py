@@ -1,4 +1,4 @@
-"""What is begun with the time that is left, by a clock that stands still."""
+"""Which tasks start within the remaining time, with a frozen clock."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def begun(made, tasks, *times):
     return made.workers.tasks
 
 
-def test_time_for_the_refit_of_who_may_win_is_reserved(made):
+def test_time_for_the_refit_of_possible_winners_is_reserved(made):
     made.known = {FoldTask("slow", fold): took(4.0) for fold in range(N_FOLDS)} | {FoldTask("other", 0): took(1.0)}
     asked = [FoldTask("other", 1)]
     assert made.refit_seconds("slow") == pytest.approx(4.0 * 3 / 2)
@@ -55,7 +55,7 @@ def test_time_for_the_refit_of_who_may_win_is_reserved(made):
     assert begun(made, asked, 100.9, 200.0) == []
 
 
-def test_what_cannot_win_and_what_is_refitted_already_need_no_time(made):
+def test_no_time_is_reserved_for_methods_that_cannot_win_or_are_refitted(made):
     asked = [FoldTask("other", 1)]
     made.known = {FoldTask("slow", 0): took(4.0), FoldTask("other", 0): took(1.0)}
     assert begun(made, asked, None, 102.6) == asked  # a fold and its own refit: 1 + 1.5

@@ -28,7 +28,7 @@ def part_of(made, prior=None, convention="corank", hidden=0.3):
     ("name", "prior"),
     [(name, None) for name in METHODS] + [(name, (0, 1)) for name in ("columns", "rankrls", "crr", "lightgbm")],
 )
-def test_every_method_learns_and_says_what_it_chose(made, name, prior):
+def test_every_method_fits_and_reports_its_tuned_parameters(made, name, prior):
     method, part = METHODS[name], part_of(made, prior)
     if not method.is_installed:
         pytest.skip(f"needs {method.module}")
@@ -77,7 +77,7 @@ def test_names_are_found_in_any_spelling_and_baselines_are_added():
         find_methods([], None)
 
 
-def test_estimators_stand_in_the_order_they_came():
+def test_estimators_keep_their_order():
     ridge = make_pipeline(QueryScaler(), Ridge())
     found = find_methods({"ridge": ridge, "mine": RankRLS(), "free": ColumnMean([0])}, None)
     assert list(found) == ["random", "columns", "ridge", "mine", "free"]
@@ -121,7 +121,7 @@ def test_lightgbm_is_lightgbm_and_can_be_saved(made, tmp_path, kind):
             LightGBM().fit(X, y + shift, qid=qid)
 
 
-def test_what_is_not_installed_is_known_to_be(monkeypatch):
+def test_a_missing_optional_dependency_is_detected(monkeypatch):
     monkeypatch.setattr(methods, "find_spec", lambda name: None)
     assert not METHODS["lightgbm"].is_installed
     assert METHODS["rankrls"].is_installed

@@ -78,7 +78,7 @@ def test_queries_keep_the_ids_of_the_data_and_differ_where_it_tells_them_apart()
     assert queries.ids[queries.codes].tolist() == [1, 1, "1", "1", 2, 2, "1", 2, "5"]
 
 
-def test_all_rows_are_learnt_from_where_nothing_is_left_out():
+def test_training_rows_without_a_test_fold_are_all_rows():
     problem = made([0, 1, 0, 1, 0, 1], [1, 1, 2, 2, 3, 3])
     rows, y = problem.train(None)
     assert rows.tolist() == list(range(6))
@@ -135,7 +135,7 @@ def test_a_problem_survives_the_disk(tmp_path, kind):
     assert (found.n_own, found.fingerprint) == (6, problem.fingerprint)
 
 
-def test_a_fingerprint_tells_every_number():
+def test_a_fingerprint_depends_on_every_number():
     base = ([0, 1, 0, 1], [1, 1, 2, 2])
     prints = {made(*base).fingerprint, made(*base, [5]).fingerprint}
     prints |= {made([0, 1, 1, 0], base[1]).fingerprint, made(base[0], [1, 2, 2, 1]).fingerprint}
@@ -144,7 +144,7 @@ def test_a_fingerprint_tells_every_number():
     assert made(*base, folds=2, seed=9).fingerprint == made(*base).fingerprint
 
 
-def test_what_cannot_be_judged_is_said():
+def test_data_that_cannot_be_evaluated_raise():
     with pytest.raises(InputError, match="all 3 scored rows are in one query, too few"):
         made([0, 1, 2], None)
     with pytest.raises(InputError, match="no two of the 4 scored rows share a query"):

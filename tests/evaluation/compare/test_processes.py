@@ -63,12 +63,12 @@ def test_memory_time_and_death_are_those_of_the_method(problem):
     assert large.fit_seconds >= 0.2
     assert dead.error == "its process was killed by SIGKILL, perhaps out of memory."
     assert dead.evaluation is None
-    # the worker goes on after a death
+    # the worker continues after a killed task
     assert small.evaluation.means == large.evaluation.means
 
 
 @pytest.mark.long
-def test_a_study_that_was_killed_goes_on_where_it_was(tmp_path):
+def test_a_killed_study_continues(tmp_path):
     script, folder = tmp_path / "script.py", tmp_path / "out"
     script.write_text(SCRIPT)
     pytest.importorskip("cloudpickle")  # which carries the class of a script
@@ -83,7 +83,7 @@ def test_a_study_that_was_killed_goes_on_where_it_was(tmp_path):
     assert len(results(folder)) == 9
     assert not (folder / STUDY).exists()
     before = {file: file.stat().st_mtime_ns for file in results(folder)}
-    # nobody goes on learning for a study that is dead
+    # no process continues for a killed study
     for _ in range(3000):
         if not learning(folder):
             break
@@ -91,11 +91,11 @@ def test_a_study_that_was_killed_goes_on_where_it_was(tmp_path):
     assert not learning(folder)
     second = subprocess.run([sys.executable, str(script), str(folder), ""], capture_output=True, text=True, check=True)
     assert second.stdout.strip()
-    # nothing was learnt again; the winner was, from all rows
+    # only the refit of the winner is new
     assert {file: file.stat().st_mtime_ns for file in before} == before
     assert len(results(folder)) == 9 + 1
     assert (folder / STUDY).exists()
-    # what the dead one had on the disk for its processes is gone
+    # scratch files of the killed study are removed
     assert not list(folder.glob(".problem.*"))
 
 
@@ -113,7 +113,7 @@ def learning(folder: Path) -> list[int]:
 
 
 @pytest.mark.long
-def test_time_ends_what_is_under_way_and_the_next_task_begins_anew(problem, tmp_path):
+def test_the_deadline_stops_a_task_and_the_next_one_runs(problem, tmp_path):
     rows = make_problem(InputRows(problem.X, problem.y, problem.qid), None, 2, 0)[0]
     rows.save(tmp_path)
     methods = find_methods({"quick": RankRLS(alpha=1.0), "slow": Sleeper()}, None)

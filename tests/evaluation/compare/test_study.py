@@ -124,7 +124,7 @@ def test_values_are_those_of_a_loop_over_the_folds(local, made, tmp_path):
     assert [one.value for one in study.queries] == sorted(one.value for one in study.queries)
 
 
-def test_what_is_known_is_not_learnt_again_until_data_or_settings_change(local, made, tmp_path):
+def test_stored_results_are_reused_until_data_or_settings_change(local, made, tmp_path):
     folder = tmp_path / "out"
     first = quick(["rankrls"], made, folder=folder)
     n = len(local)
@@ -150,7 +150,7 @@ def test_what_is_known_is_not_learnt_again_until_data_or_settings_change(local, 
     assert len(local) == n
 
 
-def test_a_result_that_was_cut_is_learnt_again(local, made, tmp_path):
+def test_a_damaged_result_is_computed_again(local, made, tmp_path):
     quick(["rankrls"], made, folder=tmp_path / "out")
     local.clear()
     files = sorted((tmp_path / "out" / RESULTS).glob("*.safetensors"))
@@ -197,7 +197,7 @@ def test_a_failure_on_few_queries_spares_the_winner(local, made):
     assert any(task.fold is None for task in local)
 
 
-def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path, monkeypatch):
+def test_a_budget_leaves_out_methods_and_notes_it(local, made, tmp_path, monkeypatch):
     for module in (
         "corank.evaluation.compare.study",
         "corank.evaluation.compare.plan",
@@ -226,7 +226,7 @@ def test_a_budget_leaves_out_what_does_not_fit_and_says_so(local, made, tmp_path
 LATE = "The budget ended before all points of "
 
 
-def test_points_that_did_not_fit_into_the_budget_are_told_though_time_was_left(local, made, tmp_path):
+def test_points_that_exceed_the_budget_are_noted(local, made, tmp_path):
     slow = {"slow": Slow()}
     quick(slow, made, folder=tmp_path)
     # methods are known, and a fold of the curve takes longer than there is
@@ -252,7 +252,7 @@ def test_the_curve_leaves_time_for_the_refit(local, made, tmp_path):
     assert [point.fraction for point in quick(mine, made, **asked).curve if point.method == "mine"] == [0.5, 1.0]
 
 
-def test_a_budget_that_ended_when_all_was_learnt_is_not_told(local, made, tmp_path):
+def test_a_budget_that_ended_after_all_fits_is_not_noted(local, made, tmp_path):
     asked = {"folder": tmp_path, "fractions": (0.5,)}
     quick(["crr"], made, **asked)
     study = quick(["crr"], made, budget=1e-9, **asked)
@@ -263,7 +263,7 @@ def test_a_budget_that_ended_when_all_was_learnt_is_not_told(local, made, tmp_pa
     assert not any("budget" in note for note in failed.notes)
 
 
-def test_what_the_trade_off_lacks_is_told(local, made, tmp_path):
+def test_missing_points_of_the_trade_off_are_noted(local, made, tmp_path):
     quick(["crr"], made, folder=tmp_path)
     kept = set((tmp_path / RESULTS).iterdir())
     with pytest.MonkeyPatch.context() as patch:
@@ -338,7 +338,7 @@ def test_the_curve_and_the_trade_off(local, made):
     assert mean == pytest.approx((made.y > 0).mean(), abs=0.05)
 
 
-def test_unscored_rows_are_told_and_learnt_from(local, made):
+def test_unscored_rows_are_counted_and_used(local, made):
     rng = np.random.default_rng(0)
     pool = rng.normal(size=(40, 6))
     with_pool = quick(["lcra"], made, unscored=pool, unscored_qid=np.repeat(np.arange(100, 104), 10))
@@ -379,7 +379,7 @@ def test_files_of_others_stay(local, made, tmp_path):
     assert local == []
 
 
-def test_bad_values_are_told_before_anything_is_learnt(local, made, tmp_path):
+def test_bad_values_raise_before_any_fit(local, made, tmp_path):
     folder = tmp_path / "out"
     for options, message in (
         ({"folds": 1}, "folds is 1"),

@@ -28,7 +28,7 @@ def test_the_simplest_within_chance_wins():
     assert "is not significantly better" in found.sentence or found.best == "b"
 
 
-def test_nothing_may_beat_the_simplest():
+def test_the_simplest_method_can_be_the_best():
     found = choose_winner([outcome("a", 0.5, 1), outcome("b", 0.5, 2, seed=2)], "nDCG@5", 0.95, 0)
     assert found.winner == found.simplest == "a"
     assert found.sentence.startswith("No method beats the simplest one, A: ")
@@ -60,7 +60,7 @@ def test_too_few_queries_to_tell_leave_the_best_mean():
     assert "5 groups of rows are too few to distinguish 2 methods at level 5%: judge more rows." in found.sentence
 
 
-def test_a_random_order_never_wins_but_is_told_of():
+def test_a_random_order_never_wins_but_is_mentioned():
     found = choose_winner([outcome("random", 30.0, 0), outcome("a", 30.0, 1, seed=5)], "nDCG@5", 0.95, 0)
     assert found.winner == "a"
     assert found.sentence.endswith("not significantly better than a random order: judge more queries.")
@@ -105,7 +105,7 @@ def test_small_gains_on_most_queries_do_not_outweigh_large_losses():
     assert "the simplest, cheap, is behind by" in found.sentence
 
 
-def test_who_is_favoured_over_the_simplest_is_told_though_another_mean_is_best():
+def test_methods_better_by_ranks_than_the_simplest_are_mentioned():
     rng = np.random.default_rng(0)
     cheap = np.full(60, 0.5)
     steady = cheap + 1e-3 * rng.random(60)
@@ -127,7 +127,7 @@ def test_errors_are_better_small():
     assert quality(outcome("a", None, 1), "disagreement") == -np.inf
 
 
-def test_nothing_done_is_no_winner_and_one_alone_wins():
+def test_no_complete_method_means_no_winner_and_a_single_one_wins():
     assert choose_winner([outcome("a", None, 1)], "nDCG@5", 0.95, 0).winner == ""
     alone = choose_winner([outcome("a", 1.0, 1), outcome("b", None, 2)], "nDCG@5", 0.95, 0)
     assert (alone.winner, alone.tests) == ("a", ())

@@ -1,4 +1,4 @@
-"""The page in a real browser: it asks for nothing but itself, is not blank, and never scrolls sideways."""
+"""The page in a real browser: no requests, not blank, and no horizontal scrolling."""
 
 from __future__ import annotations
 

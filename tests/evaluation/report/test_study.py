@@ -1,4 +1,4 @@
-"""The page of a study: every table against the values it was made from, and nothing to be loaded."""
+"""The report of a study: tables against their values, accessibility, and no external resource."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_paired_tests_are_counted_query_by_query():
         assert [int(cell) for cell in row[-3:]] == counts
 
 
-def test_the_data_are_told_with_what_is_odd_about_them():
+def test_the_data_section_lists_counts_and_peculiarities():
     facts = dict(zip(PAGE.text_of("dt"), PAGE.text_of("dd"), strict=True))
     assert facts["queries"] == "200"
     assert facts["rows"] == "2,400"
@@ -69,7 +69,7 @@ def test_the_data_are_told_with_what_is_odd_about_them():
     assert any(text.startswith("20 queries of 200 cannot distinguish") for text in PAGE.text_of("p"))
 
 
-def test_the_worst_queries_stand_first_beside_the_simplest_method():
+def test_the_worst_queries_come_first_with_the_simplest_method_for_reference():
     table = PAGE.table("Queries on which")
     assert table.head[1:3] == [STUDY.outcomes[0].title, STUDY.outcome("column").title]
     assert [row[0] for row in table.rows] == [one.query for one in STUDY.queries[:20]]
@@ -77,7 +77,7 @@ def test_the_worst_queries_stand_first_beside_the_simplest_method():
     assert [float(row[1]) for row in table.rows] == pytest.approx(values[:20].tolist(), abs=6e-5)
 
 
-def test_bounds_are_told_with_their_assumptions():
+def test_bounds_are_shown_with_their_assumptions():
     table = PAGE.table("Intervals of the expected error")
     assert table.rows[0] == ["k-partite error", "0.2100", "0.1500", "0.2700", "0.95", "0.5000", ""]
     assert table.rows[1][-1].startswith("vacuous")
@@ -87,7 +87,7 @@ def test_bounds_are_told_with_their_assumptions():
     assert ["disagreement", "width", "3.1000"] in PAGE.table("Terms of the bounds").rows
 
 
-def test_what_was_tuned_stands_fold_by_fold():
+def test_tuned_parameters_are_listed_fold_by_fold():
     rows = {row[0]: row[1:] for row in PAGE.table("Tuning").rows}
     assert rows["RankRLS"][1] == "alpha 1 / 0.1 / 0.01 / 0.001 / 0.0001; loss squared"
     assert "LightGBM, defaults" not in rows  # nothing was
@@ -105,7 +105,7 @@ def test_it_can_be_repeated():
     assert any(STUDY.data.fingerprint in text for text in PAGE.text_of("p"))
 
 
-def test_nothing_is_loaded_and_nothing_runs():
+def test_the_page_loads_no_resource_and_runs_no_script():
     text = study_html(STUDY)
     assert len(text.encode()) < 300_000
     assert not PAGE.all("script")
@@ -183,7 +183,7 @@ def test_any_part_may_be_missing(change):
     assert study_markdown(less).count("](") == len(page.all("svg"))
 
 
-def test_a_convention_of_the_users_own_is_told_too():
+def test_a_user_defined_convention_is_described():
     own = replace(CONVENTIONS["corank"], name="mine", gain="linear")
     outcomes = [one for one in STUDY.outcomes if one.is_complete]
     told = [replace(one, evaluation=replace(one.evaluation, convention=own)) for one in outcomes]
