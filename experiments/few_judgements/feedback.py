@@ -85,7 +85,7 @@ def feedback_table(
         tuple(rows),
         digits=3,
         note=f"Queries with a relevant document left: {counts}. Chosen on the other collections: β, γ and "
-        "words of Rocchio, the share of BM25 beside a ranker's score. Random documents are taken out of their row "
+        "words of Rocchio, the weight of BM25 added to a ranker's score. Random documents are removed from their row "
         "too. ms: processor time.",
     )
     return table, tuple(_pooled(values, method) for method in learners())

@@ -39,10 +39,10 @@ LOGISTIC, SVM = "LogisticRegression", "LinearSVC"
 
 def learners() -> dict[str, tuple[str, Any]]:
     """
-    Return what learns, as it comes but for what text needs: columns as they are, classes of equal weight.
+    Return an estimator with default parameters except those for text: unscaled columns, balanced classes.
 
-    Returns: name to the features it sees ("text" or "smooth") and the estimator. The cosine kernel is the linear one
-        for rows of norm 1; only its default alpha, which does not count columns, is another.
+    Returns: name to its features ("text" or "smooth") and the estimator. For rows of norm 1 the cosine kernel is the
+        linear one, except that its default alpha does not depend on the number of columns.
     """
     return {
         LOGISTIC: ("text", Classified(LogisticRegression(class_weight="balanced"))),

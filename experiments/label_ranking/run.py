@@ -74,7 +74,7 @@ def ranking_table(options: ExperimentOptions) -> tuple[ReportTable, list[str]]:
         ("set", "published", *RANKING),
         tuple(rows),
         digits=3,
-        note=f"Kernel perceptron and forest are left out where there are more than {FEW_ROWS} training rows.",
+        note=f"Kernel perceptron and forest are left out for more than {FEW_ROWS} training rows.",
     )
     pairs = (
         ("batch, all", "batch, adjacent"),
