@@ -48,7 +48,10 @@ PHRASES = {
 }
 
 # (end of the path, part of the line): uses of a phrase in its ordinary meaning
-ALLOWED: tuple[tuple[str, str], ...] = (("docs/check_prose.py", ""),)
+ALLOWED: tuple[tuple[str, str], ...] = (
+    ("docs/check_prose.py", ""),
+    ("docs/tours/data-scientist.md", "room"),  # of flats
+)
 
 
 def faults(path: Path) -> list[str]:
