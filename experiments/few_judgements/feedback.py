@@ -1,10 +1,10 @@
 """
-Relevance feedback: BM25 finds, a reader judges the first five documents, and the rest is ordered anew.
+Relevance feedback: BM25 ranks, a user judges the first five documents, and the others are ranked again.
 
-Measured on the residual collection: judged documents are taken out, and queries without a relevant one in the rest are
-passed over. Rankers learn from the query (a row of its own, relevant), the five documents, and 100 random others
-that are presumed irrelevant; BM25's score is added to theirs, each divided by its deviation. How much of it, and
-Rocchio's β, γ and number of words, are those that are best on the mean of the other collections.
+Measured on the residual collection: judged documents are removed, and queries without a further relevant document are
+skipped. Rankers learn from the query (as a relevant row), the five documents, and 100 random others that are presumed
+irrelevant; BM25's score is added to theirs, each divided by its deviation. The weight of BM25, and Rocchio's β, γ and
+number of words, are those that are best on the mean of the other collections.
 """
 
 from __future__ import annotations

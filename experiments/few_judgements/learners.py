@@ -1,4 +1,4 @@
-"""What learns from the judged rows: the house's rankers, and what a user of scikit-learn would take."""
+"""Estimators for judged rows: corank's rankers, and LogisticRegression as a scikit-learn user would choose."""
 
 from __future__ import annotations
 

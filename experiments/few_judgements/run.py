@@ -65,9 +65,9 @@ def run(options: ExperimentOptions) -> Report:
         "Few judgements: what helps",
         "AP under corank's convention, larger is better. Text is tf-idf (1 + log tf, words of two rows or more), "
         f"Smooth with default parameters, fitted on the rows that may be judged; {repeats} repeats, tests are "
-        "Wilcoxon's over topics or queries, each the mean of its repeats. Reuters-21578, ModApte split: rare topics have "
-        "20 to 100 training stories, common ones more. Wikispeedia: the 25 largest categories, a third of the articles to "
-        "test; the line that names an article's categories is taken out of its text.",
+        "Wilcoxon's over topics or queries, each the mean of its repeats. Reuters-21578, ModApte split: rare topics "
+        "have 20 to 100 training stories, common ones more. Wikispeedia: the 25 largest categories, a third of the "
+        "articles to test; the line that names an article's categories is removed from its text.",
         (*tables, table),
         (*findings, *tests),
         (plot,),

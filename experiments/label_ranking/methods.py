@@ -104,7 +104,7 @@ def _calibrated(targets: str, **how: Any) -> Method:
 
 def _one_vs_rest(targets: str) -> Method:
     def fitted(alpha: float, X: Floats, y: Floats) -> Any:
-        # its penalty stands beside the sum over rows of deviation 1
+        # its penalty is added to the sum over rows with columns of deviation 1
         one = LogisticRegression(C=1.0 / (alpha * X.shape[1]), max_iter=1000)
         return make_pipeline(StandardScaler(), OneVsRestClassifier(one)).fit(X, (y > 0).astype(int))
 

@@ -61,7 +61,7 @@ def ranking_table(options: ExperimentOptions) -> tuple[ReportTable, list[str]]:
     Measure Kendall's τ on the sets of rankings.
 
     options: how long it may take.
-    Returns: a table, and what it says.
+    Returns: a table, and sentences about it.
     """
     names = QUICK if options.quick else tuple(PUBLISHED)
     found = {name: crossed(options, name, partial(read_rankings, name), RANKING, RANKS) for name in names}
@@ -93,7 +93,7 @@ def cut_table(
     options: how long it may take.
     name, read: the set.
     targets: "relevant" or "top".
-    Returns: a table, and what it says.
+    Returns: a table, and sentences about it.
     """
     methods, measures = cut_methods(targets), SETS if targets == "relevant" else TOPS
     folds = crossed(options, name, read, methods, measures)

@@ -83,10 +83,7 @@ def read_sushi() -> LabelData:
 
 def make_top_lists(n: int, rng: np.random.Generator, n_features: int = 10, n_labels: int = 8) -> LabelData:
     """
-    Make top lists whose cut is known: utilities Wx + b + noise, relevant above 0.
-
-    n: number of rows.
-    rng: dice.
+    Return n synthetic top lists with a known zero point: utilities Wx + b + noise, relevant above 0.
     """
     X = rng.normal(size=(n, n_features))
     W, b = rng.normal(size=(n_labels, n_features)), rng.normal(size=n_labels)
