@@ -7,7 +7,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from corank import ColumnMean, OnTop, QueryScaler, RankRLS
 from corank.data.problem.routing import fit_with_qid
-from corank.evaluation.compare.extras import coefficients
+from corank.evaluation.compare.analysis import coefficients
 from corank.evaluation.compare.problem import InputRows, make_problem
 
 COLUMNS = tuple("abcdef")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from corank.evaluation.compare.extras import error_bounds
+from corank.evaluation.compare.analysis import error_bounds
 from corank.evaluation.compare.problem import InputRows, make_problem
 
 N = 40

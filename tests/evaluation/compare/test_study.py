@@ -15,10 +15,10 @@ from corank import RankRLS
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.evaluation.compare import methods
-from corank.evaluation.compare.learning import TaskRunner
 from corank.evaluation.compare.methods import Method
 from corank.evaluation.compare.plan import ComparisonPlan
 from corank.evaluation.compare.results import MODEL, RESULTS, STUDY, study_record
+from corank.evaluation.compare.runner import TaskRunner
 from corank.metrics import evaluate
 
 
@@ -201,7 +201,7 @@ def test_a_budget_leaves_out_methods_and_notes_it(local, made, tmp_path, monkeyp
     for module in (
         "corank.evaluation.compare.study",
         "corank.evaluation.compare.plan",
-        "corank.evaluation.compare.learning",
+        "corank.evaluation.compare.runner",
         "comparing_locally",
     ):
         monkeypatch.setattr(f"{module}.monotonic", lambda: Slow.now)

@@ -8,7 +8,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from corank.evaluation.compare.extras import (
+from corank.evaluation.compare.analysis import (
     MIXES,
     coefficients,
     error_bounds,
@@ -19,12 +19,12 @@ from corank.evaluation.compare.extras import (
     worst_queries,
 )
 from corank.evaluation.compare.fold import Settings
-from corank.evaluation.compare.learning import TaskRunner
 from corank.evaluation.compare.methods import Method, trade_off
 from corank.evaluation.compare.problem import ComparisonProblem, InputRows
 from corank.evaluation.compare.results import FoldTask, keep_model, model_file
+from corank.evaluation.compare.runner import TaskRunner
 from corank.evaluation.compare.values import CurvePoint, MethodOutcome, PathPoint, QueryValue, Study, TradeOffPoint
-from corank.evaluation.compare.verdict import RANDOM, RULE, WinnerChoice, choose_winner, quality
+from corank.evaluation.compare.winner import RANDOM, RULE, WinnerChoice, choose_winner, quality
 from corank.metrics import parse_metric
 
 LEVEL = 0.95

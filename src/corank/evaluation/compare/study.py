@@ -18,12 +18,12 @@ from corank.core.threads import n_threads
 from corank.data.durable.scratch import scratch_folder
 from corank.errors import InputError
 from corank.evaluation.compare.fold import Settings
-from corank.evaluation.compare.learning import FoldEvaluator, TaskRunner
 from corank.evaluation.compare.methods import DEFAULT, Method, find_methods
 from corank.evaluation.compare.plan import LEVEL, ComparisonPlan
 from corank.evaluation.compare.pool import WorkerPool
 from corank.evaluation.compare.problem import ComparisonProblem, InputRows, make_problem
 from corank.evaluation.compare.results import RESULTS, ResultStore, prepare, write_study
+from corank.evaluation.compare.runner import FoldEvaluator, TaskRunner
 from corank.evaluation.compare.values import Study
 from corank.metrics import Convention, parse_metric
 from corank.metrics.conventions import find_convention

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.evaluation.compare import MethodOutcome
-from corank.evaluation.compare.verdict import choose_winner, quality
+from corank.evaluation.compare.winner import choose_winner, quality
 from corank.metrics import evaluate, holm, wilcoxon
 
 QID = np.repeat(np.arange(40), 6)

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from corank.evaluation.compare import learning
-from corank.evaluation.compare.learning import TaskRunner
+from corank.evaluation.compare import runner
 from corank.evaluation.compare.results import FoldTask, TaskResult
+from corank.evaluation.compare.runner import TaskRunner
 
 N_FOLDS = 3
 
@@ -30,7 +30,7 @@ def took(seconds):
 
 @pytest.fixture
 def made(monkeypatch):
-    monkeypatch.setattr(learning, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(runner, "monotonic", lambda: 100.0)
     methods = {name: SimpleNamespace(cost=1.0) for name in ("slow", "other", "third")}
     results = SimpleNamespace(read=lambda task, method: None, file=lambda task, method: None)
     evaluator = SimpleNamespace(problem=SimpleNamespace(n_folds=N_FOLDS))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.evaluation.compare.extras import summarise
+from corank.evaluation.compare.analysis import summarise
 from corank.evaluation.compare.problem import InputRows, make_problem
 
 
