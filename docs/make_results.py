@@ -1,8 +1,8 @@
 """
 Write docs/results.md: the findings of every experiment, with the commands that produce the figures.
 
-The pages in docs/experiments hold the tables of full runs. The title, the commands and the text under "How to read it" are
-copied from each page, so that no figure is copied by hand or appears without its command.
+The pages in docs/experiments hold the tables of full runs. The title, the commands and the text under "How to read it"
+are copied from each page, so that no figure is copied by hand or appears without its command.
 """
 
 from __future__ import annotations
