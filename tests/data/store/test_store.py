@@ -109,7 +109,7 @@ def test_only_a_store_is_overwritten_and_only_on_request(tmp_path: Path) -> None
     with pytest.raises(InputError, match="not a store, and is not replaced"):
         write_store(other, X, y, qid, overwrite=True)
     (tmp_path / "file").write_text("precious")
-    with pytest.raises(InputError, match="file is a file, and a folder is to be written"):
+    with pytest.raises(InputError, match="file is a file, but a folder is to be written"):
         write_store(tmp_path / "file", X, y, qid, overwrite=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "other", "s"]
 
