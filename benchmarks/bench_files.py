@@ -138,11 +138,11 @@ def linear_model(text: Path, path: Path) -> None:
 
 
 def rank_once(model: Path, text: Path, output: Path) -> None:
-    """What `corank rank MODEL TEXT -o OUTPUT` does after it has started."""
+    """Do what `corank rank MODEL TEXT -o OUTPUT` does after start-up."""
     import corank
-    from corank.cli.learn.scoring import Request, write_scores
+    from corank.cli.learn.scoring import ScoringRequest, write_scores
 
-    write_scores(Request.of(corank.load(model), model, [text], None, None, None), output, overwrite=True)
+    write_scores(ScoringRequest.of(corank.load(model), model, [text], None, None, None), output, overwrite=True)
 
 
 def bench_rank(name: str, folder: Path, text: Path, repeats: int) -> None:

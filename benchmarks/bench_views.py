@@ -87,7 +87,7 @@ def _text() -> tuple[Any, Any]:
 
 
 def movielens(n_ratings: int, useless: bool, seed: int) -> Problem:
-    """Draw one of the last thousand users; movies have 20 spectral features of others' ratings, and of who rated."""
+    """Draw one of the last thousand users; movies have 20 spectral features of the other users' ratings."""
     ratings = read_ratings()
     others, rng = ratings[:5000], np.random.default_rng(seed)
     kept = np.flatnonzero((~np.isnan(others)).sum(axis=0) >= 100)
