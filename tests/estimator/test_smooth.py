@@ -84,7 +84,7 @@ def test_a_fitted_row_is_transformed_alike_whenever_it_comes():
     whole = model.fit_transform(X).toarray()
     alone = np.vstack([model.transform(X[[i]]).toarray() for i in range(80)])
     np.testing.assert_allclose(alone, whole, atol=1e-12)
-    # a row that stands there twice has its double for a neighbour, whichever of the two comes
+    # a repeated row has its duplicate as a neighbour, whichever of the two is transformed
     twice = sparse.vstack([X, X[[1]]], format="csr")
     found = Smooth(n_components=20, random_state=0).fit_transform(twice).toarray()
     np.testing.assert_allclose(found[1], found[80], atol=1e-12)

@@ -1,4 +1,4 @@
-"""The rankers that the laws are run on: every one that corank exports, as it comes and in other settings."""
+"""The rankers that the laws are run on: every one that corank exports, with default parameters and in other settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAVES = {"min_sum_hessian_in_leaf": 10.0}
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,
-    # as they come, but for the seed of those that draw
+    # default parameters, with a seed where needed
     "SPD": SPD,
     "CRR": CRR,
     "LCRA": lambda: LCRA(random_state=0),

@@ -53,7 +53,7 @@ def test_pairs_come_without_scores_and_weights_with_pairs(make):
 @every
 def test_columns_have_no_unit(make):
     if not getattr(make(), "scale", False):
-        pytest.skip("this ranker is told to take columns as they are, or sees none")
+        pytest.skip("this ranker does not scale columns")
     units = 10.0 ** np.random.default_rng(0).integers(-6, 7, X.shape[1])
     one = make().fit(X, Y, qid=QID).predict(X)
     other = make().fit(X * units, Y, qid=QID).predict(X * units)
@@ -63,7 +63,7 @@ def test_columns_have_no_unit(make):
 @every
 def test_scaled_columns_are_columns_that_were_scaled_before(make):
     if not getattr(make(), "scale", False):
-        pytest.skip("this ranker is told to take columns as they are, or sees none")
+        pytest.skip("this ranker does not scale columns")
     model = make().fit(X * 7.0, Y, qid=QID)
     by_hand = make().set_params(scale=False).fit(X * 7.0 * model.column_scale_, Y, qid=QID)
     np.testing.assert_allclose(model.predict(X), by_hand.predict(X * model.column_scale_), rtol=1e-6, atol=1e-8)
@@ -103,6 +103,6 @@ def test_views_with_nothing_to_agree_on_say_so(name):
         warnings.simplefilter("error", UsageWarning)
         make().set_params(coupling=0.0).fit(X, PROBLEM.y, qid=QID)
         make().set_params(coupling=0.5).fit(X, Y, qid=QID)
-        # beside preferences, rows that none of them names are unscored
+        # with preferences, rows in none of them are unscored
         named = np.isin(QID, np.unique(QID)[:6])[PAIRS[:, 0]]
         make().set_params(coupling=0.5).fit(X, pairs=PAIRS[named], qid=QID)

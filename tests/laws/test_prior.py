@@ -256,7 +256,7 @@ def test_stochastic_steps_go_to_the_same_place(loss, mix, how):
     model.fit(SX, y, qid=SQ, prior=SP)
     found, least_value = objective(np.append(model.coef_, model.intercept_)), least(objective).fun
     assert found <= 1.01 * least_value
-    # and what is told of the objective is told of s₀ + g
+    # and the reported objective is that of s₀ + g
     assert model.objective_ == pytest.approx(found, rel=0.1)
     without = clone(model).fit(SX, y, qid=SQ)
     assert objective(np.append(without.coef_, without.intercept_)) > 1.01 * least_value

@@ -52,7 +52,7 @@ BARS = [
 
 @pytest.fixture
 def told(monkeypatch):
-    """Totals and what was told of each bar, wherever one is shown."""
+    """Totals and calls of each progress bar, wherever one is shown."""
     bars: dict[str, list[int]] = {}
 
     @contextmanager
