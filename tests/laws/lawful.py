@@ -1,4 +1,4 @@
-"""The rankers that the laws are run on: every one that corank exports, with default parameters and in other settings."""
+"""The rankers that the laws run on: every exported one, with default parameters and in other settings."""
 
 from __future__ import annotations
 
