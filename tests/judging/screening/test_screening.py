@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -210,3 +214,23 @@ def test_a_sample_is_continued_with_its_postponed_records(tmp_path):
     assert postponed[:n_ranked] == expected[:n_ranked]
     assert postponed[n_ranked] == expected[n_ranked + 5]
     assert set(postponed) == set(expected)
+
+
+HASHES = """
+import hashlib
+from corank.data import load_review
+from corank.judging.screening.views import reference_views
+views = [part for view in reference_views(load_review()) for part in (view.data, view.indices, view.indptr)]
+print(hashlib.sha256(b"".join(part.tobytes() for part in views)).hexdigest())
+"""
+
+
+@pytest.mark.long
+def test_views_do_not_depend_on_the_hash_seed():
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", HASHES], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1

@@ -139,7 +139,12 @@ def reference_views(records: Records) -> tuple[Any, Any]:
     """
     n = len(records)
     number = dict(records.number)  # works outside the collection follow
-    cites = [(at, number.setdefault(work, len(number))) for at, of in enumerate(records.references) for work in set(of)]
+    # each work once, in order: the order of a set differs from process to process, and with it the last bits
+    cites = [
+        (at, number.setdefault(work, len(number)))
+        for at, of in enumerate(records.references)
+        for work in dict.fromkeys(of)
+    ]
     rows, columns = np.array(cites).T
     cited = sparse.csr_matrix((np.ones(len(cites), np.float32), (rows, columns)), shape=(n, len(number)))
     inside = cited[:, :n]
