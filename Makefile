@@ -31,6 +31,7 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python docs/check_prose.py
 
 # one of the papers' tables on real data: make experiment NAME=lcra; without NAME, the names are listed
 experiment: .venv/.dev

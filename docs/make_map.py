@@ -16,8 +16,8 @@ def modules() -> str:
     lines = []
     for folder in [source, *sorted(path for path in source.rglob("*") if (path / "__init__.py").is_file())]:
         files = [path for path in sorted(folder.glob("*.py")) if path.name != "__init__.py"]
-        room = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
-        lines.append(f"\n### {folder.relative_to(source.parent)}/\n\n{room.splitlines()[0] if room else ''}\n")
+        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+        lines.append(f"\n### {folder.relative_to(source.parent)}/\n\n{text.splitlines()[0] if text else ''}\n")
         for path in files:
             summary = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()
             lines.append(f"- `{path.name}`: {summary[0] if summary else ''}")
