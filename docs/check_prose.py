@@ -64,7 +64,7 @@ def faults(path: Path) -> list[str]:
         for match in re.finditer(phrase, text, flags=re.IGNORECASE):
             number = text.count("\n", 0, match.start())
             if not any(part in lines[number] for part in allowed):
-                found.append((number, f"{name}:{number + 1}: {match[0]!r}: write {instead}"))
+                found.append((match.start(), f"{name}:{number + 1}: {match[0]!r}: write {instead}"))
     return [message for _, message in sorted(found)]
 
 
