@@ -32,7 +32,7 @@ def commands(page: str) -> list[str]:
 
 
 def findings(page: str) -> str:
-    """Return what stands under "How to read it", up to a heading, table, picture, or paragraph of the report."""
+    """Return the text under "How to read it", up to a heading, table, picture, or paragraph of the report."""
     if MARK not in page:
         return ""
     kept = []

@@ -36,7 +36,7 @@ for name, ranker in rankers.items():
     served = np.diff(curve.online, axis=1) / np.diff(AT)
     online.plot(AT[1:], served.mean(axis=0), marker="o", markersize=3, color=line.get_color())
     print(f"{name:18} nDCG@10 after 100: {mean[3]:.3f}  after 3000: {mean[-1]:.3f}  lists: {served[:, -1].mean():.3f}")
-for panel, title in ((offline, "the ranker, on test queries"), (online, "the lists shown since the point before")):
+for panel, title in ((offline, "the ranker, on test queries"), (online, "the lists shown since the previous point")):
     panel.set_xscale("symlog", linthresh=10)
     panel.set_xlabel("lists shown")
     panel.set_title(title, fontsize=10)

@@ -30,7 +30,7 @@ WIDTHS = (32.0, 64.0, 128.0, 256.0, 512.0)
 N_TERMS = 40
 
 
-def made_up(rng: np.random.Generator) -> np.ndarray:
+def synthetic_ratings(rng: np.random.Generator) -> np.ndarray:
     table = 2.0 * rng.normal(size=(2000, 4)) @ rng.normal(size=(4, 100)) + 2.0 * rng.normal(size=(2000, 100)) + 1.0
     rated = rng.uniform(30, 100, 2000)[:, None] > rng.uniform(0, 100, (2000, 100))
     return np.where(rated, np.clip(table, -10, 10), np.nan).astype(np.float32)
@@ -55,7 +55,7 @@ def chosen_errors(drawn, mix: float, query_weight: str, fit_intercept: bool) -> 
 
 rng = np.random.default_rng(0)
 has_data = bool(os.environ.get("CORANK_DATA"))
-ratings = read_ratings() if has_data else made_up(rng)
+ratings = read_ratings() if has_data else synthetic_ratings(rng)
 drawn = draw_users(ratings, (60, 80), 150, 300, 1.0, rng)
 figure = plt.figure(figsize=(9, 3.6), layout="constrained")
 left, right = figure.subplots(1, 2)
@@ -72,7 +72,7 @@ right.set_yscale("log")
 for panel in (left, right):
     panel.set_xlabel("mix, the share of regression")
 right.legend()
-figure.suptitle("Jester, reference users with 60 to 80 ratings" if has_data else "Made-up ratings")
+figure.suptitle("Jester, reference users with 60 to 80 ratings" if has_data else "Synthetic ratings")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=130)
 else:

@@ -23,7 +23,7 @@ from corank.kernels import GaussianKernel
 KERNEL, SIGMA, N, QUESTIONS, USERS = GaussianKernel(0.5), 0.2, 60, 40, 8
 every = np.column_stack(np.triu_indices(N, 1))
 errors = {"entropy": np.empty((USERS, QUESTIONS)), "random": np.empty((USERS, QUESTIONS))}
-told, came_true = [], []
+predicted, observed = [], []
 
 
 def answer(pairs: np.ndarray, taste: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -46,9 +46,9 @@ for user in range(USERS):
             model.partial_fit(pairs=answer(suggest_pairs(model, strategy=strategy, random_state=n), taste, rng))
     new = every[rng.permutation(len(every))[:400]]
     p = model.predict_pair(X, new)
-    told.append(np.concatenate([p, 1.0 - p]))
+    predicted.append(np.concatenate([p, 1.0 - p]))
     won = (answer(new, taste, rng) == new).all(axis=1)
-    came_true.append(np.concatenate([won, ~won]))
+    observed.append(np.concatenate([won, ~won]))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for strategy, curve in errors.items():
@@ -57,7 +57,7 @@ for strategy, curve in errors.items():
     left.plot(n, mean, label=strategy)
 left.set(xlabel="answers", ylabel="pairs ordered wrongly", title="learning curve")
 left.legend()
-p, won = np.concatenate(told), np.concatenate(came_true)
+p, won = np.concatenate(predicted), np.concatenate(observed)
 edges = np.linspace(0.0, 1.0, 11)
 at = np.clip(np.digitize(p, edges) - 1, 0, 9)
 right.plot([0, 1], [0, 1], color="0.7", linewidth=1)

@@ -66,7 +66,7 @@ f1, f2, f3 = (network(x) for network, x in zip(model.networks_, grids, strict=Tr
 learnt = (f1, f2**2, f3)
 
 figure = plt.figure(figsize=(10.5, 3.6), layout="constrained")
-labels = ("times the word stands in the document", "log(documents / documents with the word)", "length / mean length")
+labels = ("occurrences of the word in the document", "log(documents / documents with the word)", "length / mean length")
 for at, panel in enumerate(figure.subplots(1, 3)):
     shown = np.exp if at != 1 else np.asarray
     x = shown(grids[at])

@@ -7,8 +7,7 @@ leave-query-out nDCG of each of them without refitting.
 
 Right: CoRankRLS with two views of 20 basis rows each, 50 scored rows, and an increasing number of unscored rows on
 which the views have to agree (figure 1 of the Co-RankRLS paper): change of the error against the same views without
-coupling.
-Mean and standard error over draws.
+coupling. Mean and standard error over draws.
 
 Without CORANK_DATA the example uses synthetic queries.
 """
@@ -83,7 +82,7 @@ for c, coupling in enumerate(couplings):
     right.errorbar(sizes, means, spread, label=f"coupling {coupling:g}", capsize=3)
 right.set(xlabel="unscored rows", ylabel="change of the disagreement error", title="CoRankRLS, 50 scored rows")
 right.legend()
-figure.suptitle("MQ2008" if has_data else "Made-up queries")
+figure.suptitle("MQ2008" if has_data else "Synthetic queries")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=130)
 else:

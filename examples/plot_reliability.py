@@ -23,8 +23,8 @@ from corank.kernels import GaussianKernel
 
 KERNEL, SIGMA, N, USERS = GaussianKernel(0.5), 0.2, 150, 12
 every = np.column_stack(np.triu_indices(N, 1))
-told: dict[str, list[np.ndarray]] = {"pairs": [], "grades": []}
-came_true: dict[str, list[np.ndarray]] = {"pairs": [], "grades": []}
+predicted: dict[str, list[np.ndarray]] = {"pairs": [], "grades": []}
+observed: dict[str, list[np.ndarray]] = {"pairs": [], "grades": []}
 
 for user in range(USERS):
     rng = np.random.default_rng(user)
@@ -38,26 +38,26 @@ for user in range(USERS):
     answers = np.where(gap[asked, None] > 0, every[asked], every[asked][:, ::-1])
     p = PreferenceGP(scale=False, random_state=0).fit(X, pairs=answers).predict_pair(X, every[new])
     # either of the two may come first
-    told["pairs"].append(np.concatenate([p, 1.0 - p]))
-    came_true["pairs"].append(np.concatenate([gap[new] > 0, gap[new] <= 0]))
+    predicted["pairs"].append(np.concatenate([p, 1.0 - p]))
+    observed["pairs"].append(np.concatenate([gap[new] > 0, gap[new] <= 0]))
 
     grade = 1 + np.digitize(taste + SIGMA * rng.normal(size=N), [-0.7, 0.0, 0.7])
     model = OrdinalGP(scale=False, random_state=0).fit(X[:40], grade[:40])
-    told["grades"].append(model.predict_proba(X[40:]).ravel())
-    came_true["grades"].append((grade[40:, None] == model.levels_).ravel())
+    predicted["grades"].append(model.predict_proba(X[40:]).ravel())
+    observed["grades"].append((grade[40:, None] == model.levels_).ravel())
 
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained", sharex=True, sharey=True)
-for axis, what, name in zip(axes, told, ("predict_pair", "predict_proba"), strict=True):
-    p, true = np.concatenate(told[what]), np.concatenate(came_true[what])
+for axis, what, name in zip(axes, predicted, ("predict_pair", "predict_proba"), strict=True):
+    p, true = np.concatenate(predicted[what]), np.concatenate(observed[what])
     edges = np.linspace(0.0, 1.0, 11)
     at = np.clip(np.digitize(p, edges) - 1, 0, 9)
     count = np.bincount(at, minlength=10)
-    mean_told, share = (np.bincount(at, values, 10) / np.maximum(count, 1) for values in (p, true))
+    mean_predicted, share = (np.bincount(at, values, 10) / np.maximum(count, 1) for values in (p, true))
     bar = 2.0 * np.sqrt(share * (1.0 - share) / np.maximum(count, 1))
-    error = np.average(np.abs(mean_told - share), weights=count)
+    error = np.average(np.abs(mean_predicted - share), weights=count)
     axis.plot([0, 1], [0, 1], color="0.7", linewidth=1)
     some = count > 0
-    axis.errorbar(mean_told[some], share[some], bar[some], fmt="o-", capsize=2)
+    axis.errorbar(mean_predicted[some], share[some], bar[some], fmt="o-", capsize=2)
     axis.set(xlabel="predicted probability", title=f"{name}: {error:.3f} from the diagonal", aspect="equal")
 axes[0].set_ylabel("observed share")
 if len(sys.argv) > 1:

@@ -84,7 +84,7 @@ class ChoiceCurves:
         for place, one, other in COMPARED:
             gap = self.values[place, *one] - self.values[place, *other]
             gains = ", ".join(f"{gap[:, at].mean():+.3f} (p = {wilcoxon(gap[:, at]):.2g})" for at in SHOWN[1:])
-            sides = f"{' by '.join(one)} less {' by '.join(other)}"
+            sides = f"{' by '.join(one)} minus {' by '.join(other)}"
             found.append(f"{self.pool.name}, {place} rows, {counts} judged: {sides} {gains}.")
         return tuple(found)
 

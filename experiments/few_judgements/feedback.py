@@ -77,7 +77,7 @@ def feedback_table(
             shown += [float(ap.mean()), against, chosen]
         seconds = [cell[method]["seconds"] for of in cells.values() for cell in of]
         rows.append((method, *shown, f"{1000 * float(np.median(seconds)):.1f}"))
-    columns = [text for name in names for text in (TITLES.get(name, name), "less Rocchio (p)", "chosen")]
+    columns = [text for name in names for text in (TITLES.get(name, name), "minus Rocchio (p)", "chosen")]
     counts = ", ".join(f"{TITLES.get(name, name)} {len(values[name][BM25][0])}" for name in names)
     table = ReportTable(
         f"Relevance feedback with {N_JUDGED} judged documents: AP on the rest",
@@ -95,7 +95,7 @@ def _pooled(values: dict[str, dict[str, tuple[Floats, str]]], method: str) -> st
     gaps = {name: of[method][0] - of[ROCCHIO][0] for name, of in values.items()}
     together = np.concatenate(list(gaps.values()))
     return (
-        f"Feedback, {method} less Rocchio: {np.mean([gap.mean() for gap in gaps.values()]):+.3f} on the mean of the "
+        f"Feedback, {method} minus Rocchio: {np.mean([gap.mean() for gap in gaps.values()]):+.3f} on the mean of the "
         f"collections (Wilcoxon over all {len(together)} queries p = {wilcoxon(together):.2g})."
     )
 

@@ -110,5 +110,5 @@ def _contrast(name: str, sets: list[Folds], ours: str, theirs: str, measure: str
     pairs = [np.subtract(folds[ours][measure], folds[theirs][measure]) for folds in sets]
     differences = np.concatenate(pairs)
     return (
-        f"{name}, {measure}: {ours} less {theirs} is {differences.mean():+.4f} (p={wilcoxon(differences):.1g}, folds)."
+        f"{name}, {measure}: {ours} minus {theirs} is {differences.mean():+.4f} (p={wilcoxon(differences):.1g}, folds)."
     )

@@ -43,7 +43,7 @@ def test_a_finding_is_the_mean_difference_over_topics(curves):
     gap = curves.values["pool", RANKRLS, "uncertain"] - curves.values["pool", RANKRLS, "random"]
     first = curves.findings()[0]
     assert f"{gap[:, 4].mean():+.3f} (p = {wilcoxon(gap[:, 4]):.2g})" in first
-    assert "made up, pool rows, 15, 25, 45 judged: RankRLS by uncertain less RankRLS by random" in first
+    assert "made up, pool rows, 15, 25, 45 judged: RankRLS by uncertain minus RankRLS by random" in first
 
 
 def test_a_topic_without_test_rows_is_measured_on_the_pool_alone(pool, tmp_path, monkeypatch):
