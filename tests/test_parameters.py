@@ -8,6 +8,7 @@ from corank.parameters import (
     boolean,
     check_values,
     having,
+    integer,
     items,
     kernel,
     listing,
@@ -17,7 +18,6 @@ from corank.parameters import (
     one_of,
     seed,
     text,
-    whole,
 )
 
 
@@ -28,7 +28,7 @@ from corank.parameters import (
         (number(0, 1, inside="()"), [0.5], [0, 1, 1.5]),
         (number(0, 1, inside="[)"), [0, 0.99], [1, -1]),
         (number(0, 1, inside="(]"), [1, 0.01], [0, 2]),
-        (whole(1), [1, np.int32(4)], [0, 1.0, True, "1", None]),
+        (integer(1), [1, np.int32(4)], [0, 1.0, True, "1", None]),
         (one_of("a", "b"), ["a", "b"], ["c", None, 1]),
         (number(0) | none, [None, 3.0], [-1.0, "x"]),
         (boolean, [True, np.False_], [1, 0, None]),

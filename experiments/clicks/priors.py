@@ -83,7 +83,7 @@ def table(options: ExperimentOptions, runs: int) -> ReportTable:
 
 
 def _with_prior(data: RankingData, scale: float) -> RankingData:
-    return data if scale == 0.0 else data.on_top_of(scale * bm25(data))
+    return data if scale == 0.0 else data.with_prior(scale * bm25(data))
 
 
 def _chosen_scale(options: ExperimentOptions, learner: str, kind: str, n_runs: int) -> float:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from corank.core.threads import n_threads, spread
+from corank.core.threads import n_threads, parallel_map
 from experiments.ranking_pursuit.users import Floats, UsersRepeat
 
 # smaller numbers have subnormal squares, which make arithmetic a hundred times slower
@@ -50,5 +50,5 @@ class Grams:
             np.exp(np.multiply(distances[first:last], -0.5 / self.width**2, out=part), out=part)
             part[part < _LEAST] = 0.0
 
-        spread(fill, list(pairwise(np.linspace(0, len(K), 4 * n_threads() + 1).astype(int).tolist())))
+        parallel_map(fill, list(pairwise(np.linspace(0, len(K), 4 * n_threads() + 1).astype(int).tolist())))
         return K

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.collaborative import Collaborative, ItemMean
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.pursuit import fit_many, fit_many_views
 from experiments.ranking_pursuit.grams import Grams
 from experiments.ranking_pursuit.many_rankings import errors_many, score_alike, svm_path
@@ -63,7 +63,7 @@ def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     """
     disagreement, squares = np.empty((2, len(users), scores.shape[1]))
     starts = users.test_starts.view(np.uint64)
-    spread(
+    parallel_map(
         lambda first, last: errors_many(scores, users.y_test, starts, disagreement, squares, first, last),
         cut(users.test_starts, 4 * n_threads()),
     )
@@ -137,7 +137,7 @@ def one_by_one(solve: Solve) -> Scoring:
             return score_alike(K[np.ix_(test, train[: len(coefs)])], np.ascontiguousarray(coefs)), share
 
         runs = cut(users.train_starts, 4 * n_threads())
-        parts = spread(lambda first, last: [score(b) for b in range(first, last)], runs)
+        parts = parallel_map(lambda first, last: [score(b) for b in range(first, last)], runs)
         found = [one for part in parts for one in part]
         return np.vstack([rows for rows, _ in found]), np.vstack([share for _, share in found])
 

@@ -54,10 +54,10 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
     return Rule(f"a number{above}{' and' if above and below else ''}{below}", allows)
 
 
-def whole(low: int | None = None) -> Rule:
+def integer(low: int | None = None) -> Rule:
     """Allow whole numbers."""
     words = "a whole number" + ("" if low is None else f" of at least {low}")
-    return Rule(words, lambda value: is_whole(value) and (low is None or value >= low))
+    return Rule(words, lambda value: is_integer(value) and (low is None or value >= low))
 
 
 def one_of(*names: str) -> Rule:
@@ -74,7 +74,7 @@ def having(words: str, *methods: str) -> Rule:
     return Rule(words, lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in methods))
 
 
-def is_whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     """
     Return whether a value is an integer, and not a bool.
     """
@@ -89,10 +89,10 @@ items = Rule("a list", lambda value: isinstance(value, list | tuple))
 kernel = Rule("the name of a kernel", lambda value: isinstance(value, str)) | having("a Kernel or function", "__call__")
 seed = Rule(
     "a whole number, a numpy RandomState or None",
-    lambda value: value is None or isinstance(value, np.random.RandomState) or (is_whole(value) and value >= 0),
+    lambda value: value is None or isinstance(value, np.random.RandomState) or (is_integer(value) and value >= 0),
 )
 n_jobs = (
-    Rule("a number of threads, -1 for every processor", lambda value: is_whole(value) and (value > 0 or value == -1))
+    Rule("a number of threads, -1 for every processor", lambda value: is_integer(value) and (value > 0 or value == -1))
     | none
 )
 

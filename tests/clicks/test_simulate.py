@@ -64,11 +64,11 @@ def test_the_compiled_loop_equals_show_and_learn(model, user):
 @pytest.mark.parametrize("name", ["PDGD", "PairwiseEpsilonGreedy", "DBGD"])
 def test_the_same_with_a_prior_and_sparse_rows(name):
     prior = np.random.default_rng(0).normal(size=DATA.n_rows)
-    data = RankingData.of(sparse.csr_array(PROBLEM.X), PROBLEM.y, PROBLEM.qid).on_top_of(prior)
+    data = RankingData.of(sparse.csr_array(PROBLEM.X), PROBLEM.y, PROBLEM.qid).with_prior(prior)
     found = simulate(MODELS[name], data, USERS["any"], 60, k=5, random_state=3)
     wanted, _ = by_hand(MODELS[name], data, USERS["any"], 60, 5, 3, 1.0)
     np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
-    dense = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid).on_top_of(prior)
+    dense = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid).with_prior(prior)
     other = simulate(MODELS[name], dense, USERS["any"], 60, k=5, random_state=3)
     np.testing.assert_allclose(found.coefs, other.coefs, rtol=1e-9, atol=1e-12)
 
@@ -221,7 +221,7 @@ def test_no_lists_at_all():
         (lambda: simulate(PDGD(), RankingData.of_pairs([[0.0], [1.0]], [[0, 1]])), "some rows have no grade"),
         (lambda: simulate(PDGD().fit(PROBLEM.X[:, :3], PROBLEM.y, qid=PROBLEM.qid), DATA), "data has 20 features"),
         (lambda: simulate(PDGD(eta0=-1.0), DATA), r"eta0 is -1\.0"),
-        (lambda: simulate(PDGD(), DATA, test=DATA.on_top_of(np.zeros(DATA.n_rows))), "only one of them has a prior"),
+        (lambda: simulate(PDGD(), DATA, test=DATA.with_prior(np.zeros(DATA.n_rows))), "only one of them has a prior"),
         (lambda: simulate(PDGD(), DATA, test=RankingData.of([[0.0], [1.0]], [0, 1])), "test differs from data"),
     ],
 )

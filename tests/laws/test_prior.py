@@ -72,7 +72,7 @@ def test_squares_learn_what_the_prior_leaves(make):
 def test_a_preference_asks_for_what_the_prior_lacks_of_one(make):
     """Preferences whose rows are known to differ by 1 − t, against PlainRanker's pairs, one by one."""
     model = make().fit(X, pairs=PAIRS, qid=QID, prior=PRIOR)
-    again = make().fit(RankingData.of_pairs(X, PAIRS, QID).on_top_of(PRIOR))
+    again = make().fit(RankingData.of_pairs(X, PAIRS, QID).with_prior(PRIOR))
     np.testing.assert_array_equal(model.predict(X, prior=PRIOR), again.predict(X, prior=PRIOR))
     # a prior that already holds every preference leaves nothing to learn
     done = np.zeros(len(Y))
@@ -316,7 +316,7 @@ def test_leaving_out_a_query_predicts_it_with_its_prior(model, pairs):
             inside, kept = PAIRS[QID[PAIRS[:, 0]] == q], QID[PAIRS[:, 0]] != q
             data = RankingData.of_pairs(rows, PAIRS[kept], QID) if pairs is not None else None
             data = data or RankingData.of(rows, np.where(q == QID, np.nan, Y), QID)
-            f = left.fit(data.on_top_of(known)).predict(rows, prior=known)
+            f = left.fit(data.with_prior(known)).predict(rows, prior=known)
             wrong.append(np.mean(f[inside[:, 0]] < f[inside[:, 1]]))
         assert score == pytest.approx(np.mean(wrong), abs=1e-9)
 
@@ -365,4 +365,4 @@ def test_a_margin_rests_on_pairs_that_the_prior_does_not_settle():
 
 def test_a_summary_refuses_a_prior():
     with pytest.raises(InputError, match="a summary has no place for the prior of its rows"):
-        RankRLS().summary(RankingData.of(X, Y, QID).on_top_of(PRIOR))
+        RankRLS().summary(RankingData.of(X, Y, QID).with_prior(PRIOR))

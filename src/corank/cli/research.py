@@ -109,7 +109,7 @@ def simulate_clicks(
         codes = rows.queries.codes
         X = rows.X if scale is None else QueryScaler(scale.value).fit_transform(rows.X, qid=codes)
         made = RankingData.of(X, rows.y, codes)  # type: ignore[arg-type]
-        return made if known is None else made.on_top_of(X[:, known].mean(axis=1))
+        return made if known is None else made.with_prior(X[:, known].mean(axis=1))
 
     served = read_rows(data)
     measured = None if test is None else read_rows([test])

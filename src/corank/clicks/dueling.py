@@ -25,7 +25,7 @@ from corank.core.clicks.dueling import DuelScratch, DuelSettings, duel_scratch, 
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_duels
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
-from corank.parameters import Rules, number, whole
+from corank.parameters import Rules, integer, number
 
 Floats = NDArray[np.float64]
 
@@ -151,7 +151,7 @@ class MGD(Dueling):
     (10, 3)
     """
 
-    _rules: ClassVar[Rules] = {**Dueling._rules, "n_candidates": whole(1)}
+    _rules: ClassVar[Rules] = {**Dueling._rules, "n_candidates": integer(1)}
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.formats.click_log import ClickLog
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
-from corank.parameters import check_values, number, whole
+from corank.parameters import check_values, integer, number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -55,7 +55,7 @@ class PositionBias:
         >>> PositionBias.power(1.0, 4).examined.round(2).tolist()
         [1.0, 0.5, 0.33, 0.25]
         """
-        check_values({"eta": eta, "n_positions": n_positions}, {"eta": number(0), "n_positions": whole(1)})
+        check_values({"eta": eta, "n_positions": n_positions}, {"eta": number(0), "n_positions": integer(1)})
         return cls(np.arange(1.0, n_positions + 1) ** -eta, "power")
 
     def at(self, position: ArrayLike) -> Floats:

@@ -36,7 +36,7 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install
 from corank.estimator.held_out import HeldOut
-from corank.parameters import Rules, check_values, number, rng_of, seed, whole
+from corank.parameters import Rules, check_values, integer, number, rng_of, seed
 from corank.solvers import smooth_loss
 from corank.solvers.penalty import default_alpha
 from corank.solvers.targets import in_unit, unit_range
@@ -216,7 +216,7 @@ class OnlineRanker(Ranker):
         Impression
             The list. A ranker that was not fitted starts from zero weights.
         """
-        check_values({"k": k}, {"k": whole(1)})
+        check_values({"k": k}, {"k": integer(1)})
         check_parameters(self)
         begun = self._started(X, prior)
         rows = begun._checked_rows(X)
@@ -345,7 +345,7 @@ class OnlineRanker(Ranker):
         if not np.isfinite(self.coef_).all() or self.coef_.dtype != np.float64:
             raise InputError("coef_ holds weights that are not finite")
         for count in (self.n_learnt_, self.n_ignored_):
-            check_values({"count": count}, {"count": whole(0)})
+            check_values({"count": count}, {"count": integer(0)})
 
 
 def _fitted(w: Floats, rng: np.random.Generator) -> FittedOnline:

@@ -25,7 +25,7 @@ from corank.errors import InputError, import_extra
 from corank.estimator.contract import check_parameters
 from corank.metrics import evaluate
 from corank.metrics.significance import standard_error
-from corank.parameters import check_values, number, rng_of, seed, whole
+from corank.parameters import check_values, integer, number, rng_of, seed
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -230,7 +230,8 @@ def simulate(
         "impressions": impressions, "k": k, "discount": discount, "n_runs": n_runs, "random_state": random_state,
     }  # fmt: skip
     rules = {
-        "impressions": whole(0), "k": whole(1), "discount": number(0, 1), "n_runs": whole(1), "random_state": seed,
+        "impressions": integer(0), "k": integer(1), "discount": number(0, 1), "n_runs": integer(1),
+        "random_state": seed,
     }  # fmt: skip
     check_values(given, rules)
     if not isinstance(ranker, OnlineRanker):

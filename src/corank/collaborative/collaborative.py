@@ -23,7 +23,7 @@ from corank.collaborative.ranker import FittedRatings, Floats, RatingsRanker
 from corank.collaborative.ratings import Ids
 from corank.core.models.user_ridge import ridge_users
 from corank.estimator.docs import shared_parameters
-from corank.parameters import Rules, n_jobs, none, number, seed, whole
+from corank.parameters import Rules, integer, n_jobs, none, number, seed
 
 
 @shared_parameters
@@ -90,7 +90,7 @@ class Collaborative(RatingsRanker):
     _rules: ClassVar[Rules] = {
         "alpha": number(0, inside="()") | none,
         "power": number(0) | none,
-        "n_basis": whole(1),
+        "n_basis": integer(1),
         "shrink": number(0),
         "n_jobs": n_jobs,
         "random_state": seed,

@@ -12,13 +12,13 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from corank.collaborative.ratings import Ids, as_ratings, cells_of, coded, positions, ratings_matrix, ratings_problem
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError, warn
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
-from corank.parameters import check_values, whole
+from corank.parameters import check_values, integer
 
 Floats = NDArray[np.float64]
 
@@ -263,7 +263,7 @@ class RatingsRanker(Ranker):
         return scores
 
     def _best(self, row: Any, n: int) -> Ids:
-        check_values({"n": n}, {"n": whole(1)})
+        check_values({"n": n}, {"n": integer(1)})
         scores = self._scores(row)[0]
         scores[row.indices] = -np.inf
         best = np.argsort(-scores, kind="stable")[: min(n, len(scores) - row.nnz)]
@@ -272,4 +272,4 @@ class RatingsRanker(Ranker):
     def _spread(self, score: Any, starts: NDArray[np.int64]) -> None:
         """Call `score` for parts of the users, of about `_AT_ONCE` scores each, in threads."""
         pieces = max(1, min(len(starts) - 1, int(starts[-1]) // _AT_ONCE))
-        spread(score, cut(starts, pieces), n_threads(getattr(self, "n_jobs", None) or 1))
+        parallel_map(score, cut(starts, pieces), n_threads(getattr(self, "n_jobs", None) or 1))

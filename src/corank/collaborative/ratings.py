@@ -41,7 +41,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
         qid, codes, y = cells_of(X)
     else:
         if isinstance(X, RankingData):
-            X.require_whole()
+            X.require_untruncated()
             _require_alike(X)
             X, y, qid, prior = X.X, X.y, X.queries.ids[X.queries.codes], X.prior
         items, codes = coded(X)
@@ -50,7 +50,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
     rows = sparse.csr_array(
         (np.ones(len(codes), dtype=np.float32), codes, np.arange(len(codes) + 1)), shape=(len(codes), len(items))
     )
-    return RankingData.of_checked(rows, scores, queries).on_top_of(prior), items
+    return RankingData.of_checked(rows, scores, queries).with_prior(prior), items
 
 
 def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:

@@ -57,22 +57,22 @@ def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in pairwise(cuts) if b > a]
 
 
-def spread(work: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: int | None = None) -> list[T]:
+def parallel_map(function: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: int | None = None) -> list[T]:
     """
-    Call `work(first, last)` for every run (see `cut`), on threads if there are several; return the results in order.
+    Call `function(first, last)` for every run (see `cut`), on threads if there are several; results are in order.
 
     n_jobs: number of threads; all available processors by default.
     """
     threads = min(n_threads(n_jobs), len(runs))
     if threads <= 1:
-        return [work(first, last) for first, last in runs]
+        return [function(first, last) for first, last in runs]
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda run: work(*run), runs))
+        return list(pool.map(lambda run: function(*run), runs))
 
 
-def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs: int | None = None) -> Any:
+def add_up(function: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs: int | None = None) -> Any:
     """
-    Add the results of `work(first, last)` over all runs (see `cut`), in a binary tree.
+    Add the results of `function(first, last)` over all runs (see `cut`), in a binary tree.
 
     The order of additions depends on the runs only, so that any number of threads gives the same bytes. Neighbours in
     the tree are added as soon as both are ready: about n_jobs · log(runs) partial sums are kept in memory.
@@ -86,7 +86,7 @@ def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs:
     lock = Lock()
 
     def climb(at: int, _: int) -> None:
-        part, width = work(*runs[at]), len(runs)
+        part, width = function(*runs[at]), len(runs)
         while width > 1:
             # the last of an odd number of parts has no partner
             if at ^ 1 < width:
@@ -99,5 +99,5 @@ def add_up(work: Callable[[int, int], Any], runs: list[tuple[int, int]], n_jobs:
             at, width = at // 2, (width + 1) // 2
         waiting[1, 0] = part
 
-    spread(climb, [(at, at + 1) for at in range(len(runs))], n_jobs)
+    parallel_map(climb, [(at, at + 1) for at in range(len(runs))], n_jobs)
     return waiting[1, 0]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.rows.products import MOST_COLUMNS
+from corank.core.rows.products import MAX_COLUMNS
 from corank.data.formats.frames import ids_of
 from corank.data.formats.read import detect_format, read
 from corank.data.formats.table_text import read_utf8
@@ -114,7 +114,7 @@ class Reader:
 
     def _laid_out(self, X: Any) -> Any:
         """Return dense rows up to the width for which sums are byte-identical: density must not affect rounding."""
-        return X.toarray() if sparse.issparse(X) and X.shape[1] <= MOST_COLUMNS else X
+        return X.toarray() if sparse.issparse(X) and X.shape[1] <= MAX_COLUMNS else X
 
     def _from_memory(self, source: Any) -> tuple[Rows, tuple[Any, ...] | None]:
         """Return the rows and column labels of (X, y, qid), or of a data frame with columns for y and qid."""

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.rows.access import as_core_rows
-from corank.core.rows.products import MOST_COLUMNS
+from corank.core.rows.products import MAX_COLUMNS
 from corank.core.rows.scaled import ScaledRows
 from corank.core.sums.bins import Bins, ExactSum, add_triangle, square
 from corank.core.sums.moments import fold
 from corank.core.sums.query_sums import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.column_scales import factors_of_spread
 from corank.data.problem.inputs import require_squares
 from corank.data.problem.ranking import RankingData
@@ -200,7 +200,7 @@ def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
         return bins.total()
 
     runs = cut(starts, n_threads() if len(walk.order) > _FEW else 1)
-    totals = spread(run, runs) or [Bins.of(d * (d + 1) // 2).total()]
+    totals = parallel_map(run, runs) or [Bins.of(d * (d + 1) // 2).total()]
     for other in totals[1:]:
         totals[0] = totals[0] + other
     return totals[0]
@@ -208,7 +208,7 @@ def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
 
 def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
     n, d = F.shape
-    if d <= MOST_COLUMNS:
+    if d <= MAX_COLUMNS:
         add_pair_products(F, walk.slots, first, carried, workspace, bins)
         return
     Z, plus, minus = np.empty((n, d)), np.empty((n // 2 + 1, d)), np.empty((n, d))
@@ -218,7 +218,7 @@ def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, workspace:
 
 
 def _add_rows(walk: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
-    if F.shape[1] < MOST_COLUMNS:
+    if F.shape[1] < MAX_COLUMNS:
         add_plain_products(F, walk.slots.query[first : first + len(F)], workspace, bins)
         return
     A = np.column_stack([F, np.ones(len(F))])
@@ -237,7 +237,7 @@ def _spread(data: RankingData) -> Spread:
             add_spreads(X, w, order, starts, first, last, bins)
         return bins.total()
 
-    totals = spread(run, cut(starts, n_threads() if data.n_rows > _FEW else 1))
+    totals = parallel_map(run, cut(starts, n_threads() if data.n_rows > _FEW else 1))
     for other in totals[1:]:
         totals[0] = totals[0] + other
     return Spread(data.n_rows, totals[0])

@@ -306,7 +306,7 @@ class Ranker(Learner, ABC):
         if continues and notes:
             check_columns(self, given[0], data.X)
             notes = kept_columns(self)
-        data = data.weighted(*weights).on_top_of(prior)
+        data = data.weighted(*weights).with_prior(prior)
         if continues:
             self._check_prior(data.prior)
         if data.prior is not None:
@@ -349,7 +349,7 @@ class Ranker(Learner, ABC):
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:
                 raise InputError("y, qid or pairs was given with a RankingData, which holds them; pass it alone.")
-            X.require_whole()
+            X.require_untruncated()
             return X, self._columns(X.X, X.X)
         if y is not None and pairs is not None:
             raise InputError("y and pairs were both given; pass scores or preferences, not both.")

@@ -28,7 +28,7 @@ from corank.errors import InputError, import_extra
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.parameters import Rules, boolean, check_values, having, is_whole, items, one_of, whole
+from corank.parameters import Rules, boolean, check_values, having, integer, is_integer, items, one_of
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -104,7 +104,7 @@ class Calibrated(Ranker):
     _rules: ClassVar[Rules] = {
         "ranker": having("a corank ranker such as SPD()", "fit", "predict"),
         "method": one_of("isotonic", "logistic"),
-        "cv": whole(2) | having("a splitter", "split") | items,
+        "cv": integer(2) | having("a splitter", "split") | items,
         "verbose": boolean,
     }
 
@@ -254,7 +254,7 @@ class Calibrated(Ranker):
 
     def _n_folds(self, data: RankingData) -> int:
         """Return the number of folds for the progress bar; 1 if the splitter has no `n_splits`."""
-        if not is_whole(self.cv):
+        if not is_integer(self.cv):
             return len(self.cv) if isinstance(self.cv, list | tuple) else int(getattr(self.cv, "n_splits", 1))
         return min(int(self.cv), len(data.queries) if len(data.queries) > 1 else data.n_scored)
 
@@ -262,7 +262,7 @@ class Calibrated(Ranker):
         codes, n_queries = data.queries.codes, len(data.queries)
         if hasattr(self.cv, "split"):
             return self.cv.split(data.X, data.y, codes)  # type: ignore[no-any-return]
-        if not is_whole(self.cv):
+        if not is_integer(self.cv):
             return self.cv  # type: ignore[no-any-return]
         if n_queries > 1:
             return QueryKFold(min(int(self.cv), n_queries)).split(data.X, qid=codes)
@@ -357,7 +357,7 @@ def reliability_curve(
     truth, predictions = truth[kept], predictions[kept]
     if len(truth) == 0:
         raise InputError("y contains no score; pass at least one.")
-    check_values({"n_bins": n_bins, "strategy": strategy}, {"n_bins": whole(1), "strategy": one_of(*STRATEGIES)})
+    check_values({"n_bins": n_bins, "strategy": strategy}, {"n_bins": integer(1), "strategy": one_of(*STRATEGIES)})
     bins = np.searchsorted(_edges(truth, predictions, n_bins, strategy), predictions)
     counts = np.bincount(bins)
     filled = counts > 0

@@ -25,7 +25,7 @@ from corank.data.problem.rows import as_rows, take_rows
 from corank.errors import InputError, import_extra, warn
 from corank.estimator.base import Ranker
 from corank.kernels.basis import Terms
-from corank.parameters import is_whole
+from corank.parameters import is_integer
 
 Floats = NDArray[np.float64]
 
@@ -261,7 +261,7 @@ def explained(
 
 def _checked(pair: Any, n_rows: int) -> tuple[int, int]:
     numbers = list(pair) if np.ndim(pair) == 1 else []
-    if len(numbers) != 2 or not all(is_whole(row) and 0 <= row < n_rows for row in numbers):
+    if len(numbers) != 2 or not all(is_integer(row) and 0 <= row < n_rows for row in numbers):
         raise InputError(f"pair is {pair!r}; pass two row numbers from 0 to {n_rows - 1}.")
     return int(numbers[0]), int(numbers[1])
 

@@ -26,7 +26,7 @@ from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
-from corank.parameters import Rules, boolean, kernel, listing, rng_of, seed, text, whole
+from corank.parameters import Rules, boolean, integer, kernel, listing, rng_of, seed, text
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
     """
 
     _rules: ClassVar[Rules] = {
-        "n_basis": whole(1),
+        "n_basis": integer(1),
         "kernel": kernel,
         "basis": text | listing,
         "scale": boolean,

@@ -25,7 +25,7 @@ from corank.estimator.query_scaler import METHODS, QueryScaler
 from corank.kernels.basis import Terms
 from corank.pairwise import Laplacian
 from corank.pairwise.moment_blocks import dense
-from corank.parameters import Rules, having, is_whole, listing, none, one_of
+from corank.parameters import Rules, having, is_integer, listing, none, one_of
 from corank.solvers.targets import ordered
 
 
@@ -89,7 +89,7 @@ class ColumnMean(Ranker):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedColumnMean:
         given = list(self.columns)
-        if not given or not all(is_whole(j) and 0 <= j < data.n_features for j in given):
+        if not given or not all(is_integer(j) and 0 <= j < data.n_features for j in given):
             raise InputError(
                 f"columns is {self.columns!r}; pass one or more column numbers from 0 to {data.n_features - 1}."
             )

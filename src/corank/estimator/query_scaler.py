@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from corank.core.rows.blocks import MINMAX, ZSCORE, scale_blocks
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import how_to_pass_qid
 from corank.data.problem.rows import as_rows
@@ -104,7 +104,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
         queries = Queries.of(qid, len(rows))
         out = np.empty_like(rows)
         code = METHODS[self.method]
-        spread(
+        parallel_map(
             lambda first, last: scale_blocks(rows, out, queries.order, queries.starts, code, first, last),
             cut(queries.starts, 4 * n_threads()),
         )

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
-from corank.data.problem.rows import require_structure, require_whole
+from corank.data.problem.rows import require_structure, require_untruncated
 from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError
 from corank.estimator.contract import COLUMN_NOTES, Learner, install
@@ -121,7 +121,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
             raise InputError("X is a RankingData, which cannot be split into folds; pass its X, y and qid.")
         if y is None:
             raise InputError("y is missing; pass one score per row, NaN where unscored.")
-        require_whole(X)
+        require_untruncated(X)
         if sparse.issparse(X):  # scipy does not check it when it selects rows
             require_structure(X)
         cv = 5 if self.cv is None else self.cv

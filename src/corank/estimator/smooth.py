@@ -24,12 +24,12 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, row_norms
 from sklearn.utils.validation import check_is_fitted
 
-from corank.core.threads import spread
+from corank.core.threads import parallel_map
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError, warn
 from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.estimator.docs import shared_parameters
-from corank.parameters import Rules, number, rng_of, seed, whole
+from corank.parameters import Rules, integer, number, rng_of, seed
 
 FEW = 1000
 """Number of rows below which smoothing was measured to have no benefit, or to hurt."""
@@ -87,8 +87,8 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
 
     _rules: ClassVar[Rules] = {
         "weight": number(0, 1),
-        "n_neighbors": whole(1),
-        "n_components": whole(1),
+        "n_neighbors": integer(1),
+        "n_components": integer(1),
         "random_state": seed,
     }
 
@@ -182,7 +182,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
             z[first:last] = here + fitted[_neighbours(here, fitted, k)].mean(axis=1)
 
         step = max(1, _BLOCK // max(len(fitted), k * u.shape[1]))
-        spread(work, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
+        parallel_map(work, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
         z[~u.any(axis=1)] = 0.0
         return np.asarray(normalize(z, copy=False))
 

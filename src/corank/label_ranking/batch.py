@@ -24,7 +24,7 @@ from corank.core.labels.descent import MASS, N_ENTRIES, DescentPlan, DescentStat
 from corank.core.random import alias_table, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.scaled import ScaledRows
-from corank.core.threads import spread, threads_for
+from corank.core.threads import parallel_map, threads_for
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
@@ -143,7 +143,7 @@ class LabelObjective:
             code = self.loss.code
             return float(label_losses(self.targets, self.conversion, code, U, self.weights, gradient, first, last))
 
-        return sum(spread(piece, self._pieces, self._n_jobs)), gradient
+        return sum(parallel_map(piece, self._pieces, self._n_jobs)), gradient
 
     def hessian_product(self, U: Floats, V: Floats) -> Floats:
         """Return the Hessian at U times V."""
@@ -152,7 +152,7 @@ class LabelObjective:
         def piece(first: int, last: int) -> None:
             label_hessian_products(self.targets, self.conversion, code, U, self.weights, V, products, first, last)
 
-        spread(piece, self._pieces, self._n_jobs)
+        parallel_map(piece, self._pieces, self._n_jobs)
         return products
 
     def objective(self, W: Floats, b: Floats) -> float:

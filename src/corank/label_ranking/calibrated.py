@@ -41,7 +41,7 @@ from corank.label_ranking.batch import (
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.label_ranking.ranker import TARGETS, LabelRanker
 from corank.pairwise.losses import LOSSES, Loss
-from corank.parameters import Rules, boolean, having, none, number, one_of, rng_of, seed, whole
+from corank.parameters import Rules, boolean, having, integer, none, number, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]
 
@@ -139,8 +139,8 @@ class CalibratedLabelRanker(LabelRanker):
         "fit_intercept": boolean,
         "solver": one_of("auto", "exact", "sgd"),
         "tol": number(0, 1, inside="()"),
-        "max_iter": whole(1),
-        "n_steps": whole(0),
+        "max_iter": integer(1),
+        "n_steps": integer(0),
         "classifier": having("a scikit-learn classifier", "fit", "get_params") | none,
         "random_state": seed,
         "verbose": boolean,

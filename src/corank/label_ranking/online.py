@@ -33,7 +33,7 @@ from corank.kernels.grams import is_precomputed
 from corank.kernels.views import View
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.label_ranking.ranker import TARGETS, LabelRanker
-from corank.parameters import Rules, boolean, none, one_of, rng_of, seed, whole
+from corank.parameters import Rules, boolean, integer, none, one_of, rng_of, seed
 from corank.parameters import kernel as a_kernel
 
 Floats = NDArray[np.float64]
@@ -138,7 +138,7 @@ class OnlineLabelRanker(LabelRanker):
         "conversion": one_of(*CONVERSIONS),
         "above_zero": one_of(*ABOVE_ZERO),
         "average": boolean,
-        "n_epochs": whole(0),
+        "n_epochs": integer(0),
         "fit_intercept": boolean,
         "random_state": seed,
     }

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.durable.atomic import atomic_file
 from corank.errors import import_extra
 from corank.lambdarank.field import Discontinuity, LambdaField
-from corank.parameters import check_values, rng_of, seed, whole
+from corank.parameters import check_values, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
 
@@ -169,7 +169,7 @@ def check_lambda(
     >>> check.conservative, check.convex
     (True, True)
     """
-    rules = {"n": whole(2), "n_points": whole(1), "random_state": seed}
+    rules = {"n": integer(2), "n_points": integer(1), "random_state": seed}
     check_values({"n": n, "n_points": n_points, "random_state": random_state}, rules)
     field, rng = LambdaField.of(lambdas, labels, n, jacobian), rng_of(random_state)
     points = list(field.smooth_points(n_points, rng))

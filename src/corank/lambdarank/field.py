@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.problem.inputs import as_numbers, as_scores
 from corank.errors import InputError
 from corank.lambdarank.lambdas import Lambda
-from corank.parameters import check_values, rng_of, seed, whole
+from corank.parameters import check_values, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
 
@@ -273,7 +273,7 @@ def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_sta
     >>> bool(abs(cost([2.0, -1.0]) - (np.log1p(np.exp(-3.0)) - np.log(2.0))) < 1e-8)
     True
     """
-    check_values({"n_points": n_points, "random_state": random_state}, {"n_points": whole(1), "random_state": seed})
+    check_values({"n_points": n_points, "random_state": random_state}, {"n_points": integer(1), "random_state": seed})
     field, rng = LambdaField.of(lambdas, labels, 0), rng_of(random_state)
     points = [s for s, _ in field.smooth_points(n_points, rng, _POTENTIAL_STEP)]
     values = np.array([field(s) for s in points])

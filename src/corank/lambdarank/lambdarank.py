@@ -46,7 +46,7 @@ from corank.lambdarank.training import (
 )
 from corank.lambdarank.trees import BoostingResult, boost, check_trees, checked_parameters, score_trees
 from corank.metrics import parse_metric
-from corank.parameters import Rule, Rules, boolean, items, n_jobs, none, number, one_of, seed, text, whole
+from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ _STEPS = {"linear": 500, "mlp": 500, "trees": 200}
 _RATES = {"linear": 0.02, "mlp": 0.01, "trees": 0.1}
 
 _LAMBDAS = Rule("a Lambda", lambda value: isinstance(value, Lambda)) | text | Rule("a function", callable)
-_WIDTHS = Rule("widths of layers", lambda value: items.allows(value) and all(map(whole(1).allows, value)))
+_WIDTHS = Rule("widths of layers", lambda value: items.allows(value) and all(map(integer(1).allows, value)))
 _DICT = Rule("a dict of LightGBM's parameters", lambda value: isinstance(value, dict))
 
 
@@ -166,15 +166,15 @@ class LambdaRank(Ranker):
         "lambdas": _LAMBDAS | none,
         "scorer": one_of(*SCORERS),
         "hidden": _WIDTHS,
-        "n_steps": whole(0) | none,
-        "batch": whole(1),
+        "n_steps": integer(0) | none,
+        "batch": integer(1),
         "eta0": number(0, inside="()") | none,
         "weight_decay": number(0),
         "tree_params": _DICT | none,
         "metric": text | none,
         "early_stopping": boolean,
         "validation_fraction": number(0, 1, inside="()"),
-        "n_iter_no_change": whole(1),
+        "n_iter_no_change": integer(1),
         "scale": boolean,
         "warm_start": boolean,
         "n_jobs": n_jobs,

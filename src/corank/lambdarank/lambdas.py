@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.inputs import as_scores
 from corank.errors import InputError, suggest_names
 from corank.lambdarank.lists import Lists
@@ -151,7 +151,7 @@ class Lambda:
                 term.add(lists, scores, out, first, last)
 
         threads = 1 if n_jobs is None else n_threads(n_jobs)
-        spread(add, cut(lists.starts, 1 if threads == 1 else 8 * threads), threads)
+        parallel_map(add, cut(lists.starts, 1 if threads == 1 else 8 * threads), threads)
         return out
 
     @property

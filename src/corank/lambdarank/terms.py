@@ -21,7 +21,7 @@ from corank.core.lists.list_lambdas import AP, ERR, RR, add_ndcg, add_swaps
 from corank.core.lists.pair_lambdas import LOGISTIC, RAMP, add_pairs, add_preferences, add_winner
 from corank.errors import InputError, reason
 from corank.lambdarank.lists import Lists
-from corank.parameters import Rule, is_whole, number
+from corank.parameters import Rule, is_integer, number
 
 Floats = NDArray[np.float64]
 Add = Callable[["Term", Lists, Floats, Floats, int, int], None]
@@ -93,7 +93,7 @@ class Term:
         kind, text = self.kind, str(self)
         if not _POSITIVE.allows(self.factor):
             raise InputError(f"{text!r} has the weight {self.factor!r}; pass a number above 0.")
-        if self.k is not None and not (kind.has_depth and is_whole(self.k) and self.k > 0):
+        if self.k is not None and not (kind.has_depth and is_integer(self.k) and self.k > 0):
             raise InputError(f"{text!r} has a depth; only 'ndcg@k' has one, with k of at least 1.")
         if self.parameter is not None and not kind.parameter:
             raise InputError(f"{text!r} has a parameter, but {self.name} takes none; leave it out.")

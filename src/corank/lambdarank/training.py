@@ -23,7 +23,7 @@ from corank.lambdarank.lambdas import Lambda
 from corank.lambdarank.lists import Lists
 from corank.lambdarank.scorers import GradientScorer
 from corank.metrics import evaluate, parse_metric
-from corank.parameters import is_whole, number
+from corank.parameters import is_integer, number
 from corank.solvers.adam import Adam
 from corank.solvers.early_stopping import EarlyStopping, run_training
 
@@ -232,7 +232,7 @@ def check_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
     """
     state = TrainingState.resume(stored)
     words = np.asarray(state.words)
-    if not is_whole(state.steps) or state.steps < 0 or not number(0, inside="()").allows(state.unit):
+    if not is_integer(state.steps) or state.steps < 0 or not number(0, inside="()").allows(state.unit):
         raise InputError("run_ has an invalid number of steps or size of lambdas")
     if words.shape != (4,) or words.dtype != np.uint32:
         raise InputError("run_ has no random seed")
@@ -270,7 +270,7 @@ class ValidationRows:
                     "eval_set must be one tuple (X, y, qid) or (X, y, qid, prior); pass rows, grades and query ids of "
                     "one validation set."
                 )
-            eval_set = RankingData.of(*eval_set[:3]).on_top_of(*eval_set[3:] or (None,))
+            eval_set = RankingData.of(*eval_set[:3]).with_prior(*eval_set[3:] or (None,))
         if eval_set.y is None or eval_set.n_features != data.n_features:
             raise InputError(
                 f"eval_set has {eval_set.n_features} features"

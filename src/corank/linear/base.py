@@ -23,7 +23,7 @@ from corank.linear.descent import Judge, ParallelDescent, require_stored, train
 from corank.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
 from corank.pairwise.losses import LOSSES, Loss
 from corank.pairwise.sampling import DRAWS, QUERY_WEIGHTS
-from corank.parameters import Rules, boolean, n_jobs, none, number, one_of, seed, whole
+from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
 from corank.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.solvers.penalty import default_alpha
 from corank.solvers.targets import Range, unit_range
@@ -168,15 +168,15 @@ class LinearDescent(Ranker):
         "scale": boolean,
         "solver": one_of("auto", "sgd", "exact"),
         "tol": number(0, 1, inside="()"),
-        "max_iter": whole(1),
+        "max_iter": integer(1),
         "rate": one_of(*RATES),
         "eta0": number(0, inside="()") | none,
-        "n_steps": whole(0),
+        "n_steps": integer(0),
         "average": boolean | none,
         "project": boolean,
         "early_stopping": boolean,
         "validation_fraction": number(0, 1, inside="()"),
-        "n_iter_no_change": whole(1),
+        "n_iter_no_change": integer(1),
         "warm_start": boolean,
         "n_jobs": n_jobs,
         "random_state": seed,

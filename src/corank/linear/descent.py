@@ -26,7 +26,7 @@ from corank.core.pairs.steps import (
     SGDState,
 )
 from corank.core.random import seed_state
-from corank.core.threads import spread
+from corank.core.threads import parallel_map
 from corank.errors import InputError
 from corank.linear.objective import DescentProblem
 from corank.solvers.early_stopping import EarlyStopping, run_training
@@ -131,7 +131,7 @@ class ParallelDescent:
                 descend_coupled(state, plan, problem.columns, problem.examples, problem.rows, share)
 
         try:
-            spread(work, [(j, j + 1) for j in range(n_runs)], n_runs)
+            parallel_map(work, [(j, j + 1) for j in range(n_runs)], n_runs)
         finally:
             self.n_steps = self._count_steps()
 

@@ -32,7 +32,7 @@ from corank.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.linear.objective import Objective, ObjectiveSample, columns_of_views
 from corank.pairwise import Laplacian
 from corank.pairwise.factors import query_factors
-from corank.parameters import Rules, boolean, is_whole, items, number, whole
+from corank.parameters import Rules, boolean, integer, is_integer, items, number
 
 Floats = NDArray[np.float64]
 
@@ -114,11 +114,11 @@ class LCRA(LinearDescent):
 
     _rules: ClassVar[Rules] = {
         **LinearDescent._rules,
-        "views": whole(1) | items,
+        "views": integer(1) | items,
         "coupling": number(0),
         "mix": number(0, 1),
-        "batch": whole(1),
-        "unscored_batch": whole(1),
+        "batch": integer(1),
+        "unscored_batch": integer(1),
         "fit_intercept": boolean,
     }
 
@@ -206,7 +206,7 @@ class LCRA(LinearDescent):
 
     def view_columns(self, n_features: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
         """Return the columns of each view, see `LinearDescent`."""
-        if is_whole(self.views) and n_features < self.views:
+        if is_integer(self.views) and n_features < self.views:
             raise InputError(
                 f"views={self.views} needs one column per view, but X has n_features = {n_features}; pass fewer views."
             )

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from corank import solvers as exact
 from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
@@ -36,7 +36,7 @@ from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 from corank.pairwise.factors import QUERY_WEIGHTS
-from corank.parameters import Rules, boolean, kernel, listing, none, number, one_of, seed, text, whole
+from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
 from corank.solvers.penalty import default_alpha
 from corank.solvers.smooth_losses import block_of
 
@@ -66,7 +66,7 @@ def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
     rows, (block, _) = data.order[data.is_scored[data.order]], block_of(counted)
     order, gradient, degree = np.empty(len(rows), dtype=np.int64), np.empty(len(rows)), np.empty(len(rows))
     s, runs = scores[rows], cut(block.starts, n_threads())
-    spread(lambda first, last: squared_hinge_loss(block, s, first, last, order, gradient, degree), runs)
+    parallel_map(lambda first, last: squared_hinge_loss(block, s, first, last, order, gradient, degree), runs)
     out[rows] = np.rint(degree).astype(np.int64)
     return out
 
@@ -147,11 +147,11 @@ class RankSVM(Ranker):
         "alpha": number(0, inside="()") | none,
         "kernel": kernel,
         "query_weight": one_of(*QUERY_WEIGHTS),
-        "n_basis": whole(1) | none,
+        "n_basis": integer(1) | none,
         "basis": text | listing,
         "scale": boolean,
         "tol": number(0, 1, inside="()"),
-        "max_iter": whole(1),
+        "max_iter": integer(1),
         "random_state": seed,
         "verbose": boolean,
     }

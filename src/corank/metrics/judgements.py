@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.blocks import sort_blocks
-from corank.core.threads import cut, n_threads, spread, threads_for
+from corank.core.threads import cut, n_threads, parallel_map, threads_for
 from corank.data.problem.inputs import as_numbers, as_scores
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
@@ -164,7 +164,7 @@ class Judgements:
     def run(self, work: Callable[[int, int], object]) -> None:
         """Call ``work(first, last)`` for ranges of queries, on threads."""
         n_jobs = threads_for(16 * int(self.starts[-1])) if self.n_jobs is None else self.n_jobs
-        spread(work, cut(self.starts, 4 * n_threads(n_jobs)), n_jobs)
+        parallel_map(work, cut(self.starts, 4 * n_threads(n_jobs)), n_jobs)
 
 
 def _as_ranked_by(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from corank.core.rows.products import MOST_COLUMNS, Gram
+from corank.core.rows.products import MAX_COLUMNS, Gram
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import add_up
 from corank.data.problem.ranking import RankingData
@@ -96,7 +96,7 @@ class Moments:
             return Moments(pair.total(), single.total() if rows_pass.has_plain else None, 0.0)
 
         # wide rows are multiplied by BLAS, which has its own threads
-        n_jobs = None if rows_pass.width < MOST_COLUMNS else 1
+        n_jobs = None if rows_pass.width < MAX_COLUMNS else 1
         sums: Moments = add_up(leaf, rows_pass.leaves, n_jobs)
         total = replace(sums, pair_weight=rows_pass.pair_weight)
         factors = factors_of(data.X) if features is None else None

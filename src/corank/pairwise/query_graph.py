@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
-from corank.core.threads import cut, spread, threads_for
+from corank.core.threads import cut, parallel_map, threads_for
 from corank.pairwise.factors import query_factors
 from corank.pairwise.laplacian import Array, Laplacian, as_columns, as_dense, drop_axes, operands
 
@@ -206,7 +206,7 @@ class QueryLaplacian(Laplacian):
         columns, target = as_columns(block, self.n), as_columns(result, self.n)
         rows, starts, runs, owned = (a.view(np.uint64) for a in (self.order, self.starts, self.runs, self.query_runs))
         blocks = Blocks(rows, starts, runs, owned, self.keep, self.weights, self.scale)
-        spread(
+        parallel_map(
             lambda first, last: centre_blocks(columns, target, blocks, form, first, last),
             cut(self.starts, threads_for(columns.size)),
         )

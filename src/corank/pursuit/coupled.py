@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.models.pursuit import joint_best
-from corank.core.threads import spread
+from corank.core.threads import parallel_map
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.kernels.basis import Basis
@@ -150,7 +150,7 @@ class CoupledViews:
         e1, e2 = e[0][one] / root1, e[1][two] / root2
         ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
         runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
-        found = spread(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
+        found = parallel_map(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
         gain, i, j = max(found, key=lambda best: best[0])
         x = self._cross[i, j]
         a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)

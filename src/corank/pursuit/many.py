@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.models.pursuit import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.inputs import as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
@@ -181,7 +181,7 @@ def fit_many(
     P = int(n_basis)
     chosen = np.empty((len(queries), P), dtype=np.int64)
     path = np.empty((len(queries), 1 if fitting == "basic" else P, P))
-    spread(
+    parallel_map(
         lambda first, last: pursue_many(K, small, _FITTINGS[fitting], tol, LEAST, chosen, path, first, last),
         cut(starts, 4 * n_threads(n_jobs)),
         n_jobs,
@@ -248,7 +248,9 @@ def scores_by_problem(
     order = np.argsort(codes, kind="stable")
     grouped, ends = rows[order].view(np.uint64), starts.view(np.uint64)
     scores = np.empty((len(rows), n_columns))
-    spread(lambda first, last: score(grouped, ends, scores, first, last), cut(starts, 4 * n_threads(n_jobs)), n_jobs)
+    parallel_map(
+        lambda first, last: score(grouped, ends, scores, first, last), cut(starts, 4 * n_threads(n_jobs)), n_jobs
+    )
     out = np.empty_like(scores)
     out[order] = scores
     return out

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.models.coupled_pursuit import SmallTwoViewProblems, copursue_many, coscore_many
-from corank.core.threads import cut, n_threads, spread
+from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.inputs import as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
@@ -176,7 +176,7 @@ def fit_many_views(
     )  # fmt: skip
     shape = (len(queries), int(n_basis), 2)
     chosen, coefs = np.empty(shape, dtype=np.int64), np.empty(shape)
-    spread(
+    parallel_map(
         lambda first, last: copursue_many(
             *grams, small, float(coupling), residual == "separate", tol, LEAST[0], chosen, coefs, first, last
         ),

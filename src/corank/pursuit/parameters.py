@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from corank.pairwise.factors import QUERY_WEIGHTS
-from corank.parameters import Rules, boolean, items, kernel, listing, number, one_of, seed, whole
+from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
 from corank.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.pursuit.fits import FITTINGS
 
 SPLITS = ("columns", "dictionary")
 
-_ROWS = whole(1) | listing
+_ROWS = integer(1) | listing
 _BOTH: Rules = {
-    "n_basis": whole(1),
+    "n_basis": integer(1),
     "kernel": kernel,
     "query_weight": one_of(*QUERY_WEIGHTS),
     "scale": boolean,
     "tol": number(0, 1, inside="[)"),
     "early_stopping": boolean,
     "validation_fraction": number(0, 1, inside="()"),
-    "n_iter_no_change": whole(1),
+    "n_iter_no_change": integer(1),
     "random_state": seed,
     "verbose": boolean,
 }
@@ -31,13 +31,13 @@ PURSUIT: Rules = {
     "fitting": one_of(*FITTINGS),
     "fit_intercept": boolean,
     "dictionary": one_of("scored", "all", "columns") | _ROWS,
-    "n_solutions": whole(1),
+    "n_solutions": integer(1),
 }
 """Of `RankingPursuit` and `fit_many`."""
 
 CO_PURSUIT: Rules = {
     **_BOTH,
-    "views": whole(1) | items,
+    "views": integer(1) | items,
     "coupling": number(0, float(np.finfo(np.float64).max)),
     "search": one_of(*SEARCHES),
     "split": one_of(*SPLITS),

@@ -33,7 +33,7 @@ from corank.estimator.held_out import HeldOut
 from corank.kernels.basis import Basis, Terms, score_columns
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View, as_views, kernels_of
-from corank.parameters import Rules, items, listing, none, number, whole
+from corank.parameters import Rules, integer, items, listing, none, number
 from corank.progress import progress
 from corank.rls.frame import Frame
 from corank.rls.least_squares import Judge, LeastSquares, raw_weights
@@ -133,7 +133,7 @@ class CoRankRLS(LeastSquares):
 
     _rules: ClassVar[Rules] = {
         **LeastSquares._rules,
-        "views": whole(1) | items,
+        "views": integer(1) | items,
         "coupling": number(0),
         "couplings": listing | none,
     }

@@ -25,7 +25,7 @@ from corank.kernels.grams import RANK_TOLERANCE
 from corank.kernels.views import View
 from corank.metrics import parse_metric
 from corank.pairwise.factors import QUERY_WEIGHTS
-from corank.parameters import Rules, boolean, listing, none, number, one_of, rng_of, text, whole
+from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
 from corank.rls.frame import Frame
 from corank.rls.selection import candidates
 from corank.rls.spectrum import Equations, Ridge
@@ -63,7 +63,7 @@ class LeastSquares(Ranker):
         "kernel": parameters.kernel,
         "alphas": listing | none,
         "metric": text | none,
-        "n_basis": whole(1) | none,
+        "n_basis": integer(1) | none,
         "basis": text | listing,
         "query_weight": one_of(*QUERY_WEIGHTS),
         "ties": boolean,

@@ -30,7 +30,7 @@ from corank.kernels import SumKernel
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View, as_views, kernels_of
 from corank.pairwise.moments import pair_squares
-from corank.parameters import Rules, items, whole
+from corank.parameters import Rules, integer, items
 from corank.progress import progress
 from corank.rls.frame import Frame
 from corank.rls.rankrls import FittedRankRLS, RankRLS
@@ -132,7 +132,7 @@ class ViewRankRLS(RankRLS):
     True
     """
 
-    _rules: ClassVar[Rules] = {**RankRLS._rules, "views": whole(1) | items}
+    _rules: ClassVar[Rules] = {**RankRLS._rules, "views": integer(1) | items}
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from scipy import sparse
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import gather_rows, score_rows
 from corank.core.rows.scaled import factors_of, plain
-from corank.core.threads import spread, threads_for
+from corank.core.threads import parallel_map, threads_for
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class LinearMap:
     def scores(self, w: Floats) -> Floats:
         """Return A w, summed in float64."""
         order, out, w = self.order.view(np.uint64), np.empty(len(self.order)), self._scaled(w)
-        spread(lambda first, last: score_rows(self._rows, order, w, out, first, last), self._pieces, self._n_jobs)
+        parallel_map(lambda first, last: score_rows(self._rows, order, w, out, first, last), self._pieces, self._n_jobs)
         return out
 
     def gather(self, h: Floats) -> Floats:
@@ -54,7 +54,7 @@ class LinearMap:
             gather_rows(self._rows, order, h, out, first, last)
             return out
 
-        parts = spread(piece, self._pieces, self._n_jobs)
+        parts = parallel_map(piece, self._pieces, self._n_jobs)
         return self._scaled(np.sum(parts, axis=0) if parts else np.zeros(d))
 
     def gather_squares(self, h: Floats) -> Floats:

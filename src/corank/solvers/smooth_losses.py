@@ -13,7 +13,7 @@ from scipy import linalg
 
 from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
 from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
-from corank.core.threads import cut, spread, threads_for
+from corank.core.threads import cut, parallel_map, threads_for
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.pairwise import Moments
@@ -81,13 +81,13 @@ def _sorted(block: GradedBlock, factor: float) -> Evaluate:
 
     def evaluate(u: Floats) -> Derivatives:
         order, gradient, degree = np.empty(n, dtype=np.int64), np.empty(n), np.empty(n)
-        losses = spread(
+        losses = parallel_map(
             lambda first, last: squared_hinge_loss(block, u, first, last, order, gradient, degree), runs, n_jobs
         )
 
         def hessian_product(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(
+            parallel_map(
                 lambda first, last: squared_hinge_hessian_product(block, u, z, first, last, order, degree, out),
                 runs,
                 n_jobs,
@@ -105,11 +105,13 @@ def _visited(block: GradedBlock, code: int, factor: float) -> Evaluate:
 
     def evaluate(u: Floats) -> Derivatives:
         gradient = np.empty(n)
-        losses = spread(lambda first, last: all_pairs_loss(code, block, u, first, last, gradient), runs, n_jobs)
+        losses = parallel_map(lambda first, last: all_pairs_loss(code, block, u, first, last, gradient), runs, n_jobs)
 
         def hessian_product(z: Floats) -> Floats:
             out = np.empty(n)
-            spread(lambda first, last: all_pairs_hessian_product(code, block, u, z, first, last, out), runs, n_jobs)
+            parallel_map(
+                lambda first, last: all_pairs_hessian_product(code, block, u, z, first, last, out), runs, n_jobs
+            )
             return factor * out
 
         return Derivatives(factor * sum(losses), factor * gradient, hessian_product)

@@ -25,7 +25,7 @@ from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters
 from corank.estimator.held_out import HeldOut
 from corank.metrics import evaluate
-from corank.parameters import Rule, Rules, check_values, none, number, one_of, rng_of, seed, whole
+from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 
@@ -268,7 +268,7 @@ def tune_bm25(
     >>> found.model.k1 in (0.0, 2.0), sorted(found.grid) == [(0.0, 0.0), (2.0, 0.0)]
     (True, True)
     """
-    check_values({"cv": cv, "random_state": random_state}, {"cv": whole(2), "random_state": seed})
+    check_values({"cv": cv, "random_state": random_state}, {"cv": integer(2), "random_state": seed})
     settings = [(float(k1), float(b)) for k1 in k1s for b in bs]
     if not settings:
         raise InputError("k1s or bs is empty; pass at least one value of each.")

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import Bags, Postings, add_scores, top_documents
-from corank.core.threads import n_threads, spread
+from corank.core.threads import n_threads, parallel_map
 from corank.errors import InputError
-from corank.parameters import check_values, whole
+from corank.parameters import check_values, integer
 from corank.text.corpus import Corpus
 
 Weigh = Callable[[Bags], NDArray[np.float64]]
@@ -82,7 +82,7 @@ class Index:
             Numbers of documents and their scores; ties are in the order of documents. ``corpus.ids`` has their
             ids.
         """
-        check_values({"k": k}, {"k": whole(1)})
+        check_values({"k": k}, {"k": integer(1)})
         bags = self._bags(queries)
         n, k = len(bags.starts) - 1, min(k, max(1, self.corpus.n_documents))
         result = SearchResult(np.empty((n, k), np.int64), np.empty((n, k), np.float32))
@@ -91,7 +91,7 @@ class Index:
         def work(first: int, last: int) -> None:
             top_documents(postings, bags, first, last, self.corpus.n_documents, *result)
 
-        spread(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        parallel_map(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
         return result
 
     def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
@@ -119,7 +119,7 @@ class Index:
             for q in range(first, last):
                 add_scores(postings, bags, np.uint64(q), scores[q])
 
-        spread(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        parallel_map(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
         return scores
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from corank.core.threads import n_threads
 from corank.errors import InputError
 from corank.estimator.contract import Learner, check_parameters, install
 from corank.estimator.docs import shared_parameters
-from corank.parameters import Rules, boolean, none, number, rng_of, seed, whole
+from corank.parameters import Rules, boolean, integer, none, number, rng_of, seed
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 from corank.text.links import Links
@@ -84,16 +84,16 @@ class LinkLearn(Learner):
     """
 
     _rules: ClassVar[Rules] = {
-        "n_hidden": whole(1),
+        "n_hidden": integer(1),
         "b": number(0, 1),
         "symmetric": boolean,
         "use_length": boolean,
         "at_top": boolean,
-        "n_steps": whole(0),
-        "batch": whole(1),
+        "n_steps": integer(0),
+        "batch": integer(1),
         "eta0": number(0, inside="()"),
-        "n_iter_no_change": whole(1),
-        "n_jobs": whole() | none,
+        "n_iter_no_change": integer(1),
+        "n_jobs": integer() | none,
         "random_state": seed,
         "verbose": boolean,
     }

@@ -51,8 +51,8 @@ class Network:
 
     def __post_init__(self) -> None:
         theta = np.asarray(self.theta)
-        is_whole = theta.ndim == 1 and theta.dtype == np.float64 and len(theta) >= 4 and len(theta) % 3 == 1
-        if not is_whole or not np.isfinite(theta).all() or not np.isfinite([self.mean, self.scale]).all():
+        is_integer = theta.ndim == 1 and theta.dtype == np.float64 and len(theta) >= 4 and len(theta) % 3 == 1
+        if not is_integer or not np.isfinite(theta).all() or not np.isfinite([self.mean, self.scale]).all():
             raise InputError("theta must have three finite parameters per hidden unit and one more")
         if not self.scale > 0.0:
             raise InputError(f"scale is {self.scale}; it must be above 0")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from corank.core.text.links import LinkProblem, Tables, add_links, similarities
 from corank.core.text.postings import Bags, sizes, totals
-from corank.core.threads import spread
+from corank.core.threads import parallel_map
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.solvers.adam import Adam
@@ -208,7 +208,7 @@ class LinkObjective:
 
         # always the same parts, so that the sums do not depend on the number of threads
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
-        parts = spread(work, list(pairwise(edges)), n_jobs)
+        parts = parallel_map(work, list(pairwise(edges)), n_jobs)
         sums = [np.sum([part[1][at] for part in parts], axis=0) / len(texts) for at in range(3)]
         if not self.form.use_length:
             sums[2][:] = 0.0

@@ -16,8 +16,8 @@ from corank.core.parsing.number import (
     FIVES_LOW,
     GOOD,
     HARD,
-    LARGEST_POWER,
-    LEAST_POWER,
+    MAX_POWER,
+    MIN_POWER,
     nearest,
     read_long_number,
     read_number,
@@ -96,8 +96,8 @@ def test_what_leaves_the_range_is_left_to_exact_arithmetic(token: str) -> None:
 
 
 def test_the_powers_of_five_are_within_one_unit() -> None:
-    for q in range(LEAST_POWER, LARGEST_POWER + 1):
-        scaled = (int(FIVES_HIGH[q - LEAST_POWER]) << 64) + int(FIVES_LOW[q - LEAST_POWER])
+    for q in range(MIN_POWER, MAX_POWER + 1):
+        scaled = (int(FIVES_HIGH[q - MIN_POWER]) << 64) + int(FIVES_LOW[q - MIN_POWER])
         assert 2**127 <= scaled < 2**128
         exact = Fraction(5) ** q
         while exact < 2**127:

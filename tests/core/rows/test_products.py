@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.rows.products import MOST_COLUMNS, PIECE, Gram
+from corank.core.rows.products import MAX_COLUMNS, PIECE, Gram
 
 
 @given(st.lists(st.integers(0, 2 * PIECE + 3), max_size=3), st.integers(1, 10), st.integers(0, 99))
@@ -19,7 +19,7 @@ def test_blocks_add_up_to_the_product(lengths, d, seed):
     np.testing.assert_allclose(found.total(), want, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("d", [MOST_COLUMNS, MOST_COLUMNS + 1])
+@pytest.mark.parametrize("d", [MAX_COLUMNS, MAX_COLUMNS + 1])
 def test_many_columns_and_part_of_a_buffer(d):
     Z = np.random.default_rng(0).normal(size=(300, d))
     found = Gram(d)

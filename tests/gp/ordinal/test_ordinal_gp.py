@@ -40,7 +40,7 @@ ONE = np.zeros(40)
 
 
 def problem(likelihood):
-    data = RankingData.of(X, Y, weights=WEIGHT).on_top_of(PRIOR)
+    data = RankingData.of(X, Y, weights=WEIGHT).with_prior(PRIOR)
     items = DistinctRows.of(data.X, np.ones(40, dtype=bool))
     grades = OrdinalGrades.of(data, items, np.unique(Y)) if likelihood == "ordinal" else GaussianGrades.of(data, items)
     return items, grades

@@ -18,7 +18,7 @@ from corank.core.parsing.bytes import high_product
 LONGEST = 25
 """Bytes of the longest text, -2.2250738585072014e-308, and a newline."""
 
-LEAST_POWER, LARGEST_POWER = -292, 324
+MIN_POWER, MAX_POWER = -292, 324
 ONE, TWO, FOUR, TEN, FORTY = (np.uint64(k) for k in (1, 2, 4, 10, 40))
 FRACTION_BITS, FRACTION = np.uint64(52), np.uint64((1 << 52) - 1)
 EXPONENT_BITS, SIGN_BIT = np.uint64(2047), np.uint64(63)
@@ -30,7 +30,7 @@ ZERO, POINT, MINUS, PLUS, EXPONENT, NEWLINE = (ord(c) for c in "0.-+e\n")
 def _powers_of_ten() -> tuple[np.ndarray, np.ndarray]:
     """High and low halves of 10^k scaled to [2^127, 2^128), rounded up."""
     high, low = [], []
-    for k in range(LEAST_POWER, LARGEST_POWER + 1):
+    for k in range(MIN_POWER, MAX_POWER + 1):
         shift = ((k * 1741647) >> 19) - 127
         above, below = 10 ** max(k, 0) << max(-shift, 0), 10 ** max(-k, 0) << max(shift, 0)
         scaled = -(-above // below)
@@ -67,7 +67,7 @@ def shortest(bits):  # type: ignore[no-untyped-def]
     is_close = fraction == 0 and exponent > 1
     k = (q * 1262611 - (524031 if is_close else 0)) >> 22
     h = np.uint64(q + ((-k * 1741647) >> 19) + 1)
-    at = np.uint64(-k - LEAST_POWER)
+    at = np.uint64(-k - MIN_POWER)
     lower = _product(at, (FOUR * c - TWO + np.uint64(is_close)) << h) + is_odd
     v = _product(at, (FOUR * c) << h)
     upper = _product(at, (FOUR * c + TWO) << h) - is_odd

@@ -20,10 +20,10 @@ GOOD, BAD, HARD = 0, 1, 2
 PLUS, MINUS, POINT, EXPONENT, ZERO = ord("+"), ord("-"), ord("."), ord("e"), ord("0")
 LOWER = 32  # turns E into e
 
-MOST_DIGITS = 19  # 10^19 < 2^64
+MAX_DIGITS = 19  # 10^19 < 2^64
 EXACT_MANTISSA = np.uint64(1 << 53)
 EXACT_POWER = 22
-LEAST_POWER, LARGEST_POWER = -342, 308
+MIN_POWER, MAX_POWER = -342, 308
 NINE, TEN = np.uint64(9), np.uint64(10)
 ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 TIE_BITS = np.uint64(0x1FF)
@@ -31,14 +31,14 @@ ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 SIGN_SHIFT, MANTISSA_SHIFT = np.uint64(63), np.uint64(52)
 IMPLICIT = np.uint64(1 << 52)
 
-POWERS = np.array([10**k for k in range(MOST_DIGITS + 1)], dtype=np.uint64)
+POWERS = np.array([10**k for k in range(MAX_DIGITS + 1)], dtype=np.uint64)
 EXACT_POWERS = np.array([float(10**k) for k in range(EXACT_POWER + 1)])
 
 
 def _powers_of_five() -> tuple[np.ndarray, np.ndarray]:
     """High and low halves of 5^q scaled to [2^127, 2^128): rounded down, but up where 5^-q fits 64 bits."""
     high, low = [], []
-    for q in range(LEAST_POWER, LARGEST_POWER + 1):
+    for q in range(MIN_POWER, MAX_POWER + 1):
         if q >= 0:
             scaled = (5**q << 128) >> (5**q).bit_length()
         else:
@@ -68,11 +68,11 @@ def nearest(m, q):  # type: ignore[no-untyped-def]
         if q < 0:
             return exact / EXACT_POWERS[np.uint64(-q)], GOOD
         return exact * EXACT_POWERS[np.uint64(q)], GOOD
-    if q < LEAST_POWER or q > LARGEST_POWER:
+    if q < MIN_POWER or q > MAX_POWER:
         return 0.0, HARD
     shift = leading_zeros(m)
     w = m << shift
-    k = np.uint64(q - LEAST_POWER)
+    k = np.uint64(q - MIN_POWER)
     high, low = high_product(w, FIVES_HIGH[k]), w * FIVES_HIGH[k]
     if high & TIE_BITS == TIE_BITS:
         more = high_product(w, FIVES_LOW[k])
@@ -131,7 +131,7 @@ def read_number(begin):  # type: ignore[no-untyped-def]
             w = word(i)
             n = count_digits(w)
             digits += n
-            if digits > MOST_DIGITS:
+            if digits > MAX_DIGITS:
                 return read_long_number(begin)
             m = m * POWERS[np.uint64(n)] + read_digits(w, n)
             i += n
@@ -166,7 +166,7 @@ def read_long_number(begin):  # type: ignore[no-untyped-def]
             after_point = True
         else:
             digits += 1
-            if significant == MOST_DIGITS:
+            if significant == MAX_DIGITS:
                 lost |= d > 0
                 q += 0 if after_point else 1
             else:

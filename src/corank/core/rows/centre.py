@@ -60,13 +60,13 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
     for block in range(np.uint64(first), np.uint64(last)):
         begin, end = starts[block], starts[block + one]
         first_run, last_run = block_runs[block], block_runs[block + one]
-        is_whole = last_run - first_run == one
+        is_integer = last_run - first_run == one
         if r == 1 and len(weights) == 0 and form != INVERSE:
             left = scale[block] if form == FULL else np.sqrt(scale[block])
             mean[0] = _mean_of_vector(V, rows, begin, end)
             for run in range(first_run, last_run):
                 k = keep[run] ** 2 if form == FULL else keep[run]
-                _centre_vector(V, out, rows, runs[run], runs[run + one], is_whole, left, k, mean[0])
+                _centre_vector(V, out, rows, runs[run], runs[run + one], is_integer, left, k, mean[0])
             continue
         if form == INVERSE:
             mean[:] = 0.0
@@ -74,7 +74,7 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
             _mean(V, rows, weights, begin, end, form, mean)
         for run in range(first_run, last_run):
             own[:] = mean
-            if not is_whole:
+            if not is_integer:
                 _mean(V, rows, weights, runs[run], runs[run + one], form, own)
             k = keep[run] ** 2 if form == FULL else 1.0 / keep[run] if form == INVERSE else keep[run]
             for p in range(runs[run], runs[run + one]):
@@ -112,9 +112,9 @@ def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _centre_vector(V, out, rows, begin, end, is_whole, left, k, mean):  # type: ignore[no-untyped-def]
+def _centre_vector(V, out, rows, begin, end, is_integer, left, k, mean):  # type: ignore[no-untyped-def]
     """Write the result for a run of one unweighted column."""
     zero = np.uint64(0)
-    own = mean if is_whole else _mean_of_vector(V, rows, begin, end)
+    own = mean if is_integer else _mean_of_vector(V, rows, begin, end)
     for p in range(begin, end):
         out[rows[p], zero] = left * (k * (V[rows[p], zero] - own) + (own - mean))

@@ -16,7 +16,7 @@ from corank.core.rows.access import add_scaled, dot
 # rows that are transposed at once: 48 columns fill a second-level cache
 PIECE = 256
 # BLAS is faster above 192 columns, plus a score and a one
-MOST_COLUMNS = 194
+MAX_COLUMNS = 194
 
 
 class Gram:
@@ -28,12 +28,12 @@ class Gram:
 
     def __init__(self, d: int) -> None:
         self.d = d
-        side = d if d > MOST_COLUMNS else d + -d % 4
+        side = d if d > MAX_COLUMNS else d + -d % 4
         self._sum = np.zeros((side, side))
 
     def add(self, Z: NDArray[np.float64], sign: float = 1.0) -> None:
         """Add sign · ZᵀZ."""
-        if self.d > MOST_COLUMNS:
+        if self.d > MAX_COLUMNS:
             self._sum += sign * (Z.T @ Z)
         else:
             add_gram(Z, sign, self._sum)

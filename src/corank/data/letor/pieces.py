@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank.core.parsing import letor as kernels
 from corank.core.parsing.bytes import PADDING
-from corank.core.threads import spread
+from corank.core.threads import parallel_map
 from corank.data.formats.text import TextFile
 
 PIECE = 1 << 20
@@ -101,7 +101,7 @@ class Pieces:
     @classmethod
     def surveyed(cls, texts: list[TextFile], pieces: list[Piece], n_jobs: int | None = None) -> Pieces:
         """Count the rows and values of some pieces of `texts`, at least one, in order."""
-        surveys = spread(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
+        surveys = parallel_map(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
         rows, colons, later_colons, largest, returns = np.array(surveys, dtype=np.int64).T
         first = returns[returns >= 0]
         bare_return = int(first[0]) if len(first) else -1
@@ -120,7 +120,7 @@ class Pieces:
         """
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
-        outcomes = spread(
+        outcomes = parallel_map(
             lambda k, _: _parse(self._pieces[k], row_starts[k : k + 2], value_starts[k], sheet, rules),
             _each(self._pieces),
             self.n_jobs,

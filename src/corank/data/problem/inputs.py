@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.problem.queries import is_missing
-from corank.data.problem.rows import require_whole
+from corank.data.problem.rows import require_untruncated
 from corank.errors import InputError, reason
 
 LARGEST = 1e40
@@ -89,7 +89,7 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     values: a vector, or a table with one column.
     name, what: the name of the argument, and what one number is, for error messages.
     """
-    require_whole(values)
+    require_untruncated(values)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cmM":

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.blocks import sort_blocks
-from corank.core.threads import cut, n_threads, spread, threads_for
+from corank.core.threads import cut, n_threads, parallel_map, threads_for
 from corank.data.problem.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.problem.queries import Queries
-from corank.data.problem.rows import as_rows, require_whole
+from corank.data.problem.rows import as_rows, require_untruncated
 from corank.errors import InputError
 
 
@@ -176,7 +176,7 @@ class RankingData:
         """
         order, starts = queries.order.copy(), queries.starts
         runs = cut(starts, 4 * n_threads())
-        spread(lambda first, last: sort_blocks(y, order, starts, first, last), runs, threads_for(16 * len(y)))
+        parallel_map(lambda first, last: sort_blocks(y, order, starts, first, last), runs, threads_for(16 * len(y)))
         scores = y[order]
         scored_before = np.concatenate([[0], np.cumsum(~np.isnan(scores))])
         scored_stops = starts[:-1] + np.diff(scored_before[starts])
@@ -219,7 +219,7 @@ class RankingData:
             require_moderate(v, "pair", "pair_weight")
         return replace(self, weights=w, pair_weights=v)
 
-    def on_top_of(self, prior: ArrayLike | None) -> RankingData:
+    def with_prior(self, prior: ArrayLike | None) -> RankingData:
         """
         Add prior scores.
 
@@ -235,7 +235,7 @@ class RankingData:
 
         Examples
         --------
-        >>> RankingData.of([[0.0], [1.0]], [0, 3]).on_top_of([0, 2]).targets.tolist()
+        >>> RankingData.of([[0.0], [1.0]], [0, 3]).with_prior([0, 2]).targets.tolist()
         [0.0, 1.0]
         """
         return self if prior is None else replace(self, prior=as_prior(prior, self.n_rows))
@@ -385,9 +385,9 @@ class RankingData:
         if not self._has_weighted_pair:
             raise InputError("no pair has a positive weight; give some rows a weight above zero.")
 
-    def require_whole(self) -> None:
+    def require_untruncated(self) -> None:
         """Raise `InputError` if a memory-mapped file of the problem was truncated after it was opened."""
-        require_whole(*vars(self).values(), *vars(self.queries).values())
+        require_untruncated(*vars(self).values(), *vars(self.queries).values())
 
     @property
     def _has_weighted_pair(self) -> bool:

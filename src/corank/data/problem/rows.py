@@ -21,7 +21,7 @@ def as_rows(X: Any) -> Any:
 
     Returns: X itself if it already has this form.
     """
-    require_whole(X)
+    require_untruncated(X)
     rises = sparse.issparse(X) and require_structure(X)
     try:
         rows = check_array(
@@ -132,7 +132,7 @@ def _are_signed(*arrays: NDArray[Any]) -> bool:
     return all(array.dtype.kind == "i" and array.dtype.isnative for array in arrays)
 
 
-def require_whole(*arrays: Any) -> None:
+def require_untruncated(*arrays: Any) -> None:
     """
     Raise `InputError` if the file of a memory-mapped array was truncated; reading it would crash the process.
 

@@ -15,7 +15,7 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import how_to_pass_qid
 from corank.errors import InputError
-from corank.parameters import Rules, check_values, number, rng_of, seed, whole
+from corank.parameters import Rules, check_values, integer, number, rng_of, seed
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -85,7 +85,7 @@ class QueryKFold(_QuerySplit):
     """
 
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: int | None = None) -> None:
-        check_values({"n_splits": n_splits}, {"n_splits": whole(2)})
+        check_values({"n_splits": n_splits}, {"n_splits": integer(2)})
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -122,7 +122,7 @@ class QueryShuffleSplit(_QuerySplit):
     """
 
     def __init__(self, n_splits: int = 10, *, test_size: float = 0.3, random_state: int | None = None) -> None:
-        rules = {"n_splits": whole(1), "test_size": number(0, 1, inside="()")}
+        rules = {"n_splits": integer(1), "test_size": number(0, 1, inside="()")}
         check_values({"n_splits": n_splits, "test_size": test_size}, rules)
         self.n_splits = n_splits
         self.test_size = test_size
@@ -217,10 +217,10 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     """
     assert data.y is not None
     masked = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
-    return masked.on_top_of(data.prior)
+    return masked.with_prior(data.prior)
 
 
-_RULES: Rules = {"n": whole(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}
+_RULES: Rules = {"n": integer(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}
 
 
 def presumed_negatives(

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from corank.errors import InputError
-from corank.parameters import Rule, check_values, whole
+from corank.parameters import Rule, check_values, integer
 
-_ROWS = whole(1) | Rule(
-    "two of them", lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(whole(1).allows, value))
+_ROWS = integer(1) | Rule(
+    "two of them", lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(integer(1).allows, value))
 )
 
 
@@ -108,7 +108,7 @@ def make_ranking(
         "n_queries": n_queries, "n_latent": n_latent, "n_views": n_views, "features_per_view": features_per_view,
         "n_grades": n_grades, "rows_per_query": rows_per_query,
     }  # fmt: skip
-    check_values(sizes, {**dict.fromkeys(sizes, whole(1)), "n_grades": whole(2), "rows_per_query": _ROWS})
+    check_values(sizes, {**dict.fromkeys(sizes, integer(1)), "n_grades": integer(2), "rows_per_query": _ROWS})
     if features_per_view < n_latent:
         raise InputError(
             f"features_per_view is {features_per_view}, less than n_latent={n_latent}; a view must show all of z."

@@ -30,7 +30,7 @@ from corank.data.problem.collection import Collection
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_rows, require_finite, require_structure, require_whole
+from corank.data.problem.rows import as_rows, require_finite, require_structure, require_untruncated
 from corank.data.store.folder import StoreFolder, digest, store_folder
 from corank.data.store.header import read_header
 from corank.errors import InputError, reason
@@ -83,7 +83,7 @@ class StoreFiles:
         """Return the document id of each row."""
         if "docid_stops" not in self.arrays:
             return None
-        require_whole(*self.arrays.values())
+        require_untruncated(*self.arrays.values())
         text, stops = self.arrays["docid_bytes"].tobytes(), self.arrays["docid_stops"].tolist()
         starts = [0, *stops[:-1]]
         if stops[-1] != len(text) or any(begin > stop for begin, stop in zip(starts, stops, strict=True)):
@@ -107,7 +107,7 @@ class StoreFiles:
         return X
 
     def _checked(self, make: Callable[[], Any]) -> Any:
-        require_whole(*self.arrays.values())
+        require_untruncated(*self.arrays.values())
         try:
             return make()
         except ValueError as error:

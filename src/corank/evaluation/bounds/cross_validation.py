@@ -37,12 +37,12 @@ from corank.evaluation.bounds.bound import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS
 from corank.metrics.judgements import Judgements, ratio
 from corank.metrics.pairwise import pair_counts
-from corank.parameters import Rules, check_values, having, is_whole, number, whole
+from corank.parameters import Rules, check_values, having, integer, is_integer, number
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-_RULES: Rules = {"cv": whole(2) | having("a splitter", "split"), "delta": number(0, 1, inside="()")}
+_RULES: Rules = {"cv": integer(2) | having("a splitter", "split"), "delta": number(0, 1, inside="()")}
 
 
 def cv_bound(
@@ -216,7 +216,7 @@ def _judged_rows(grades: Floats, queries: Queries) -> Numbers:
 
 def _folds(cv: Any, X: Any, grades: Floats, queries: Queries, judged: Numbers) -> Iterator[Fold]:
     """Yield training rows, with the unscored ones, and test rows."""
-    splitter, codes = QueryKFold(int(cv)) if is_whole(cv) else cv, queries.codes
+    splitter, codes = QueryKFold(int(cv)) if is_integer(cv) else cv, queries.codes
     unjudged = np.setdiff1d(np.arange(len(codes)), judged)
     for train, test in splitter.split(take_rows(X, judged), grades[judged], codes[judged]):
         held = np.bincount(codes[judged[test]], minlength=len(queries))

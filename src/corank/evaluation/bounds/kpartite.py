@@ -20,15 +20,15 @@ from corank.evaluation.bounds.bound import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS
 from corank.metrics.judgements import Judgements, ratio
 from corank.metrics.pairwise import pair_counts
-from corank.parameters import Rules, check_values, number, whole
+from corank.parameters import Rules, check_values, integer, number
 
 Floats = NDArray[np.float64]
 
 _RULES: Rules = {
     "power": number(0),
     "delta": number(0, 1, inside="()"),
-    "n_models": whole(1),
-    "n_features": whole(1),
+    "n_models": integer(1),
+    "n_features": integer(1),
 }
 _CONVENTION = CONVENTIONS["corank"]
 # differences of grades in memory at a time, for powers other than 0 and 1

@@ -20,7 +20,7 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
-from corank.parameters import is_whole
+from corank.parameters import is_integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class InputRows:
     def columns(self, prior: Sequence[int], n: int) -> tuple[int, ...]:
         """Check the numbers of prior columns against `n` columns."""
         found = tuple(prior)
-        if not found or not all(is_whole(at) and 0 <= at < n for at in found):
+        if not found or not all(is_integer(at) and 0 <= at < n for at in found):
             raise InputError(f"prior is {list(found)!r}; pass one or more column numbers from 0 to {n - 1}.")
         return tuple(int(at) for at in found)
 

@@ -27,7 +27,7 @@ from corank.evaluation.compare.runner import FoldEvaluator, TaskRunner
 from corank.evaluation.compare.values import Study
 from corank.metrics import Convention, parse_metric
 from corank.metrics.conventions import find_convention
-from corank.parameters import check_values, none, number, whole
+from corank.parameters import check_values, integer, none, number
 from corank.parameters import n_jobs as number_of_jobs
 
 FRACTIONS = (0.1, 0.25, 0.5)
@@ -130,7 +130,7 @@ def compare(
     check_values(
         {"folds": folds, "random_state": random_state, "n_repeats": n_repeats, "budget": budget, "n_jobs": n_jobs},
         {
-            "folds": whole(2), "random_state": whole(0), "n_repeats": whole(1), "n_jobs": number_of_jobs,
+            "folds": integer(2), "random_state": integer(0), "n_repeats": integer(1), "n_jobs": number_of_jobs,
             "budget": number(0, inside="()") | none,
         },
     )  # fmt: skip

@@ -33,7 +33,7 @@ from corank.gp.collaborative.posterior import CollaborativePosterior
 from corank.gp.collaborative.shared_prior import FittedCollaborativeGP, SharedPrior
 from corank.kernels import as_kernel
 from corank.kernels.views import View
-from corank.parameters import Rules, boolean, kernel, n_jobs, none, number, one_of, seed, whole
+from corank.parameters import Rules, boolean, integer, kernel, n_jobs, none, number, one_of, seed
 
 
 @shared_parameters
@@ -114,7 +114,7 @@ class CollaborativeGP(CollaborativePosterior):
         "likelihood": one_of("ordinal", "gaussian"),
         "kernel": kernel,
         "prior_weight": number(0) | none,
-        "max_iter": whole(0),
+        "max_iter": integer(0),
         "tol": number(0),
         "n_jobs": n_jobs,
         "scale": boolean,

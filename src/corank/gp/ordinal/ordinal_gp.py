@@ -36,7 +36,7 @@ from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
-from corank.parameters import Rules, boolean, check_values, kernel, listing, none, number, one_of, seed, text, whole
+from corank.parameters import Rules, boolean, check_values, integer, kernel, listing, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]
 
@@ -130,8 +130,8 @@ class OrdinalGP(ProcessRanker):
         "sigma": number(0, inside="()") | none,
         "likelihood": one_of("ordinal", "gaussian"),
         "learn": boolean,
-        "n_restarts": whole(0),
-        "n_basis": whole(1) | none,
+        "n_restarts": integer(0),
+        "n_basis": integer(1) | none,
         "basis": text | listing,
         "scale": boolean,
         "random_state": seed,

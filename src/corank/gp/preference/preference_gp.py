@@ -40,7 +40,7 @@ from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
-from corank.parameters import Rules, boolean, kernel, listing, none, number, rng_of, seed, text, whole
+from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, rng_of, seed, text
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -148,11 +148,11 @@ class PreferenceGP(PreferencePosterior):
         "kernel": kernel,
         "sigma": number(0, inside="()") | none,
         "learn": boolean,
-        "graph_neighbors": whole(1) | none,
+        "graph_neighbors": integer(1) | none,
         "graph_weight": number(0),
-        "n_restarts": whole(0),
-        "max_pairs": whole(1),
-        "n_basis": whole(1) | none,
+        "n_restarts": integer(0),
+        "max_pairs": integer(1),
+        "n_basis": integer(1) | none,
         "basis": text | listing,
         "scale": boolean,
         "random_state": seed,

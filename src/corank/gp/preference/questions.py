@@ -20,7 +20,7 @@ from corank.errors import InputError, suggest_names
 from corank.gp.ep.likelihoods import IntervalProbit
 from corank.gp.ep.process import Posterior
 from corank.gp.preference.preference_gp import PreferenceGP
-from corank.parameters import check_values, number, rng_of, seed, whole
+from corank.parameters import check_values, integer, number, rng_of, seed
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -106,7 +106,7 @@ def suggest_pairs(
     ([[0, 2]], [])
     """
     values = {"n": n, "tol": tol, "random_state": random_state}
-    check_values(values, {"n": whole(0), "tol": number(0), "random_state": seed})
+    check_values(values, {"n": integer(0), "tol": number(0), "random_state": seed})
     if strategy not in PAIR_STRATEGIES:
         raise InputError(f"strategy is {strategy!r}; {suggest_names(str(strategy), list(PAIR_STRATEGIES))}.")
     if not hasattr(model, "posterior") or not hasattr(model, "answered"):

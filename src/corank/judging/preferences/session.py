@@ -14,13 +14,13 @@ from corank.gp.preference.questions import PAIR_STRATEGIES
 from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal, Question
 from corank.judging.preferences.model import PreferenceModel
 from corank.judging.preferences.ranking import Ranking
-from corank.parameters import check_values, number, one_of, whole
+from corank.parameters import check_values, integer, number, one_of
 
 TOL = 0.03
 REPEAT = 0.1
 _RULES = {
     "strategy": one_of(*PAIR_STRATEGIES), "repeat": number(0, 1, inside="[)"), "tol": number(0),
-    "random_state": whole(0),
+    "random_state": integer(0),
 }  # fmt: skip
 
 

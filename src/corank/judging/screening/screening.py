@@ -14,7 +14,7 @@ from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, S
 from corank.judging.screening.model import ScreeningModel
 from corank.judging.screening.stopping import RandomSample, RecallEstimate, stopping_rule
 from corank.judging.screening.views import Views, make_views
-from corank.parameters import is_whole
+from corank.parameters import is_integer
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class Screening:
         self._answers.add(entry)
 
     def _require(self, record: int) -> None:
-        if not (is_whole(record) and 0 <= record < len(self.records)):
+        if not (is_integer(record) and 0 <= record < len(self.records)):
             raise InputError(f"record is {record!r}; pass a number from 0 to {len(self.records) - 1}.")
 
     def _unread(self) -> NDArray[np.intp]:

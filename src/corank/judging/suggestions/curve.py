@@ -23,7 +23,7 @@ from corank.judging.suggestions.strategies import find_strategy
 from corank.judging.suggestions.suggest import suggest
 from corank.metrics import evaluate, parse_metric
 from corank.metrics.significance import standard_error
-from corank.parameters import check_values, rng_of, seed, whole
+from corank.parameters import check_values, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
 
@@ -187,7 +187,7 @@ def judging_curve(
     """
     check_values(
         {"start": start, "steps": steps, "batch": batch, "n_repeats": n_repeats, "random_state": random_state},
-        {"start": whole(2), "steps": whole(0), "batch": whole(1), "n_repeats": whole(1), "random_state": seed},
+        {"start": integer(2), "steps": integer(0), "batch": integer(1), "n_repeats": integer(1), "random_state": seed},
     )
     listed = [strategy] if isinstance(strategy, str) or callable(strategy) else strategy
     strategies = [find_strategy(one) for one in listed]

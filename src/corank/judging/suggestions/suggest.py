@@ -30,7 +30,7 @@ from corank.data.problem.queries import Queries
 from corank.data.problem.routing import predict_with_qid, transform_with_qid
 from corank.data.problem.rows import as_rows
 from corank.judging.suggestions.strategies import Floats, Pool, find_strategy, values_of
-from corank.parameters import check_values, number, rng_of, seed, whole
+from corank.parameters import check_values, integer, number, rng_of, seed
 
 Integers = NDArray[np.int64]
 
@@ -93,7 +93,7 @@ def suggest(
     name, value = find_strategy(strategy)
     check_values(
         {"n": n, "similar": similar, "random_state": random_state},
-        {"n": whole(0), "similar": number(0), "random_state": seed},
+        {"n": integer(0), "similar": number(0), "random_state": seed},
     )
     predictions = _predict(model, X, qid)
     scores = as_scores(y, predictions.X.shape[0])
