@@ -75,9 +75,7 @@ def having(words: str, *methods: str) -> Rule:
 
 
 def is_integer(value: Any) -> bool:
-    """
-    Return whether a value is an integer, and not a bool.
-    """
+    """Return whether a value is an integer, and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
 
 

@@ -149,18 +149,18 @@ class ReportTable:
             scrolls in narrow windows; the note as a paragraph.
         """
 
-        def cell(tag: str, scope: str, at: int, value: Cell) -> str:
-            number = ' class="number"' if self.is_number(at) else ""
-            return f"<{tag}{scope}{number}>{escape(self.text(value, at))}</{tag}>"
+        def cell(tag: str, scope: str, column: int, value: Cell) -> str:
+            number = ' class="number"' if self.is_number(column) else ""
+            return f"<{tag}{scope}{number}>{escape(self.text(value, column))}</{tag}>"
 
         def row(cells: tuple[Cell, ...]) -> str:
             first, *others = cells
             return cell("th", ' scope="row"', 0, first) + "".join(
-                cell("td", "", at, v) for at, v in enumerate(others, 1)
+                cell("td", "", column, value) for column, value in enumerate(others, 1)
             )
 
         named = f' role="region" tabindex="0" aria-label="{escape(self.title)}"' if self.title else ""
-        head = "".join(cell("th", ' scope="col"', at, name) for at, name in enumerate(self.columns))
+        head = "".join(cell("th", ' scope="col"', column, name) for column, name in enumerate(self.columns))
         lines = [f'<div class="wide"{named}>\n<table>']
         lines += [f"<caption>{escape(self.title)}</caption>"] if self.title else []
         lines += [f"<thead><tr>{head}</tr></thead>", "<tbody>", *(f"<tr>{row(cells)}</tr>" for cells in self.rows)]

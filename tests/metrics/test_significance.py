@@ -96,7 +96,7 @@ def test_ids_are_matched_as_text_where_one_side_has_numbers():
 
 def test_bad_input_is_named():
     base, other = evaluations()
-    with pytest.raises(InputError, match="AP was not evaluated; there are nDCG@5; evaluate both rankings with it"):
+    with pytest.raises(InputError, match="AP was not evaluated, only nDCG@5; evaluate both rankings with it"):
         compare(base, other, "AP")
     with pytest.raises(
         InputError, match="follow the conventions 'corank' and 'letor4'; evaluate both under the same one"

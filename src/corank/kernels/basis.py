@@ -14,27 +14,20 @@ from corank.core.rows.scaled import ScaledRows
 from corank.kernels.grams import require_inner_product, require_similarities
 from corank.kernels.views import View
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class Terms:
     """
     Scores of rows as sums Σ_t weights[t] values[row, t], up to a constant.
 
-    Attributes
-    ----------
-    kind : {"column", "row", "prior"}
-        Columns of X, similarities to training rows, or prior scores.
-    numbers : array of int64, shape (n_terms,)
-        Numbers of the columns or training rows.
-    weights : array of shape (n_terms,)
-        Weights of columns, or coefficients of training rows.
-    values : array of shape (n_rows, n_terms)
-        Values of the columns, similarities, or prior scores.
-    view : int or None
-        Number of the view, if there are several.
+    kind {"column", "row", "prior"}: columns of X, similarities to training rows, or prior scores.
+    numbers (n_terms,): numbers of the columns or training rows.
+    weights (n_terms,): weights of columns, or coefficients of training rows.
+    values (n_rows, n_terms): values of the columns, similarities, or prior scores.
+    view: number of the view, if there are several.
 
-    Examples
-    --------
     >>> terms = Terms.of_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 1.0]))
     >>> (terms.values @ terms.weights).tolist()
     [2.5, 5.5]
@@ -58,8 +51,6 @@ class Terms:
         return cls("prior", np.zeros(1, dtype=np.int64), np.ones(1), np.asarray(scores, dtype=np.float64)[:, None])
 
 
-Floats = NDArray[np.float64]
-
 # rows for which a user's kernel is checked if the learner does not need the whole Gram matrix
 _CHECKED = 512
 # largest number of rows, and of similarities (16 MiB), in memory at once
@@ -71,17 +62,10 @@ class Basis:
     """
     Training rows to which other rows are compared.
 
-    Attributes
-    ----------
-    view : View
-        Columns and a fitted kernel.
-    numbers : array of int64, shape (r,)
-        Numbers of the training rows.
-    rows : ndarray, CSR matrix, or array of objects or of int
-        The rows in the view's columns as float64; their numbers for a precomputed kernel.
+    view: columns and a fitted kernel.
+    numbers (r,): numbers of the training rows.
+    rows: the rows in the view's columns as float64, or objects; their numbers for a precomputed kernel.
 
-    Examples
-    --------
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> basis = Basis.of(View(None, "linear"), X, np.array([1, 2]))
     >>> basis.gram(X).tolist(), basis.similarities(X).tolist()
@@ -106,23 +90,14 @@ class Basis:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def subset(self, at: NDArray[np.int64]) -> Basis:
-        """
-        Keep some of the rows.
-
-        at: their positions in the basis; duplicates are allowed.
-        Returns: the smaller basis, with distinct rows in ascending order.
-        """
-        at = np.unique(at)
-        at = at[np.argsort(self.numbers[at])]
-        return Basis(self.view, self.numbers[at], self.rows[at])
+    def subset(self, positions: NDArray[np.int64]) -> Basis:
+        """Return the basis of the distinct rows at some positions, in ascending order of their numbers."""
+        positions = np.unique(positions)
+        positions = positions[np.argsort(self.numbers[positions])]
+        return Basis(self.view, self.numbers[positions], self.rows[positions])
 
     def is_like(self, other: Basis) -> bool:
-        """
-        Return whether another basis has the same view and rows.
-
-        Returns: whether columns, kernel and rows agree.
-        """
+        """Return whether another basis has the same columns, kernel and rows."""
         A, B = self.rows, other.rows
         if not self.view.is_like(other.view) or A.shape != B.shape or sparse.issparse(A) != sparse.issparse(B):
             return False

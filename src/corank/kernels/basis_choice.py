@@ -24,7 +24,8 @@ def choose_basis(
     view: columns and kernel; its own basis, if any, takes precedence.
     candidates: rows to choose from.
     n_basis: number of basis rows; None, or more than there are candidates, takes all.
-    basis {"random", "kmeans++"}: uniformly without replacement; spread in the view's columns; or these rows.
+    basis {"random", "kmeans++"} or row numbers: drawn uniformly without replacement; spread in the view's columns by
+        k-means++; or these rows.
 
     >>> choose_basis(View(), np.eye(4), np.arange(4), 2, [3, 1], np.random.default_rng(0)).tolist()
     [1, 3]
@@ -46,15 +47,11 @@ def choose_basis(
     if view.kernel.is_precomputed or X.ndim != 2:
         raise InputError("basis='kmeans++' needs numeric columns, which these rows do not have; use basis='random'.")
     seed, rows = int(rng.integers(2**31)), view.select(X[candidates])
-    _, at = kmeans_plusplus(subtract_centre(centre_of(rows), rows), n_basis, random_state=seed)
-    return np.sort(candidates[np.unique(at)])
+    _, chosen = kmeans_plusplus(subtract_centre(centre_of(rows), rows), n_basis, random_state=seed)
+    return np.sort(candidates[np.unique(chosen)])
 
 
 def require_choice(basis: Any) -> None:
-    """
-    Raise `InputError` for an unknown name of a choice.
-
-    basis: the argument `basis`; row numbers are not checked here.
-    """
+    """Raise `InputError` for an unknown name of a choice; row numbers are not checked here."""
     if isinstance(basis, str) and basis not in CHOICES:
         raise InputError(f"basis is {basis!r}; choose one of {', '.join(CHOICES)}, or pass row numbers.")

@@ -30,19 +30,11 @@ class FeatureMap:
     """
     Map from rows of X to rows of Φ.
 
-    Attributes
-    ----------
-    view : View
-        Columns and a kernel whose parameters are numbers.
-    basis : Basis or None
-        The basis rows; None if Φ is the view's columns.
-    T : array of shape (r, k), or None
-        U diag(κ)^{-1/2}; None if Φ is the view's columns.
-    n_features : int
-        k, the number of columns of Φ.
+    view: columns and a kernel whose parameters are numbers.
+    basis: the basis rows; None if Φ is the view's columns.
+    T (r, k): U diag(κ)^{-1/2}; None if Φ is the view's columns.
+    n_features: k, the number of columns of Φ.
 
-    Examples
-    --------
     >>> from corank.kernels import GaussianKernel
     >>> rows, kernel = np.array([[0.0], [1.0], [1.0]]), GaussianKernel(1.0)
     >>> phi = FeatureMap.on_basis(Basis.of(View(None, kernel), rows, np.arange(3)), rows)
@@ -57,12 +49,7 @@ class FeatureMap:
 
     @classmethod
     def of_columns(cls, view: View, n_columns: int) -> FeatureMap:
-        """
-        Use the columns of a linear view.
-
-        view: A view with a linear kernel.
-        n_columns: number of its columns.
-        """
+        """Use the `n_columns` columns of a view with a linear kernel."""
         return cls(view, None, None, n_columns)
 
     @classmethod
@@ -75,12 +62,12 @@ class FeatureMap:
         """Return Φ for rows with all columns; plain columns keep their dtype."""
         if self.basis is not None:
             return np.asarray(self.basis.similarities(rows) @ self.T)
-        seen = self.view.select(rows)
-        if seen.shape[1] != self.n_features:
+        columns = self.view.select(rows)
+        if columns.shape[1] != self.n_features:
             raise InputError(
-                f"X has {seen.shape[1]} columns, but the model expects {self.n_features}; pass the same columns."
+                f"X has {columns.shape[1]} columns, but the model expects {self.n_features}; pass the same columns."
             )
-        return np.asarray(seen.toarray() if sparse.issparse(seen) else seen)
+        return np.asarray(columns.toarray() if sparse.issparse(columns) else columns)
 
     @property
     def inflation(self) -> float:
@@ -91,11 +78,7 @@ class FeatureMap:
         return float(np.sqrt(kappa.sum() / kappa.min()))
 
     def is_like(self, other: FeatureMap) -> bool:
-        """
-        Return whether another map gives the same features.
-
-        Returns: whether columns, kernel and basis agree.
-        """
+        """Return whether another map has the same columns, kernel and basis."""
         if self is other:
             return True
         if self.basis is None or other.basis is None:
@@ -117,9 +100,5 @@ class FeatureMap:
 
 
 def stack_features(maps: tuple[FeatureMap, ...]) -> Callable[[Any], Floats]:
-    """
-    Concatenate the features of several views.
-
-    Returns: maps rows of X to rows of Φ = [Φ_1 … Φ_M].
-    """
+    """Return the map from rows of X to rows of Φ = [Φ_1 … Φ_M], the concatenated features of several views."""
     return maps[0] if len(maps) == 1 else lambda rows: np.hstack([phi(rows) for phi in maps])

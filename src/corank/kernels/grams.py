@@ -22,12 +22,7 @@ _BLOCK = 256
 
 
 def is_precomputed(kernel: Any) -> bool:
-    """
-    Return whether a `kernel` argument means precomputed similarities.
-
-    kernel: the argument as the user passed it.
-    Returns: true for "precomputed" and `PrecomputedKernel`.
-    """
+    """Return whether the argument `kernel` of an estimator is "precomputed" or a `PrecomputedKernel`."""
     return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "is_precomputed", False) is True
 
 

@@ -102,7 +102,7 @@ class PrecomputedKernel(Kernel):
         """Return the diagonal of a square X."""
         rows = np.asarray(self._rows(X))
         if rows.shape[0] != rows.shape[1]:
-            raise InputError(f"X has shape {rows.shape}; only a square Gram matrix has a diagonal.")
+            raise InputError(f"X has shape {rows.shape}; pass the square Gram matrix of the training rows.")
         return np.diagonal(rows)
 
     def _gram(self, X: Any, Z: Any) -> Gram:

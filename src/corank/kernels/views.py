@@ -144,7 +144,7 @@ def as_views(
     """
     Make views from the argument `views` of an estimator.
 
-    views: A number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
+    views: a number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
         a slice, a list of columns, or a `Kernel` on all columns.
     n_features: number of columns of X; None if rows are objects.
     rng: random generator; required if `views` is a number.
@@ -163,10 +163,10 @@ def as_views(
         views = split_columns(n_features, int(views), rng)
     if isinstance(views, str) or not hasattr(views, "__len__") or not len(views):
         raise InputError(f"views is {views!r}; pass a number of views, or a list with one entry per view.")
-    made = [_as_view(entry, n_features, kernel) for entry in views]
-    for view in made:
+    checked = [_as_view(entry, n_features, kernel) for entry in views]
+    for view in checked:
         view.require_columns(n_features)
-    return made
+    return checked
 
 
 def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:

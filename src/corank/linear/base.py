@@ -19,10 +19,11 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Interrupted, Ranker
 from corank.estimator.held_out import HeldOut
-from corank.linear.descent import Judge, ParallelDescent, require_stored, train
+from corank.linear.descent import HeldOutError, ParallelDescent, require_stored, train
 from corank.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
+from corank.pairwise.factors import QUERY_WEIGHTS
 from corank.pairwise.losses import LOSSES, Loss
-from corank.pairwise.sampling import DRAWS, QUERY_WEIGHTS
+from corank.pairwise.sampling import DRAWS
 from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
 from corank.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.solvers.penalty import default_alpha
@@ -30,6 +31,7 @@ from corank.solvers.targets import Range, unit_range
 
 Floats = NDArray[np.float64]
 
+# limits of `can_solve`: numbers stored in X, and pairs that are visited one by one
 MAX_NUMBERS = 10**9
 MAX_PAIRS = 2 * 10**6
 
@@ -77,13 +79,13 @@ def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]
     Returns: the optimum, with the mean of the biases.
     """
     o = objective
-    how: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,
     }  # fmt: skip
     if o.loss.exact == "system":
-        solution = exact.squared_views(data, views, coupling=o.coupling, **how)
+        solution = exact.squared_views(data, views, coupling=o.coupling, **settings)
     else:
-        solution = exact.smooth_loss(data, o.loss.name, **newton, **how)
+        solution = exact.smooth_loss(data, o.loss.name, **newton, **settings)
     W = np.zeros((len(views), data.n_features))
     for w, columns, coef in zip(W, views, solution.view_coefs or (solution.coef,), strict=True):
         w[columns] = coef
@@ -119,7 +121,7 @@ def factors(data: RankingData) -> Floats | float:
     return 1.0 if scaled is None else scaled
 
 
-def judge_of(held: HeldOut, loss: str) -> Judge:
+def error_on(held: HeldOut, loss: str) -> HeldOutError:
     """Return the held-out error as a function of weights and biases."""
     rows = held.test.X[held.rows]
 
@@ -306,8 +308,8 @@ class LinearDescent(Ranker):
         problem = DescentProblem.of(data, objective, self._layout(data, for_views, continues), for_sample)
         resumes = continues and hasattr(self, "run_")
         runs = self._resumed(problem) if resumes else self._started(problem, data, for_steps, continues)
-        judge = None if held is None else judge_of(replace(held, test=objective.targets(held.test)), self.loss)
-        result = train(runs, problem, self.n_steps, judge, self.n_iter_no_change, self.verbose)
+        held_out_error = None if held is None else error_on(replace(held, test=objective.targets(held.test)), self.loss)
+        result = train(runs, problem, self.n_steps, held_out_error, self.n_iter_no_change, self.verbose)
         n_steps = result.runs.n_steps
         if result.interrupted and n_steps == 0:
             raise KeyboardInterrupt

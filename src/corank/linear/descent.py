@@ -34,7 +34,7 @@ from corank.solvers.early_stopping import EarlyStopping, run_training
 Floats = NDArray[np.float64]
 
 
-Judge = Callable[[Floats, Floats], float]
+HeldOutError = Callable[[Floats, Floats], float]
 """Takes the weights and biases of the views and returns the error on held-out judgements."""
 
 N_CHECKS = 20
@@ -121,7 +121,7 @@ class ParallelDescent:
         # the faster kernel does not support a prior: the check would cost a third of its speed
         simple = simple and len(self.states[0].ledger) == 1 and plan.batch == 1 and problem.examples.prior is None
 
-        def work(j: int, _: int) -> None:
+        def run(j: int, _: int) -> None:
             state = self.states[j]
             # after Ctrl-C, a run may be ahead of the others and waits for them
             share = max(0, total // n_runs + (j < total % n_runs) - int(state.steps[0]))
@@ -131,7 +131,7 @@ class ParallelDescent:
                 descend_coupled(state, plan, problem.columns, problem.examples, problem.rows, share)
 
         try:
-            parallel_map(work, [(j, j + 1) for j in range(n_runs)], n_runs)
+            parallel_map(run, [(j, j + 1) for j in range(n_runs)], n_runs)
         finally:
             self.n_steps = self._count_steps()
 
@@ -192,10 +192,15 @@ class DescentResult:
 
 
 def train(
-    runs: ParallelDescent, problem: DescentProblem, n_steps: int, judge: Judge | None, patience: int, verbose: bool
+    runs: ParallelDescent,
+    problem: DescentProblem,
+    n_steps: int,
+    held_out_error: HeldOutError | None,
+    patience: int,
+    verbose: bool,
 ) -> DescentResult:
     """
-    Take steps, with early stopping if a judge is given.
+    Take steps, with early stopping if `held_out_error` is given.
 
     runs: advanced in place.
     patience: number of checks without a lower error after which to stop.
@@ -208,14 +213,14 @@ def train(
     def check() -> bool:
         nonlocal best
         trace.append((runs.n_steps, _estimate(runs, problem)))
-        if judge is None:
+        if held_out_error is None:
             return False
-        if stopping.record(judge(*runs.weights(problem.columns))):
+        if stopping.record(held_out_error(*runs.weights(problem.columns))):
             best = runs.copy()
         return stopping.is_over
 
     interrupted = run_training(partial(runs.advance, problem), ends, check, _PIECE * len(runs.states), verbose)
-    kept = runs if judge is None else best
+    kept = runs if held_out_error is None else best
     return DescentResult(kept, np.array(trace, dtype=np.float64), np.array(stopping.errors), interrupted)
 
 

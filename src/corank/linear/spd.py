@@ -42,10 +42,10 @@ class SPD(LinearDescent):
         ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
         `corank.linear.base.can_solve`, and takes stochastic steps otherwise.
     tol : float
-        Newton's method stops where the objective is above its minimum by at most `tol` times its value, or times its
-        decrease since zero weights, where that is less.
+        Newton's method stops at this gap to the minimum, relative to the objective or to its decrease since zero
+        weights, whichever is smaller.
     max_iter : int
-        Largest number of Newton steps; a `ConvergenceWarning` is given where they do not suffice.
+        Largest number of Newton steps; issues a `ConvergenceWarning` if they do not suffice.
     rate : {"pegasos", "constant", "sqrt", "adagrad"}
         Learning rate: η_i = 1/(alpha (i − 1) + 1/eta0), eta0, eta0/√i, or one rate per weight.
     eta0 : float, optional

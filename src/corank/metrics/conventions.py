@@ -63,8 +63,8 @@ class Convention:
 
 
 CONVENTIONS: dict[str, Convention] = {
-    made.name: made
-    for made in (
+    convention.name: convention
+    for convention in (
         Convention("corank"),
         # the official Perl scripts: a query shorter than k has no NDCG@k, yet divides the sum; LETOR 4.0 pads
         # precision with irrelevant rows (since 2009-04-24), LETOR 3.0 treats it as it treats NDCG

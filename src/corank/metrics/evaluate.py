@@ -54,7 +54,7 @@ class Evaluation(Mapping[str, MetricResult]):
             return self.results[name]
         canonical = str(parse_metric(name))
         if canonical not in self.results:
-            raise KeyError(f"{canonical} was not evaluated; there are {', '.join(self.results)}")
+            raise KeyError(f"{canonical} was not evaluated, only {', '.join(self.results)}")
         return self.results[canonical]
 
     def __iter__(self) -> Iterator[str]:

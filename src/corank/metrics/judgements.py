@@ -100,7 +100,7 @@ class Judgements:
         grades = as_scores(y, n_rows)
         if n_rows == 0:
             raise InputError("y and scores are empty; pass at least one row.")
-        numbers = _as_ranked_by(numbers, retrieved, convention)
+        numbers = _comparable_scores(numbers, retrieved, convention)
         queries = Queries.of(qid, n_rows)
         codes = queries.codes
         by_docid = convention.ties == "docid"
@@ -161,30 +161,30 @@ class Judgements:
         self.run(lambda first, last: kernel(values, scores, self.starts, first, last, *options, out))
         return out
 
-    def run(self, work: Callable[[int, int], object]) -> None:
-        """Call ``work(first, last)`` for ranges of queries, on threads."""
+    def run(self, function: Callable[[int, int], object]) -> None:
+        """Call ``function(first, last)`` for ranges of queries, on threads."""
         n_jobs = threads_for(16 * int(self.starts[-1])) if self.n_jobs is None else self.n_jobs
-        parallel_map(work, cut(self.starts, 4 * n_threads(n_jobs)), n_jobs)
+        parallel_map(function, cut(self.starts, 4 * n_threads(n_jobs)), n_jobs)
 
 
-def _as_ranked_by(
+def _comparable_scores(
     numbers: NDArray[np.float64], retrieved: ArrayLike | None, convention: Convention
 ) -> NDArray[np.float64]:
     """Return the scores to compare: finite, or -inf for rows that were not retrieved."""
-    found = np.ones(len(numbers), dtype=bool) if retrieved is None else np.asarray(retrieved)
-    if found.shape != numbers.shape or found.dtype != bool:
+    mask = np.ones(len(numbers), dtype=bool) if retrieved is None else np.asarray(retrieved)
+    if mask.shape != numbers.shape or mask.dtype != bool:
         raise InputError(
-            f"retrieved has shape {found.shape} and type {found.dtype}; pass {len(numbers)} booleans, one per row."
+            f"retrieved has shape {mask.shape} and type {mask.dtype}; pass {len(numbers)} booleans, one per row."
         )
     finite = np.isfinite(numbers)
-    if not (finite | ~found).all():
-        row = int(np.flatnonzero(~finite & found)[0])
+    if not (finite | ~mask).all():
+        row = int(np.flatnonzero(~finite & mask)[0])
         kind = "NaN" if np.isnan(numbers[row]) else "infinite"
         raise InputError(f"scores is {kind} at row {row}; pass a finite number for every row.")
     if convention.single_precision:
         limit = float(np.finfo(np.float32).max)
         numbers = np.clip(numbers, -limit, limit).astype(np.float32).astype(np.float64)
-    return numbers if retrieved is None else np.where(found, numbers, -np.inf)
+    return numbers if retrieved is None else np.where(mask, numbers, -np.inf)
 
 
 def _by_docid(codes: NDArray[np.int64], docids: ArrayLike | None) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Measure, a kind of metric made from a function of judgements; Metric, with its depth; and MetricResult."""
+"""Measure, a kind of metric; Metric, a measure with its depth and parameters; and MetricResult."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Measure:
             "none" if depth is None else "needed" if depth.default is depth.empty else "optional"
         )
         self.params: tuple[tuple[str, float | None], ...] = tuple((key, one.default) for key, one in options.items())
-        # it replaces the function
+        # the measure replaces the decorated function
         self.__name__, self.__module__, self.__doc__ = compute.__name__, compute.__module__, compute.__doc__
 
     def __call__(
@@ -111,7 +111,7 @@ class Measure:
     def __reduce__(self) -> str:
         return self.__name__
 
-    def metric(self, k: int | None, given: Mapping[str, float], text: str) -> Metric:
+    def metric(self, k: int | None, changed: Mapping[str, float], text: str) -> Metric:
         """
         Return the metric with a depth and parameters.
 
@@ -119,7 +119,7 @@ class Measure:
         ----------
         k : int or None
             Depth.
-        given : mapping of str to float
+        changed : mapping of str to float
             Parameters that differ from their defaults.
         text : str
             Text for messages.
@@ -136,7 +136,7 @@ class Measure:
         if k is not None and (k < 1 or k != int(k)):
             raise InputError(f"{text!r} has the depth {k}; pass a whole number of rows, 1 or more.")
         params = dict(self.params)
-        for key, value in given.items():
+        for key, value in changed.items():
             if key not in params:
                 allowed = f"use {', '.join(params)}" if params else "it has no parameters"
                 raise InputError(f"{text!r} has the parameter {key!r}, which {self.name} does not have; {allowed}.")

@@ -9,10 +9,10 @@ from corank.metrics import binary, graded, pairwise
 from corank.metrics.measure import Measure, Metric
 
 MEASURES: dict[str, Measure] = {
-    found.name: found
+    measure.name: measure
     for module in (graded, binary, pairwise)
-    for found in vars(module).values()
-    if isinstance(found, Measure)
+    for measure in vars(module).values()
+    if isinstance(measure, Measure)
 }
 # canonical names last, so that they take precedence over spellings that differ in case only
 _BY_FOLDED_SPELLING = {
@@ -59,8 +59,8 @@ def parse_metric(text: str) -> Metric:
             f"{text!r} is not a known metric; {suggest_names(str(text), _syntax(), _suggestion(str(text)))}."
         )
     inside = (match["params"] or "").strip()
-    given = dict(_parse_param(text, item) for item in inside.split(",")) if inside else {}
-    return measure.metric(int(match["cut"]) if match["cut"] else None, given, text)
+    params = dict(_parse_param(text, item) for item in inside.split(",")) if inside else {}
+    return measure.metric(int(match["cut"]) if match["cut"] else None, params, text)
 
 
 def _parse_param(text: str, item: str) -> tuple[str, float]:
@@ -72,9 +72,7 @@ def _parse_param(text: str, item: str) -> tuple[str, float]:
 
 
 def _suggestion(text: str) -> str | None:
-    """
-    Suggest a metric for an unknown name, such as ``ndcg_cut_10`` of trec_eval, ``hits@3`` or ``recal10``.
-    """
+    """Suggest a metric for an unknown name, such as ``ndcg_cut_10`` of trec_eval, ``hits@3`` or ``recal10``."""
     name, depth = _DEPTH.fullmatch(text.partition("(")[0]).groups()  # type: ignore[union-attr]
     also = {other: MEASURES[ours] for ours, others in _ALSO_CALLED.items() for other in others}
     near = ({**also, **_BY_FOLDED_SPELLING}).get(name.casefold())

@@ -60,7 +60,7 @@ def evaluate_run(
         default if isinstance(source, Run | Qrels | Collection) else str(source)
         for source, default in ((run, "the run"), (qrels, "the qrels"))
     )
-    found = run if isinstance(run, Run) else read_run(run)
+    retrieved = run if isinstance(run, Run) else read_run(run)
     truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(qrels)
     if truth.docids is None or truth.qid is None:
         missing = "documents" if truth.docids is None else "queries"
@@ -68,13 +68,13 @@ def evaluate_run(
             f"{qrels_name} has no ids of {missing}, so {run_name} cannot be matched; use evaluate with scores instead."
         )
     names = np.array([str(query) for query in truth.qid.tolist()], dtype=object)
-    in_truth, in_run = set(names.tolist()), set(found.qid.tolist())
+    in_truth, in_run = set(names.tolist()), set(retrieved.qid.tolist())
     if not in_truth & in_run:
         raise InputError(f"{run_name} and {qrels_name} have no query in common; check that their query ids agree.")
-    kept = np.array([query in in_truth for query in found.qid.tolist()])
+    kept = np.array([query in in_truth for query in retrieved.qid.tolist()])
     judged = ~np.isnan(truth.y) & np.array([query in in_run for query in names.tolist()])
     joined = join_run(
-        Run(found.qid[kept], found.docids[kept], found.scores[kept], found.tag),
+        Run(retrieved.qid[kept], retrieved.docids[kept], retrieved.scores[kept], retrieved.tag),
         Qrels(names[judged], truth.docids[judged], truth.y[judged]),
     )
     n_missed = len(joined.missed_y)

@@ -17,9 +17,7 @@ from corank.metrics.names import parse_metric
 
 @dataclass(frozen=True, repr=False)
 class MetricScorer:
-    """
-    A picklable scorer; see `scorer`.
-    """
+    """A picklable scorer; see `scorer`."""
 
     metric: Metric
     convention: Convention

@@ -120,34 +120,20 @@ def bootstrap_interval(
     >>> bootstrap_interval([2.0, 2.0], np.random.default_rng(0))
     (2.0, 2.0)
     """
-    drawn = np.asarray(values, dtype=np.float64)
+    sample = np.asarray(values, dtype=np.float64)
     means = np.empty(n_resamples)
-    step = max(1, _BLOCK // len(drawn))
+    step = max(1, _BLOCK // len(sample))
     for begin in range(0, n_resamples, step):
         block = means[begin : begin + step]
-        block[:] = drawn[rng.integers(len(drawn), size=(len(block), len(drawn)))].mean(axis=1)
+        block[:] = sample[rng.integers(len(sample), size=(len(block), len(sample)))].mean(axis=1)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def standard_error(values: ArrayLike, axis: int = 0) -> Floats:
     """
-    Return the standard error of the mean over repeats.
+    Return the standard error of the mean over repeats, the axis `axis`; NaN for a single repeat.
 
-    Parameters
-    ----------
-    values : array-like
-        One value per repeat, and perhaps per further axis.
-    axis : int
-        Axis of the repeats.
-
-    Returns
-    -------
-    array
-        Without that axis; NaN for a single repeat.
-
-    Examples
-    --------
     >>> standard_error([[1.0, 2.0], [3.0, 2.0]]).tolist()
     [1.0, 0.0]
     """
@@ -245,8 +231,8 @@ def compare_runs(
     >>> from corank.metrics.evaluate import evaluate
     >>> y, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
     >>> runs = {"old": [0, 1, 0, 1, 0, 1], "new": [1, 0, 0, 1, 1, 0], "same": [0, 1, 0, 1, 0, 1]}
-    >>> found = {name: evaluate(y, scores, qid, "RR") for name, scores in runs.items()}
-    >>> first, second = compare_runs(found, "RR", base="old", random_state=0)
+    >>> evaluations = {name: evaluate(y, scores, qid, "RR") for name, scores in runs.items()}
+    >>> first, second = compare_runs(evaluations, "RR", base="old", random_state=0)
     >>> first.other, round(first.difference, 3), first.n_higher, first.n_lower, first.p_value, first.p_adjusted
     ('new', 0.333, 2, 0, 0.5, 1.0)
     """

@@ -28,7 +28,7 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
     >>> query_factors([1, 2, 5], "equal").tolist()
     [0.0, 0.5, 0.05]
     """
-    _require_known(query_weight)
+    require_query_weight(query_weight)
     n_q = np.asarray(sizes, dtype=np.float64)
     if query_weight == "pairs":
         return np.ones_like(n_q)
@@ -53,7 +53,7 @@ def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, r
     >>> weigh_queries(data, "equal").pair_weight.tolist()
     [0.25, 0.25]
     """
-    _require_known(query_weight)
+    require_query_weight(query_weight)
     if query_weight == "pairs":
         return data
     codes, n_queries = data.queries.codes, len(data.queries)
@@ -96,6 +96,7 @@ def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> 
     return float(query_factors(W_q, query_weight, W_q**2 - np.bincount(codes, w * w)) @ W_q**2) / 2
 
 
-def _require_known(query_weight: str) -> None:
+def require_query_weight(query_weight: str) -> None:
+    """Raise `InputError` unless a query weight is one of `QUERY_WEIGHTS`."""
     if query_weight not in QUERY_WEIGHTS:
         raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")

@@ -143,8 +143,8 @@ class Laplacian(ABC):
         from corank.pairwise.query_graph import QueryLaplacian
 
         if rows not in ROWS or (rows != "all" and isinstance(data, Queries)):
-            known = ROWS if rows not in ROWS else ("all (Queries have no scores; pass RankingData)",)
-            raise InputError(f"rows is {rows!r}; choose one of {', '.join(known)}.")
+            allowed = ROWS if rows not in ROWS else ("all (Queries have no scores; pass RankingData)",)
+            raise InputError(f"rows is {rows!r}; choose one of {', '.join(allowed)}.")
         queries = data if isinstance(data, Queries) else data.queries
         n, order, y = len(queries.codes), queries.order, None
         w = None if weights is None else as_weights(weights, n)
@@ -201,8 +201,6 @@ class Laplacian(ABC):
         PairLaplacian
             Of shape (n, n), applied in O(m).
         """
-        # imported here because of a cycle
-
         ends = as_ends(pairs, n)
         m = len(ends)
         root = np.sqrt(np.ones(m) if weights is None else as_weights(weights, m, "pair"))

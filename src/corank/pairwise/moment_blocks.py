@@ -1,4 +1,4 @@
-"""Iteration through compared rows or preferences, in blocks whose Gram matrices add up to XᵀLX."""
+"""Blocks of compared rows or preferences whose Gram matrices add up to XᵀLX."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "
 
     ties: whether rows of equal score are compared.
     query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.pairwise.factors.weigh_queries`.
-    Returns: the sums. Total weight of the pairs.
+    Returns: the sums, and the total weight of the pairs.
 
     >>> squares, n_pairs = pair_squares(RankingData.of([[0.0, 5.0], [1.0, 5.0], [3.0, 6.0]], [0, 1, 1]))
     >>> squares.tolist(), n_pairs

@@ -13,8 +13,8 @@ from corank.core.pairs.sampling import PairIndex
 from corank.core.random import alias_table, seed_state
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
+from corank.pairwise.factors import require_query_weight
 
-QUERY_WEIGHTS = ("pairs", "equal", "rows")
 DRAWS = ("pairs", "rows")
 
 Floats = NDArray[np.float64]
@@ -90,8 +90,7 @@ class PairSampler:
         PairSampler
             The sampler.
         """
-        if query_weight not in QUERY_WEIGHTS:
-            raise InputError(f"query_weight is {query_weight!r}; choose one of {', '.join(QUERY_WEIGHTS)}.")
+        require_query_weight(query_weight)
         if draw not in DRAWS:
             raise InputError(f"draw is {draw!r}; choose one of {', '.join(DRAWS)}.")
         if draw == "rows" and query_weight != "pairs":
@@ -180,9 +179,11 @@ def _counted(slots: _Slots, law: str, unscored: bool) -> tuple[PairIndex, int]:
     lower, start, stop, higher = spans.T
     size = (stop - start).astype(np.float64)
     partners = size - 1 if unscored else ((start - lower) + (higher - stop)).astype(np.float64)
-    faces, n_skipped = _faces(law, size, partners, query, np.bincount(query, weights=size), slots.n_queries)
-    kept = faces > 0
-    return _index(core.BLOCKS if unscored else core.GRADES, faces[kept], spans=spans[kept], rows=slots.rows), n_skipped
+    weights, n_skipped = _entry_weights(law, size, partners, query, np.bincount(query, weights=size), slots.n_queries)
+    kept = weights > 0
+    return _index(
+        core.BLOCKS if unscored else core.GRADES, weights[kept], spans=spans[kept], rows=slots.rows
+    ), n_skipped
 
 
 def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floats | None) -> tuple[PairIndex, int]:
@@ -208,10 +209,10 @@ def _weighted(slots: _Slots, law: str, unscored: bool, y: Floats | None, w: Floa
     index = _index(kind, spans=spans + query[:, None], rows=rows, groups=groups, sums=sums)
     partners = np.empty(len(at))
     core.partner_weights(index, at.view(np.uint64), partners)
-    faces = np.zeros(n_slots)
+    weights = np.zeros(n_slots)
     W_q = np.bincount(slots.codes, weights=own[at])
-    faces[at], n_skipped = _faces(law, own[at], partners, slots.codes, W_q, slots.n_queries)
-    return index._replace(table=alias_table(faces)), n_skipped
+    weights[at], n_skipped = _entry_weights(law, own[at], partners, slots.codes, W_q, slots.n_queries)
+    return index._replace(table=alias_table(weights)), n_skipped
 
 
 def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
@@ -226,15 +227,15 @@ def _listed(data: RankingData, law: str) -> tuple[PairIndex, int]:
         per_weight = np.divide(w, share, out=np.zeros_like(w), where=share > 0)
         weight, law = weight * per_weight[pairs].sum(axis=1), "pairs"
     query = codes[pairs[:, 0]]
-    faces, n_skipped = _faces(law, weight, np.ones(len(pairs)), query, W_q, len(np.unique(query)))
-    kept = faces > 0
-    return _index(core.LISTED, faces[kept], rows=pairs[kept].ravel()), n_skipped
+    weights, n_skipped = _entry_weights(law, weight, np.ones(len(pairs)), query, W_q, len(np.unique(query)))
+    kept = weights > 0
+    return _index(core.LISTED, weights[kept], rows=pairs[kept].ravel()), n_skipped
 
 
-def _faces(
+def _entry_weights(
     law: str, own: Floats, partners: Floats, query: Integers, W_q: NDArray[Any], n_queries: int
 ) -> tuple[Floats, int]:
-    """Return the weight of each face of the alias table, and the number of queries without a pair."""
+    """Return the weight of each entry of the alias table, and the number of queries without a pair."""
     weight = own * partners
     in_query = np.bincount(query, weights=weight)
     n_with_pairs = int(np.count_nonzero(in_query))
@@ -253,7 +254,7 @@ def _faces(
 
 def _index(
     kind: int,
-    faces: Floats | None = None,
+    weights: Floats | None = None,
     spans: Integers | None = None,
     rows: Integers | None = None,
     groups: Integers | None = None,
@@ -262,7 +263,7 @@ def _index(
     nothing = np.empty(0, dtype=np.int64)
     return PairIndex(
         kind=kind,
-        table=np.empty((0, 2), dtype=np.uint64) if faces is None else alias_table(faces),
+        table=np.empty((0, 2), dtype=np.uint64) if weights is None else alias_table(weights),
         spans=_narrow(np.empty((0, 4), dtype=np.int64) if spans is None else spans),
         rows=_narrow(nothing if rows is None else rows),
         groups=_narrow(nothing if groups is None else groups),

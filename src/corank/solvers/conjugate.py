@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Vector = Callable[[Floats], Floats]
+MatVec = Callable[[Floats], Floats]
 """Multiplies a vector by a matrix."""
 
 
@@ -28,7 +28,7 @@ class ConjugateGradients(NamedTuple):
 
 
 def conjugate_gradients(
-    A: Vector, b: Floats, precondition: Vector, tol: float, max_iter: int, start: Floats | None = None
+    A: MatVec, b: Floats, precondition: MatVec, tol: float, max_iter: int, start: Floats | None = None
 ) -> ConjugateGradients:
     """
     Solve A x = b, A symmetric and positive definite, until ‖b − Ax‖² ≤ tol ‖b‖².

@@ -50,9 +50,7 @@ class Quadratic:
         return cls(np.zeros((d, d)), np.zeros(d), 0.0, np.zeros(d), 0.0)
 
     def plus(self, sums: Floats, scale: float) -> Quadratic:
-        """
-        Add ``scale`` times ½ Σ (y − w·x)², from the sums ``[X y]ᵀ [X y]``.
-        """
+        """Add ``scale`` times ½ Σ (y − w·x)², from the sums ``[X y]ᵀ [X y]``."""
         A, b, c = sums[:-1, :-1], sums[:-1, -1], float(sums[-1, -1])
         return replace(self, A=self.A + scale * A, b=self.b + scale * b, c=self.c + scale * c)
 
@@ -201,17 +199,16 @@ def _sums(
     """Return the system of the loss, and the mean of p pᵀ over unscored pairs if views are coupled."""
     origin = np.zeros(0)
     if isinstance(data, RankingData):
-        how: dict[str, Any] = {"query_weight": query_weight}
-        unscored = Moments.of(data, rows="unscored", **how) if couples else None
+        unscored = Moments.of(data, rows="unscored", query_weight=query_weight) if couples else None
         if centred:
             # relative to a point near the mean of rows, so that centring the sums does not cancel
             origin, factors = _near_mean(data), factors_of(data.X)
             raw = replace(data, X=plain(data.X))
-            scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, **how)
+            scored = Moments.of(raw, features=lambda rows: dense(rows) - origin, plain=True, query_weight=query_weight)
             if factors is not None:
                 scored, origin = scored.scaled(factors), factors * origin
         else:
-            scored = Moments.of(data, plain=mix > 0.0, **how)
+            scored = Moments.of(data, plain=mix > 0.0, query_weight=query_weight)
     else:
         scored, unscored = data
     system = _system(scored, mix, centred)

@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.errors import InputError, warn
-from corank.solvers.conjugate import Vector, conjugate_gradients
+from corank.solvers.conjugate import MatVec, conjugate_gradients
 from corank.solvers.linear_map import LinearMap
 from corank.solvers.solution import Floats, Solution
 
@@ -42,7 +42,7 @@ class Derivatives(NamedTuple):
 
     value: float
     gradient: Floats
-    hessian_product: Vector
+    hessian_product: MatVec
 
 
 Evaluate = Callable[[Floats], Derivatives]
@@ -60,7 +60,7 @@ class Point(NamedTuple):
     theta: Floats
     value: float
     gradient: Floats
-    hessian_product: Vector
+    hessian_product: MatVec
     line: Callable[[Floats], Callable[[float], LinePoint]]
 
 
@@ -179,33 +179,32 @@ class ScoreObjective(SmoothObjective):
 
 @np.errstate(over="ignore", invalid="ignore")
 def minimise(
-    objective: SmoothObjective, precondition: Vector, tol: float, max_iter: int, advance: Callable[[int], object]
+    objective: SmoothObjective, precondition: MatVec, tol: float, max_iter: int, advance: Callable[[int], object]
 ) -> Solution:
     """
     Minimise a smooth objective from θ = 0.
 
     precondition: multiplies by P⁻¹, P an approximation of the Hessian.
-    tol: stops where the objective is above its minimum by at most `tol` times its value, or times its decrease since 0,
-        where that is less.
-    max_iter: largest number of Newton steps; a `ConvergenceWarning` is given where they do not suffice.
+    tol: largest gap to the minimum, relative to the objective or to its decrease since θ = 0, whichever is smaller.
+    max_iter: largest number of Newton steps; issues a `ConvergenceWarning` if they do not suffice.
     advance: called with 1 at every step.
     """
     here = first = objective.start()
-    left = most = objective.gap(here)
-    enough, n_iter = 0.0, 0
-    while not left <= enough and n_iter < max_iter:
+    gap = first_gap = objective.gap(here)
+    allowed, n_iter = 0.0, 0
+    while not gap <= allowed and n_iter < max_iter:
         n_iter += 1
         advance(1)
         # as accurate as the last step allows, but not more accurate than the end requires
-        loose = max(min(_LOOSE, left / most), _LEVEL * enough / left)
-        step = conjugate_gradients(here.hessian_product, -here.gradient, precondition, loose, _MAX_INNER).x
+        tolerance = max(min(_LOOSE, gap / first_gap), _LEVEL * allowed / gap)
+        step = conjugate_gradients(here.hessian_product, -here.gradient, precondition, tolerance, _MAX_INNER).x
         here = _search_line(here.line(step), -float(here.gradient @ step)).point()
-        left = objective.gap(here)
+        gap = objective.gap(here)
         # to second order, the decrease is half of what the first gradient predicts
-        enough = max(tol * min(here.value, -0.5 * float(first.gradient @ here.theta)), _ZERO * first.value)
-    if not left <= enough:
+        allowed = max(tol * min(here.value, -0.5 * float(first.gradient @ here.theta)), _ZERO * first.value)
+    if not gap <= allowed:
         warn(
-            f"Newton's method stopped after {n_iter} steps, and the objective may be {left / here.value:.1e} of its "
+            f"Newton's method stopped after {n_iter} steps, and the objective may be {gap / here.value:.1e} of its "
             f"value above its minimum; tol={tol:g} requires less. Scale the columns of X, or raise alpha, tol or "
             "max_iter.",
             ConvergenceWarning,

@@ -21,7 +21,7 @@ from corank.pairwise.factors import weigh_queries
 from corank.pairwise.losses import Loss
 from corank.progress import progress
 from corank.solvers.comparisons import Comparisons, scored_comparisons
-from corank.solvers.conjugate import Vector
+from corank.solvers.conjugate import MatVec
 from corank.solvers.newton import Affine, Derivatives, Evaluate, ScoreObjective, minimise
 from corank.solvers.solution import Floats, Solution, require, require_products
 from corank.solvers.targets import ordered
@@ -172,10 +172,9 @@ def smooth_loss(
     query_weight : {"pairs", "equal", "rows"}
         Weight of a query, see `corank.pairwise.factors.weigh_queries`.
     tol : float
-        Stops where the objective is above its minimum by at most this share of its value, or of its decrease since
-        w = 0, where that is less.
+        Largest gap to the minimum, relative to the objective or to its decrease since w = 0, whichever is smaller.
     max_iter : int
-        Largest number of Newton steps; a `ConvergenceWarning` is given where they do not suffice.
+        Largest number of Newton steps; issues a `ConvergenceWarning` if they do not suffice.
     verbose : bool
         Whether to show a progress bar.
 
@@ -236,7 +235,7 @@ def _sum(parts: list[Evaluate]) -> Evaluate:
 def _preconditioner(
     data: RankingData, comparisons: Comparisons, mix: float, alpha: float, curvature: float, learns_b: bool,
     query_weight: str,
-) -> Vector:  # fmt: skip
+) -> MatVec:  # fmt: skip
     """
     Return products with P⁻¹, P = curvature · XᵀKX + alpha I or, for many columns, an approximation of its diagonal.
 
@@ -254,7 +253,7 @@ def _preconditioner(
     return moment_preconditioner(sums, mix, alpha, curvature, learns_b)
 
 
-def moment_preconditioner(sums: Moments, mix: float, alpha: float, curvature: float, has_intercept: bool) -> Vector:
+def moment_preconditioner(sums: Moments, mix: float, alpha: float, curvature: float, has_intercept: bool) -> MatVec:
     """Return products with (curvature · H + alpha I)⁻¹, H the Hessian of the squared loss from its sums."""
     d = sums.n_features
     P = np.zeros((d + 1, d + 1))

@@ -22,8 +22,8 @@ def ordered(data: RankingData) -> RankingData:
         return data
     y, grades = data.y.copy(), np.diff(data.query_grades)
     sizes = data.grade_stops - data.grade_starts
-    place = np.arange(len(sizes)) - np.repeat(data.query_grades[:-1], grades)
-    y[data.order[data.is_scored[data.order]]] = np.repeat(place, sizes)
+    rank = np.arange(len(sizes)) - np.repeat(data.query_grades[:-1], grades)
+    y[data.order[data.is_scored[data.order]]] = np.repeat(rank, sizes)
     return replace(data, y=y)
 
 
