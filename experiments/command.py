@@ -61,20 +61,20 @@ def experiment(
         return
     if asreview is not None and name not in ("screening", ALL):
         raise InputError(f"--asreview is for the experiment 'screening'; leave it out for {name!r}.")
-    how = _How(quick, seed, repeats, asreview)
+    options = _RunOptions(quick, seed, repeats, asreview)
     if name == ALL:
-        _run_all(how, output or Path("out/experiments"))
+        _run_all(options, output or Path("out/experiments"))
         return
     run = find(name)
-    folder = output or Path("out/experiments") / how.subfolder(name)
-    report = how.run(name, run, folder)
+    folder = output or Path("out/experiments") / options.subfolder(name)
+    report = options.run(name, run, folder)
     written = (*report.write(folder), *report.plots)
     _print(report)
     typer.echo(f"wrote {', '.join(map(str, written))}")
 
 
 @dataclass(frozen=True)
-class _How:
+class _RunOptions:
     """The options of the command."""
 
     quick: bool
@@ -99,44 +99,47 @@ class _How:
 
         from experiments.options import ExperimentOptions
 
-        watched = Console(stderr=True)
+        console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=watched, transient=True, disable=not watched.is_terminal) as bar:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(name, total=None)
 
             def expect(n: int) -> None:
                 bar.update(task, total=(bar.tasks[task].total or 0) + n)
 
-            def tell(result: str) -> None:
+            def report_done(result: str) -> None:
                 bar.update(task, advance=1, description=result[:60])
 
             asreview = self.asreview if name == "screening" else None
-            return run(ExperimentOptions(folder, self.quick, self.seed, self.repeats, asreview, expect, tell))
+            return run(ExperimentOptions(folder, self.quick, self.seed, self.repeats, asreview, expect, report_done))
 
 
-def _run_all(how: _How, root: Path) -> None:
+def _run_all(options: _RunOptions, root: Path) -> None:
     """Run every experiment in its own folder; report those that cannot run, with exit code 1."""
     from experiments import EXPERIMENTS, find
-    from experiments.every import Ran, write_every
+    from experiments.index_page import ExperimentRun, write_index
 
-    stem = how.subfolder("index")
-    ran = [Ran(name, how.command(name), how.subfolder(name), None, "not reached yet.") for name in EXPERIMENTS]
+    stem = options.subfolder("index")
+    runs = [
+        ExperimentRun(name, options.command(name), options.subfolder(name), None, "not reached yet.")
+        for name in EXPERIMENTS
+    ]
     for at, name in enumerate(EXPERIMENTS):
-        folder = root / ran[at].folder
+        folder = root / runs[at].folder
         try:
-            report = how.run(name, find(name), folder)
+            report = options.run(name, find(name), folder)
             report.write(folder)
         except (InputError, MissingExtra) as error:
-            ran[at] = Ran(name, ran[at].command, ran[at].folder, None, f"{error}")
+            runs[at] = ExperimentRun(name, runs[at].command, runs[at].folder, None, f"{error}")
             typer.echo(f"{name}: not run: {error}", err=True)
         else:
-            ran[at] = Ran(name, ran[at].command, ran[at].folder, report)
+            runs[at] = ExperimentRun(name, runs[at].command, runs[at].folder, report)
             typer.echo(f"{name}: {report.title}")
-        written = write_every(ran, root, stem)
-    skipped = [one.name for one in ran if one.report is None]
+        written = write_index(runs, root, stem)
+    skipped = [one.name for one in runs if one.report is None]
     typer.echo(f"wrote {', '.join(map(str, written))}")
     if skipped:
-        typer.echo(f"corank: {len(skipped)} of {len(ran)} experiments were not run: {', '.join(skipped)}.", err=True)
+        typer.echo(f"corank: {len(skipped)} of {len(runs)} experiments were not run: {', '.join(skipped)}.", err=True)
         raise typer.Exit(1)
 
 

@@ -60,10 +60,10 @@ def learn_clicks(
         missing = "query ids" if ids is None else "document ids"
         raise InputError(f"{rows} has no {missing}, which join its rows with the clicks; add them.")
     clicks = read_clicks(log, queries=queries)
-    looks = _bias(bias, clicks, data)
+    examination = _bias(bias, clicks, data)
 
     def learn(kept: Any) -> Any:
-        made = click_pairs(clicks, ids[kept], documents[kept], bias=looks, clip=clip)
+        made = click_pairs(clicks, ids[kept], documents[kept], bias=examination, clip=clip)
         return made, ranker.fit(data.X[kept], pairs=made.pairs, pair_weight=made.pair_weight)
 
     estimate: OfflineEstimate | None = None
@@ -73,11 +73,11 @@ def learn_clicks(
         split = QueryShuffleSplit(1, test_size=held_out, random_state=seed)
         train, test = next(split.split(data.X, qid=ids))
         learn(train)
-        estimate = _estimate(clicks, ranker.predict(data.X[test]), ids[test], documents[test], looks, clip)
+        estimate = _estimate(clicks, ranker.predict(data.X[test]), ids[test], documents[test], examination, clip)
     made, fitted = learn(np.arange(len(data.y)))
     save(fitted, output, overwrite=force)
     if as_json:
-        examined = None if looks is None else looks.examined
+        examined = None if examination is None else examination.examined
         fields = {
             "output": output, "model": type(ranker).__name__, "n_clicks": made.n_clicks, "n_missing": made.n_missing,
             "n_clipped": made.n_clipped, "n_lists": clicks.n_impressions, "n_pairs": len(made.pairs),
@@ -90,9 +90,11 @@ def learn_clicks(
         f"wrote {output}: {type(ranker).__name__} from {made.n_clicks} clicks{missing} on {clicks.n_impressions} "
         f"lists, {len(made.pairs)} pairs, {made.n_clipped} clicks clipped at {clip:g}"
     )
-    if looks is not None:
-        shown = " ".join(f"{one:.2f}" for one in looks.examined[:10])
-        typer.echo(f"examination by position ({looks.method}): {shown}{' ...' if len(looks.examined) > 10 else ''}")
+    if examination is not None:
+        shown = " ".join(f"{one:.2f}" for one in examination.examined[:10])
+        typer.echo(
+            f"examination by position ({examination.method}): {shown}{' ...' if len(examination.examined) > 10 else ''}"
+        )
     if estimate is not None:
         new = estimate.new
         typer.echo(
@@ -140,19 +142,19 @@ def _estimate(
     from corank.clicks import estimate_from_clicks, propensities
     from corank.data.formats.click_log import ClickLog
 
-    mine = clicks.find(qid, docids) >= 0
-    if not mine.any():
+    is_held_out = clicks.find(qid, docids) >= 0
+    if not is_held_out.any():
         return None
     part = ClickLog.of(
-        clicks.qid[mine],
-        clicks.docids[mine],
-        clicks.position[mine],
-        clicks.clicked[mine],
-        impression=clicks.impression[mine],
-        propensity=None if clicks.propensity is None else clicks.propensity[mine],
+        clicks.qid[is_held_out],
+        clicks.docids[is_held_out],
+        clicks.position[is_held_out],
+        clicks.clicked[is_held_out],
+        impression=clicks.impression[is_held_out],
+        propensity=None if clicks.propensity is None else clicks.propensity[is_held_out],
     )
-    wanted = part.clicked / np.maximum(propensities(part, bias), clip)
-    old = float((wanted * (part.position <= 10) / np.log2(1.0 + part.position)).sum() / part.n_impressions)
+    weights = part.clicked / np.maximum(propensities(part, bias), clip)
+    old = float((weights * (part.position <= 10) / np.log2(1.0 + part.position)).sum() / part.n_impressions)
     return OfflineEstimate(
         old, estimate_from_clicks(part, scores, qid, docids, method="doubly_robust", bias=bias, clip=clip)
     )

@@ -81,7 +81,7 @@ def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
     rows.append(("corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant))
     for name, rule in (("cheap", "poisson"), ("careful", "decline")):
         stops = [stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start)) for replay in replays]
-        found = _mean([known - 1 for _, known in stops]) / n_relevant
+        found = _mean([n_known - 1 for _, n_known in stops]) / n_relevant
         rows.append((f"corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))
     cells = tuple((name, round(read), f"{found:.0%}", f"{1 - read / n:.0%}") for name, read, found in rows)
     return ReportTable(
@@ -135,22 +135,22 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     scores = {name: learner.fit(data).predict(file.X[test]) for name, learner in learners.items()}
     scores["ideal"] = file.X[test] @ problem.best
     metrics = ("nDCG@10", "AP", "disagreement")
-    found = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
+    evaluations = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
 
     console.print("A synthetic collection with one judged query in twenty", style="bold")
     title = (
         f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
         f"{len(np.unique(file.qid[test]))} other queries"
     )
-    first, *_ = found
-    tests = compare_runs(found, "nDCG@10", base=first, random_state=seed)
+    first, *_ = evaluations
+    tests = compare_runs(evaluations, "nDCG@10", base=first, random_state=seed)
     gains = {
         test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_adjusted:.1g}")
         for test in tests
     }
     rows: list[tuple[str | float, ...]] = [
         (name, *(evaluation[metric].mean for metric in metrics), *gains.get(name, ("", "")))
-        for name, evaluation in found.items()
+        for name, evaluation in evaluations.items()
     ]
     show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), console)
     typer.echo(

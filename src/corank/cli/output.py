@@ -78,11 +78,11 @@ def show(table: ReportTable, console: Console) -> None:
         title=table.title or None, title_justify="left", caption=table.note or None, caption_justify="left",
         box=box.HEAVY_HEAD if framed else None, padding=(0, 1) if framed else (0, 1, 0, 0),
     )  # fmt: skip
-    for at, name in enumerate(table.columns):
-        if table.is_number(at):
-            drawn.add_column(name, justify="right", overflow="fold", width=widths[at])
+    for column, name in enumerate(table.columns):
+        if table.is_number(column):
+            drawn.add_column(name, justify="right", overflow="fold", width=widths[column])
         else:
-            drawn.add_column(name, overflow="fold", min_width=widths[at])
+            drawn.add_column(name, overflow="fold", min_width=widths[column])
     for row in texts:
         drawn.add_row(*row)
     console.print(drawn)
@@ -94,7 +94,7 @@ def _layout(table: ReportTable, texts: list[list[str]], console: Console) -> tup
     names = [len(column[0]) for column in columns]
     words = [max(len(word) for cell in column for word in cell.split()) for column in columns]
     folded = [min(word, NARROW) for word in words]
-    numbers = [max(map(len, column[1:]), default=1) * table.is_number(at) for at, column in enumerate(columns)]
+    numbers = [max(map(len, column[1:]), default=1) * table.is_number(number) for number, column in enumerate(columns)]
     # in order of preference: headers on one line, text folded between words, text folded inside words
     for text in ([max(pair) for pair in zip(names, words, strict=True)], words, folded):
         widths = [max(pair) for pair in zip(text, numbers, strict=True)]

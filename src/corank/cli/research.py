@@ -99,17 +99,17 @@ def simulate_clicks(
             f"--model {model} cannot learn from clicks; choose pdgd, pairwise-epsilon-greedy, dbgd or mgd."
         )
     ranker = build_ranker(kind, {}, assignments or [])
-    known = None if prior is None else parse_features(prior, "--prior")
+    prior_columns = None if prior is None else parse_features(prior, "--prior")
     if plot is not None:
         require_place(plot, overwrite=force)
 
     def read_rows(paths: list[Path]) -> RankingData:
         rows = read(paths, layout="auto" if scale is None else "dense").data
-        require_features(known or (), "--prior", rows.n_features)
+        require_features(prior_columns or (), "--prior", rows.n_features)
         codes = rows.queries.codes
         X = rows.X if scale is None else QueryScaler(scale.value).fit_transform(rows.X, qid=codes)
         made = RankingData.of(X, rows.y, codes)  # type: ignore[arg-type]
-        return made if known is None else made.with_prior(X[:, known].mean(axis=1))
+        return made if prior_columns is None else made.with_prior(X[:, prior_columns].mean(axis=1))
 
     served = read_rows(data)
     measured = None if test is None else read_rows([test])
@@ -130,10 +130,10 @@ def simulate_clicks(
     where = "on the rows served" if measured is None else "on the test rows"
     table = ReportTable(
         f"{curve.ranker}, {user} user, {runs} runs",
-        ("lists", "offline", "its error", "online", "error of online"),
+        ("lists", "offline", "offline error", "online", "online error"),
         tuple(rows),
         note=f"offline: {curve.metric} of the ranker {where}; online: sum of {discount:g}^(t-1) times {curve.metric} "
-        "of list t.",
+        "of list t; errors are standard errors over runs.",
     )
     if plot is not None:
         _draw(curve, plot)
@@ -150,12 +150,9 @@ def _draw(curve: ClickCurve, path: Path) -> None:
     from corank.errors import import_extra
 
     import_extra("matplotlib", "report")
-    # without pyplot: no window system, no global state
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # without pyplot, which has global state
 
     figure = Figure(figsize=(8, 3.4), layout="constrained")
-    FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
     curve.plot(left)
     curve.plot(right, "online")

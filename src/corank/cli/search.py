@@ -125,13 +125,13 @@ def search(
         ]
         print_json("search", {"queries": results})
         return
-    at = 0
+    printed = 0
     for query, row, scores in zip(texts, is_hit, hits.scores, strict=True):
         if queries is not None:
             typer.echo(query)
         for rank, score in enumerate(scores[row].tolist(), 1):
-            typer.echo(f"{rank}\t{score:.4f}\t{names[at]}")
-            at += 1
+            typer.echo(f"{rank}\t{score:.4f}\t{names[printed]}")
+            printed += 1
     if not len(names):
         typer.echo("no document contains any of these words", err=True)
 

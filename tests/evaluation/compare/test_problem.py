@@ -12,9 +12,9 @@ from corank.evaluation.compare.problem import (
     ALWAYS,
     ComparisonProblem,
     InputRows,
+    assign_folds,
+    assign_groups,
     comparable,
-    deal,
-    deal_rows,
     make_problem,
 )
 
@@ -96,14 +96,14 @@ def test_folds_share_the_queries_that_can_be_learnt_from():
     # six queries hold a pair, six do not
     y = np.array([0, 1] * 6 + [1, 1] * 6, dtype=float)
     groups = np.repeat(np.arange(12), 2)
-    fold = deal(y, groups, 3, np.random.default_rng(0))
+    fold = assign_folds(y, groups, 3, np.random.default_rng(0))
     assert np.bincount(fold).tolist() == [4, 4, 4]
     assert np.bincount(fold[:6]).tolist() == [2, 2, 2]
 
 
 def test_rows_of_one_query_are_dealt_alike():
     y = np.repeat([0.0, 1.0, 2.0], 20)
-    group = deal_rows(y, 5, np.random.default_rng(0))
+    group = assign_groups(y, 5, np.random.default_rng(0))
     for grade in (0.0, 1.0, 2.0):
         assert np.bincount(group[y == grade]).tolist() == [4] * 5
 

@@ -65,7 +65,7 @@ def test_scores_and_deviations_are_relative_to_the_mean():
         for b in range(a):
             m, s = mean[a] - mean[b], np.sqrt(A[a, a] + A[b, b] - 2 * A[a, b])
             wrong.append(norm.cdf(0, abs(m), s))
-    assert ranking.doubt == pytest.approx(np.mean(wrong))
+    assert ranking.expected_disagreement == pytest.approx(np.mean(wrong))
     assert ranking.order.tolist() == np.argsort(-mean).tolist()
 
 
@@ -76,7 +76,7 @@ def test_the_order_is_found_with_any_features(rows):
     assert session.next() is None
     assert session.progress().is_complete
     assert session.ranking().order.tolist() == list(range(8))
-    assert session.ranking().doubt < 0.1
+    assert session.ranking().expected_disagreement < 0.1
 
 
 def test_only_repetitions_are_asked_twice(tmp_path):
@@ -126,7 +126,7 @@ def test_contradictions_cycles_and_ties_are_allowed():
     session.answer(Question(0, 2), "equal")
     ranking = session.ranking()
     assert np.isfinite(ranking.score).all()
-    assert ranking.doubt > 0.2
+    assert ranking.expected_disagreement > 0.2
     answers = session.progress()
     assert (answers.answered, answers.equal) == (6, 1)
 

@@ -44,14 +44,14 @@ def dense_kernel(records):
 
 
 def test_the_kernel_is_the_weighted_sum_of_the_views():
-    np.testing.assert_allclose(make_views(RECORDS).whole, dense_kernel(RECORDS), atol=2e-5)
+    np.testing.assert_allclose(make_views(RECORDS).kernel, dense_kernel(RECORDS), atol=2e-5)
 
 
-@pytest.mark.parametrize("whole", [0, 1000])
+@pytest.mark.parametrize("max_kernel", [0, 1000])
 @pytest.mark.parametrize("n_relevant", [0, 1, 4, 12])
-def test_scores_are_those_of_an_explicit_solve(whole, n_relevant, monkeypatch):
+def test_scores_are_those_of_an_explicit_solve(max_kernel, n_relevant, monkeypatch):
     monkeypatch.setattr(model, "TOLERANCE", 1e-7)
-    made, kernel = make_views(RECORDS, whole=whole), dense_kernel(RECORDS)
+    made, kernel = make_views(RECORDS, max_kernel=max_kernel), dense_kernel(RECORDS)
     judged = np.random.default_rng(1).choice(len(RECORDS), 12, replace=False)
     relevant = np.arange(12) < n_relevant
     t = np.where(relevant, 1.0, -1.0)
@@ -64,11 +64,11 @@ def test_scores_are_those_of_an_explicit_solve(whole, n_relevant, monkeypatch):
     np.testing.assert_allclose(found, kernel[:, judged] @ a, atol=2e-4)
 
 
-@pytest.mark.parametrize("whole", [0, 1000])
-def test_scores_do_not_depend_on_the_path(whole, monkeypatch):
+@pytest.mark.parametrize("max_kernel", [0, 1000])
+def test_scores_do_not_depend_on_the_path(max_kernel, monkeypatch):
     """Answers one by one, some withdrawn and given again in another order."""
     monkeypatch.setattr(model, "TOLERANCE", 1e-6)
-    made = make_views(RECORDS, whole=whole)
+    made = make_views(RECORDS, max_kernel=max_kernel)
     wandering = ScreeningModel(made)
     for judged in ([3], [3, 5], [3, 5, 9], [3, 7], [3, 7, 9, 5, 20]):
         found = wandering.scores(judged, [number % 3 == 0 for number in judged])
@@ -80,7 +80,7 @@ def test_with_this_penalty_least_squares_equal_a_squared_hinge():
     """scikit-learn's LinearSVC on explicit features, C = 1/(2λ), the same weights: few rows exceed their margin."""
     records = collection(40, 8, references=False)
     made = make_views(records)
-    values, vectors = np.linalg.eigh(made.whole.astype(float))
+    values, vectors = np.linalg.eigh(made.kernel.astype(float))
     features = vectors * np.sqrt(np.maximum(values, 0))
     y = records.labels > 0
     w = weights(np.where(y, 1.0, -1.0))
@@ -92,19 +92,19 @@ def test_with_this_penalty_least_squares_equal_a_squared_hinge():
 
 
 def test_columns_of_one_record_are_dropped_without_loss():
-    made = make_views(RECORDS, whole=0)
+    made = make_views(RECORDS, max_kernel=0)
     n = len(RECORDS)
     shown = np.bincount(made.sparse.indices, minlength=made.sparse.shape[1])
     assert shown.min() >= 2
     kernel = (made.sparse @ made.sparse.T).toarray() + 1.0 + np.diag(made.own)
-    np.testing.assert_allclose(kernel, make_views(RECORDS, whole=n).whole, atol=1e-6)
+    np.testing.assert_allclose(kernel, make_views(RECORDS, max_kernel=n).kernel, atol=1e-6)
 
 
 def test_without_any_references_the_text_has_all_the_weight():
     records = collection(references=False)
     made = make_views(records)
-    np.testing.assert_allclose(np.diag(made.whole), 2.0, atol=1e-5)  # intercept and text
-    np.testing.assert_allclose(made.whole - 1.0, (dense_kernel(records) - 1.0) / 0.7, atol=5e-5)
+    np.testing.assert_allclose(np.diag(made.kernel), 2.0, atol=1e-5)  # intercept and text
+    np.testing.assert_allclose(made.kernel - 1.0, (dense_kernel(records) - 1.0) / 0.7, atol=5e-5)
 
 
 def test_a_record_without_citations_has_empty_rows():
@@ -121,8 +121,8 @@ def test_a_record_without_citations_has_empty_rows():
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_tiny_collections_have_views(n):
     made = make_views(views.Records([*"abcd"[:n]], ["tin mine", "tin gold", "", "gold rush"][:n], [""] * n))
-    assert made.whole.shape == (n, n)
-    assert np.isfinite(made.whole).all()
+    assert made.kernel.shape == (n, n)
+    assert np.isfinite(made.kernel).all()
 
 
 @pytest.mark.parametrize("titles", [["tin mine"], ["", ""], ["a", "b"], ["tin", "tin"]])

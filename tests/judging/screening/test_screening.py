@@ -133,7 +133,7 @@ def test_bad_records_raise():
 
 def test_from_nothing_typical_and_random_records_are_read_in_turn():
     screening = Screening(RECORDS, views=VIEWS, random_state=3)
-    K = VIEWS.whole - np.diag(VIEWS.own)
+    K = VIEWS.kernel - np.diag(VIEWS.own)
     assert screening.next() == np.argmax(K.mean(axis=1))
     rejected = []
     for turn in range(4):

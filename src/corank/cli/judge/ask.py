@@ -104,13 +104,14 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
     by_judge = {judge: _ranking(items, answers) for judge, answers in judges.items()} if len(judges) > 1 else {}
     write_ranking(target, items, ranking, by_judge, overwrite=force)
     n_answers = sum(map(len, judges.values()))
-    fields = {"output": target, "n_items": len(items), "n_answers": n_answers, "doubt": ranking.doubt}
+    wrong = ranking.expected_disagreement
+    fields = {"output": target, "n_items": len(items), "n_answers": n_answers, "expected_disagreement": wrong}
     sentence = f"wrote {target}: {len(items)} items ranked by {n_answers} answers"
     if by_judge:
         same, both = agreement(judges)
         fields |= {"n_judges": len(judges), "n_same": same, "n_both": both}
         sentence += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
-    emit(as_json, "ask", fields, f"{sentence}; about {100 * ranking.doubt:.0f} % of all pairs expected in wrong order")
+    emit(as_json, "ask", fields, f"{sentence}; about {100 * wrong:.0f} % of all pairs expected in wrong order")
 
 
 def _ranking(items: Items, answers: Sequence[PairwiseAnswer]) -> Ranking:
@@ -129,8 +130,8 @@ def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_jso
     items, y = read_items(path, **reading)
     with progress(2 * starts * asking["n_questions"], "questions") as advance:
         chosen = simulate(items, y, starts, advance=advance, **asking)
-        most = max(map(len, chosen))
-        random = simulate(items, y, starts, strategy="random", n_questions=most, advance=advance)
+        longest = max(map(len, chosen))
+        random = simulate(items, y, starts, strategy="random", n_questions=longest, advance=advance)
     n = len(items)
     title = f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {reading['judged']}"
     table = _replay_table(title, chosen, random)
@@ -153,7 +154,12 @@ def _replay_table(title: str, chosen: list[PreferenceReplay], random: list[Prefe
         return float(np.mean([getattr(replay, curve)[min(at, len(replay)) - 1] for replay in replays]))
 
     rows = tuple(
-        (mark, mean(chosen, "disagreement", mark), mean(random, "disagreement", mark), mean(chosen, "doubt", mark))
+        (
+            mark,
+            mean(chosen, "disagreement", mark),
+            mean(random, "disagreement", mark),
+            mean(chosen, "expected_disagreement", mark),
+        )
         for mark in (*marks, max(stops))
     )
     return ReportTable(

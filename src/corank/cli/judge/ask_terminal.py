@@ -83,18 +83,18 @@ def show_question(session: PreferenceSession, question: Question, console: Conso
     console.print(HELP, style="dim")
 
 
-def order_table(items: Items, ranking: Ranking, most: int, width: int) -> Table:
+def order_table(items: Items, ranking: Ranking, max_lines: int, width: int) -> Table:
     """
     Lay out the best items, with scores as an o and standard deviations as dashes.
 
-    most: maximum number of lines.
+    max_lines: maximum number of lines.
     width: number of columns of the terminal.
     """
     from rich.table import Table
     from rich.text import Text
 
     n, bar = len(items), max(width // 3, 8)
-    rows = ranking.order if n <= most else ranking.order[: max(most - 1, 1)]
+    rows = ranking.order if n <= max_lines else ranking.order[: max(max_lines - 1, 1)]
     low, high = (ranking.score - ranking.std)[rows].min(), (ranking.score + ranking.std)[rows].max()
     table = Table.grid(padding=(0, 1, 0, 0), expand=True)
     table.add_column(justify="right", no_wrap=True)
@@ -121,7 +121,7 @@ def summary(progress: PreferenceProgress, ranking: Ranking | None) -> str:
     if progress.repeated:
         text += f"; {progress.same} of {progress.repeated} repeated questions answered as before"
     if ranking is not None:
-        text += f"; about {100 * ranking.doubt:.0f} % of all pairs expected in the wrong order"
+        text += f"; about {100 * ranking.expected_disagreement:.0f} % of all pairs expected in the wrong order"
     if progress.gain is not None:
         text += f"; the next answer is expected to give {progress.gain:.2f} nats of information"
     return text + "."
@@ -151,11 +151,11 @@ def _one_line(text: str) -> str:
     return " ".join(plain(text).split())
 
 
-def _print_lines(lines: list[list[Segment]], most: int, console: Console) -> None:
+def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -> None:
     """Print the first lines, and '...' if some are left out."""
     from rich.segment import Segment, Segments
 
-    kept = lines if len(lines) <= most else lines[: most - 1]
+    kept = lines if len(lines) <= max_lines else lines[: max_lines - 1]
     for line in kept:
         console.print(Segments([*line, Segment.line()]), end="", soft_wrap=True)
     if len(kept) < len(lines):

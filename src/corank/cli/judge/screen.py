@@ -97,15 +97,15 @@ def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:
     judges = {judge: ScreeningAnswers(records, entries) for judge, entries in journals if entries}
     if not judges:
         raise InputError(f"there are no answers for {source} yet; run corank screen {source} first.")
-    given = np.full((len(judges), len(records)), np.nan)
-    for row, answers in zip(given, judges.values(), strict=True):
+    labels_by_judge = np.full((len(judges), len(records)), np.nan)
+    for row, answers in zip(labels_by_judge, judges.values(), strict=True):
         row[list(answers.relevant)] = list(answers.relevant.values())
-    judged, relevant = (~np.isnan(given)).sum(axis=0), (given == 1).sum(axis=0)
+    judged, relevant = (~np.isnan(labels_by_judge)).sum(axis=0), (labels_by_judge == 1).sum(axis=0)
     disagree = (relevant > 0) & (relevant < judged)
     labels = np.where((judged == 0) | disagree, np.nan, relevant > 0)
     more = {"note": _notes(records, judges)}
     if len(judges) > 1:
-        for judge, row in zip(judges, given, strict=True):
+        for judge, row in zip(judges, labels_by_judge, strict=True):
             more[f"included_{judge}"] = ["" if np.isnan(label) else str(int(label)) for label in row]
     write_records(target, records, labels, more, overwrite=force)
     fields = {

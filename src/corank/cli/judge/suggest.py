@@ -99,6 +99,7 @@ def _read(
 ) -> tuple[Any, Collection]:
     """Load the model, and read rows with the features that it was fitted on."""
     from corank.cli.judge.preferences import read_named
+    from corank.cli.learn.models import require_model_features
     from corank.persist import load
 
     ranker = load(model)
@@ -106,11 +107,7 @@ def _read(
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
     expected = getattr(ranker, "n_features_in_", None)
     rows = read_named(data, qid, id_column, y=label, unscored=unscored, n_features=expected)
-    if expected not in (None, rows.X.shape[1]):
-        raise InputError(
-            f"{data[0]} has {rows.X.shape[1]} features, but {model} was fitted on {expected}; pass rows with the same "
-            "features."
-        )
+    require_model_features(rows.X.shape[1], data[0], expected, model)
     return ranker, rows
 
 
@@ -148,9 +145,9 @@ def _pairs(
     from corank.gp import suggest_pairs
 
     asked: Any = [] if path is None else read_preferences(path, names)[0]
-    seen, known = ranker._scaled_rows(rows.X), ranker.rows_
-    if path is None and seen.shape[0] == len(known.of_row) and known.are_in(seen):
-        asked = ranker.answered()  # these are the rows of `fit`
+    scaled, fitted = ranker._scaled_rows(rows.X), ranker.rows_
+    if path is None and scaled.shape[0] == len(fitted.of_row) and fitted.are_in(scaled):
+        asked = ranker.answered()  # the file contains the rows of `fit`
     chosen = suggest_pairs(ranker, rows.X, number, strategy, asked=asked, random_state=seed)
     return [(names[left], names[right]) for left, right in chosen.tolist()]
 

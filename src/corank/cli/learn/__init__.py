@@ -1,1 +1,1 @@
-"""Verbs that fit, apply, measure and explain rankers."""
+"""Commands that fit, apply, evaluate, compare and explain rankers."""

@@ -93,7 +93,7 @@ def compare(
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
 
-    known = None if prior is None else parse_features(prior, "--prior")
+    prior_columns = None if prior is None else parse_features(prior, "--prior")
     names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
     # report a misspelt name before a large file is read
     find_methods(names, None)
@@ -104,7 +104,7 @@ def compare(
     sources = [open_source(path) for path in data]
     refuse_preferences(sources[0])
     rows = read(sources, unscored=marker, y=label, qid=column)
-    require_features(known or (), "--prior", rows.X.shape[1])
+    require_features(prior_columns or (), "--prior", rows.X.shape[1])
     more = None
     if pools:
         more = read(pools, y=None, qid=column, n_features=rows.X.shape[1])
@@ -112,7 +112,7 @@ def compare(
     shares = QUICK_SHARES if quick else FRACTIONS
     try:
         study = run(
-            names, rows, unscored=more, prior=known, metrics=metrics, convention=convention,
+            names, rows, unscored=more, prior=prior_columns, metrics=metrics, convention=convention,
             folds=folds or (QUICK_FOLDS if quick else 5), fractions=shares if curve else (),
             n_repeats=1 if quick else 2, budget=seconds, folder=folder, overwrite=force, n_jobs=jobs,
             random_state=seed, verbose=True, name=", ".join(path.name for path in data),

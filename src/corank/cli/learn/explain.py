@@ -37,7 +37,7 @@ def explain(
     The contributions of columns, or of training rows, add up to the difference: corank explain m.safetensors rows.txt
     --pair 3 8
     """
-    from corank.cli.learn.models import preferred_layout
+    from corank.cli.learn.models import preferred_layout, require_model_features
     from corank.data.durable.atomic import require_place
     from corank.data.formats.read import open_source, read
     from corank.errors import InputError
@@ -52,27 +52,23 @@ def explain(
     ranker = load(model)
     if not hasattr(ranker, "predict") or isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
         raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker.")
-    wanted = getattr(ranker, "n_features_in_", None)
+    expected = getattr(ranker, "n_features_in_", None)
     sources = [open_source(one) for one in data]
     rows = read(
-        sources, y=label, qid=False if qid == "none" else qid, n_features=wanted, layout=preferred_layout(ranker)
+        sources, y=label, qid=False if qid == "none" else qid, n_features=expected, layout=preferred_layout(ranker)
     )
-    if wanted not in (None, rows.X.shape[1]):
-        raise InputError(
-            f"{sources[0]} has {rows.X.shape[1]} features, but {model} was fitted on {wanted}; "
-            "pass rows with the same features."
-        )
+    require_model_features(rows.X.shape[1], sources[0], expected, model)
     chosen = _rows_of(pair, rows, str(sources[0]))
-    found = explained(
+    explanation = explained(
         ranker, rows.X, chosen, qid=rows.qid, called=_called(pair, rows, chosen), first_row=1,
         names=rows.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
     )  # fmt: skip
     if plot is not None:
-        _draw(found, plot, top or SHOWN, force)
+        _draw(explanation, plot, top or SHOWN, force)
     if as_json:
-        print_json("explain", _fields(found, top))
+        print_json("explain", _fields(explanation, top))
     else:
-        _print(found, top or SHOWN)
+        _print(explanation, top or SHOWN)
         if plot is not None:
             typer.echo(f"wrote {plot}")
 
@@ -117,41 +113,42 @@ def _called(pair: tuple[str, str], rows: Collection, chosen: tuple[int, int]) ->
     return names[0], names[1]
 
 
-def _print(found: Explanation, top: int) -> None:
+def _print(explanation: Explanation, top: int) -> None:
     from corank.cli.output import make_console, show
     from corank.tables import ReportTable
 
-    columns = ("contribution of", *found.pair, "weight", "contribution")
-    title = f"{found.pair[0]} {found.scores[0]:.4g}, {found.pair[1]} {found.scores[1]:.4g}"
-    typer.echo(f"{title}: a difference of {found.difference:+.4g}")
+    columns = ("contribution of", *explanation.pair, "weight", "contribution")
+    title = f"{explanation.pair[0]} {explanation.scores[0]:.4g}, {explanation.pair[1]} {explanation.scores[1]:.4g}"
+    typer.echo(f"{title}: a difference of {explanation.difference:+.4g}")
     formats = ("", ".6g", ".6g", ".4g", "+.4g")
-    show(ReportTable("", columns, tuple(found.table(top)), formats=formats), make_console())
+    show(ReportTable("", columns, tuple(explanation.table(top)), formats=formats), make_console())
 
 
-def _fields(found: Explanation, top: int | None) -> dict[str, Any]:
+def _fields(explanation: Explanation, top: int | None) -> dict[str, Any]:
     terms: list[dict[str, Any]] = [
         {"name": name, "values": values, "weight": weight, "contribution": part}
         for name, values, weight, part in zip(
-            found.names[:top], found.values.tolist(), found.weights.tolist(), found.contributions.tolist(), strict=False
+            explanation.names[:top],
+            explanation.values.tolist(),
+            explanation.weights.tolist(),
+            explanation.contributions.tolist(),
+            strict=False,
         )
     ]
     return {
-        "pair": found.pair, "scores": found.scores, "difference": found.difference, "n_terms": len(found.names),
-        "contributions": terms,
+        "pair": explanation.pair, "scores": explanation.scores, "difference": explanation.difference,
+        "n_terms": len(explanation.names), "contributions": terms,
     }  # fmt: skip
 
 
-def _draw(found: Explanation, path: Path, top: int, force: bool) -> None:
+def _draw(explanation: Explanation, path: Path, top: int, force: bool) -> None:
     from corank.data.durable.atomic import atomic_file
     from corank.errors import import_extra
 
     import_extra("matplotlib", "report")
-    # without pyplot: no window system and no global state
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # without pyplot, which has global state
 
-    figure = Figure(figsize=(6.4, 1.4 + 0.28 * min(top + 1, len(found.names))), layout="constrained")
-    FigureCanvasAgg(figure)
-    found.plot(figure.subplots(), top)
+    figure = Figure(figsize=(6.4, 1.4 + 0.28 * min(top + 1, len(explanation.names))), layout="constrained")
+    explanation.plot(figure.subplots(), top)
     with atomic_file(path, overwrite=force) as scratch:
         figure.savefig(scratch, format=path.suffix[1:].lower(), dpi=130)

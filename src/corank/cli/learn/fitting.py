@@ -57,7 +57,7 @@ ALPHAS = tuple(10.0**power for power in range(-5, 2))
 """Penalty weights that --valid tries in addition to the model's own choice."""
 
 _ADDRESS = re.compile(r"^([a-z][a-z0-9+]+):/(?=[^/])")
-_START = 30
+_CONNECT_TIMEOUT = 30
 """Timeout in seconds for connecting to a cluster."""
 
 
@@ -410,7 +410,7 @@ def _client(cluster: str | None) -> Iterator[Any]:
             yield client
         return
     try:
-        client = distributed.Client(cluster, timeout=_START)
+        client = distributed.Client(cluster, timeout=_CONNECT_TIMEOUT)
     except (OSError, ValueError, TimeoutError) as error:
         raise InputError(
             f"--cluster {cluster} does not answer ({reason(error)}); pass the address of a Dask scheduler, such as "

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from corank.cli.learn.models import require_model_features
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import open_source, read
 from corank.data.problem.collection import Collection
@@ -69,11 +70,7 @@ def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[st
     last = getattr(ranker, "steps", [("", ranker)])[-1][1]
     rows = read(open_source(data[0]), y=label, n_features=ranker.n_features_in_)
     X, _ = _split_labels(rows)
-    if X.shape[1] != ranker.n_features_in_:
-        raise InputError(
-            f"{data[0]} has {X.shape[1]} features, but the model was fitted on {ranker.n_features_in_}; pass rows with "
-            "the features of the model."
-        )
+    require_model_features(X.shape[1], data[0], ranker.n_features_in_, "the model")
     utilities = last.utilities(ranker[:-1].transform(X) if last is not ranker else X)
     lines = [",".join(map(_csv_cell, last.classes_.tolist()))]
     return [f"{line}\n" for line in (*lines, *(",".join(map(repr, row)) for row in utilities.tolist()))]

@@ -168,6 +168,15 @@ def require_features(columns: Iterable[int], option: str, n_features: int) -> No
         )
 
 
+def require_model_features(n_features: int, source: object, expected: int | None, model: object) -> None:
+    """Raise `InputError` if a file does not have the features that a model expects; None accepts any number."""
+    if expected not in (None, n_features):
+        raise InputError(
+            f"{source} has {n_features} features, but {model} was fitted on {expected}; pass rows with the features of "
+            "the model."
+        )
+
+
 def parse_loop(loop: str | None) -> tuple[str | None, str | None]:
     """Return the parameters `query_weight` and `draw` of a ``--loop``; None if there is none."""
     if loop is None:

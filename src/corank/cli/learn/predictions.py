@@ -64,5 +64,5 @@ def evaluate_predictions(
 def _first_words(text: TextFile) -> list[bytes]:
     words = text.first_line().split()
     if not words:
-        raise InputError(f"{text} has no rows.")
+        raise InputError(f"{text} has no rows; expected at least one line.")
     return words

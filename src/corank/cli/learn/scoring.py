@@ -19,7 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.judge.preferences import read_named
-from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
+from corank.cli.learn.models import (
+    nonzero_columns,
+    preferred_layout,
+    require_model_features,
+    warn_of_absent_features,
+)
 from corank.core.parsing.digits import number_lines
 from corank.data.formats.compressed import STANDARD, is_stream, write_text
 from corank.data.formats.read import common_format, open_source
@@ -28,7 +33,6 @@ from corank.data.formats.trec import run_lines
 from corank.data.letor.stream import RowBlock, Scattered, changes, stream_letor, whole_queries
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import predict_with_qid, predicts_by_qid
-from corank.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,20 +143,16 @@ def _stream(request: ScoringRequest) -> Iterator[RowBlock]:
 
 
 def _read_all(request: ScoringRequest) -> Iterator[RowBlock]:
-    wanted, source = getattr(request.ranker, "n_features_in_", None), request.sources[0]
+    expected = getattr(request.ranker, "n_features_in_", None)
     rows = read_named(
         request.sources,
         request.qid,
         request.id_column,
         y=request.label,
-        n_features=wanted,
+        n_features=expected,
         layout=preferred_layout(request.ranker),
     )
-    if wanted not in (None, rows.data.n_features):
-        raise InputError(
-            f"{source} has {rows.data.n_features} features, but {request.model} was fitted on {wanted}; "
-            "pass rows with the features of the model."
-        )
+    require_model_features(rows.data.n_features, request.sources[0], expected, request.model)
     queries = rows.data.queries
     yield RowBlock(rows.X, queries.ids[queries.codes], rows.docids if request.tag is not None else None)
 

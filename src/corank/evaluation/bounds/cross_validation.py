@@ -109,29 +109,29 @@ def cv_bound(
         model = fit_with_qid(estimator, take_rows(X, rows), grades[rows], ids[rows])
         return model, mean_ranks(predict_with_qid(model, others, of_others.ids[of_others.codes]), of_others)
 
-    whole_ranks = fit(np.arange(n_rows))[1]
-    errors, sizes, apart, n_paired = [], [], np.zeros(len(of_others)), 0
+    full_ranks = fit(np.arange(n_rows))[1]
+    errors, sizes, distances, n_paired = [], [], np.zeros(len(of_others)), 0
     for train, test in _folds(cv, X, grades, queries, judged):
         model, ranks = fit(train)
         held, paired = list_errors(predict_with_qid(model, take_rows(X, test), ids[test]), grades[test], ids[test])
         errors.append(float(held.mean()))
         sizes.append(len(held))
         n_paired += paired
-        apart += list_distances(whole_ranks, ranks, of_others)
-    return _bound(errors, np.array(sizes), apart / len(errors), n_paired, delta)
+        distances += list_distances(full_ranks, ranks, of_others)
+    return _bound(errors, np.array(sizes), distances / len(errors), n_paired, delta)
 
 
-def _bound(errors: list[float], sizes: Numbers, apart: Floats, n_paired: int, delta: float) -> Bound:
+def _bound(errors: list[float], sizes: Numbers, distances: Floats, n_paired: int, delta: float) -> Bound:
     n_judged = int(sizes.sum())
     once, union = np.log(2.0 / delta), np.log(2.0 * len(sizes) / delta)
     width = min(np.sqrt(once / (2.0 * sizes.min())), np.sqrt(union / (2.0 * sizes)).mean())
-    error, distance = float(np.mean(errors)), float(apart.mean())
-    further = hoeffding_end(distance, len(apart), float(once), 1.0) - distance
+    error, distance = float(np.mean(errors)), float(distances.mean())
+    further = hoeffding_end(distance, len(distances), float(once), 1.0) - distance
     return Bound(
         "weighted disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0,
         0.5 * n_paired / n_judged,
         parts=(
-            ("folds", len(sizes)), ("judged queries", n_judged), ("unscored queries", len(apart)),
+            ("folds", len(sizes)), ("judged queries", n_judged), ("unscored queries", len(distances)),
             ("width of the folds", float(width)), ("distance to the folds' models", distance),
             ("width of the distance", further),
         ),

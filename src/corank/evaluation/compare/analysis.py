@@ -29,7 +29,16 @@ from corank.evaluation.compare.problem import ComparisonProblem, comparable
 from corank.evaluation.compare.values import Coefficient, DataSummary, QueryValue, ReliabilityPoint, TradeOffPoint
 from corank.metrics import Evaluation, parse_metric
 
+Floats = NDArray[np.float64]
+
+MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Values of CRR's mix in the trade-off of ranking and regression."""
+
 # more different scores than this are not grades
+# more different scores than this are not grades
+_MOST_GRADES = 20
+
+# packages whose versions a study lists
 _SHOWN = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -86,15 +95,6 @@ def _duplicated(X: Any, codes: NDArray[np.int64]) -> int:
     return len(codes) - len(
         seen.union((code, (row + 0.0).tobytes()) for code, row in zip(codes.tolist(), X, strict=True))
     )
-
-
-Floats = NDArray[np.float64]
-
-MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Values of CRR's mix in the trade-off of ranking and regression."""
-
-# more different scores than this are not grades
-_MOST_GRADES = 20
 
 
 def reliability(problem: ComparisonProblem, scores: Floats) -> tuple[ReliabilityPoint, ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corank.estimator import ColumnMean, OnTop
 from corank.estimator.search import QuerySearchCV
-from corank.evaluation.compare.problem import comparable, deal, deal_rows
+from corank.evaluation.compare.problem import assign_folds, assign_groups, comparable
 from corank.metrics import Convention, parse_metric
 
 Floats = NDArray[np.float64]
@@ -89,11 +89,11 @@ class TrainingPart:
         fold = np.full(len(self.y), -1)
         if len(holds) > 1:
             among = scored[np.isin(self.qid[scored], holds)]
-            dealt = deal(self.y[among], self.qid[among], min(INNER_FOLDS, len(holds)), rng)
+            fold_of_query = assign_folds(self.y[among], self.qid[among], min(INNER_FOLDS, len(holds)), rng)
             judged = np.isin(self.qid, holds)
-            fold[judged] = dealt[np.searchsorted(holds, self.qid[judged])]
+            fold[judged] = fold_of_query[np.searchsorted(holds, self.qid[judged])]
         elif len(scored) >= _ENOUGH:
-            fold[scored] = deal_rows(self.y[scored], INNER_FOLDS, rng)
+            fold[scored] = assign_groups(self.y[scored], INNER_FOLDS, rng)
         return [(np.flatnonzero(fold != at), np.flatnonzero(fold == at)) for at in range(fold.max() + 1)]
 
     @property

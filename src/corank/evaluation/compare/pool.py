@@ -42,7 +42,7 @@ class Worker:
     """
 
     def __init__(self, setup: bytes, log: Path) -> None:
-        self._hello, self._log = setup, log
+        self._setup, self._log = setup, log
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = Lock()
 
@@ -91,7 +91,7 @@ class Worker:
                     env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
                     start_new_session=True,  # Ctrl-C reaches the parent only, which stops its workers
                 )
-            return self._process, self._hello
+            return self._process, self._setup
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         try:

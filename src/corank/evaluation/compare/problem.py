@@ -22,6 +22,15 @@ from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.parameters import is_integer
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ALWAYS = -1
+"""Part of the rows that are in every training set."""
+
+# size of a group of rows that replaces a query, and the largest number of groups
+_GROUP, _MOST_GROUPS = 10, 50
+
 
 @dataclass(frozen=True, eq=False)
 class InputRows:
@@ -68,16 +77,6 @@ class InputRows:
     def column_names(self, n: int) -> tuple[str, ...]:
         """Return the names of `n` columns, or their 1-based numbers."""
         return tuple(str(at + 1) for at in range(n)) if self.names is None else tuple(self.names)
-
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-ALWAYS = -1
-"""Part of the rows that are in every training set."""
-
-# size of a group of rows that replaces a query, and the largest number of groups
-_GROUP, _MOST_GROUPS = 10, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +195,7 @@ def comparable(y: Floats, groups: Ints) -> Ints:
     return np.unique(groups[1:][rises])
 
 
-def deal(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def assign_folds(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """
     Assign groups of scored rows to folds, balancing the groups that have two different scores.
 
@@ -211,7 +210,7 @@ def deal(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator) -> NDA
     return fold
 
 
-def deal_rows(y: Floats, n_groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def assign_groups(y: Floats, n_groups: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Assign the scored rows of one query to groups with similar scores, stratified by score."""
     order = np.lexsort((rng.random(len(y)), y))
     group = np.empty(len(y), dtype=np.int64)
@@ -253,9 +252,9 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
             )
         n_groups = int(np.clip(len(scored) // _GROUP, 2, _MOST_GROUPS))
         units = np.full(len(codes), -1)
-        units[scored] = deal_rows(scores[scored], n_groups, rng)
+        units[scored] = assign_groups(scores[scored], n_groups, rng)
         names = np.arange(n_groups)
-    fold = deal(scores[scored], units[scored], min(folds, len(names)), rng)
+    fold = assign_folds(scores[scored], units[scored], min(folds, len(names)), rng)
     parts = np.full(len(codes), ALWAYS)
     is_judged = units >= 0
     parts[is_judged] = fold[np.searchsorted(names, units[is_judged])]

@@ -21,6 +21,11 @@ from corank.evaluation.compare.values import CurvePoint, MethodOutcome
 from corank.metrics import Convention, Evaluation, bootstrap_interval, evaluate
 from corank.progress import progress
 
+Floats = NDArray[np.float64]
+
+# units of the progress bar per unit of cost, and the cost of starting a task
+_UNITS, _START_COST = 100, 0.3
+
 
 @dataclass(frozen=True, eq=False)
 class FoldEvaluator:
@@ -63,12 +68,6 @@ class FoldEvaluator:
         found = self.evaluate(np.zeros(len(self.problem.judged)), metrics)
         if not found[metrics[0]].n_used:
             raise InputError(f"{metrics[0]} is undefined for every judged query; choose another metric with metrics=.")
-
-
-Floats = NDArray[np.float64]
-
-# units of the progress bar per unit of cost, and the cost of starting a task
-_UNITS, _START_COST = 100, 0.3
 
 
 @dataclass(eq=False)

@@ -51,7 +51,7 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
     X, codes = _rows(problem, test), problem.codes[test]
     before, began = _peak_bytes(), process_time()
     model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
-    learnt = process_time()
+    fitted = process_time()
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
     ended, peak = process_time(), _peak_bytes()
     if scores.shape != (len(test),) or not np.isfinite(scores).all():
@@ -59,12 +59,12 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
     result = TaskResult(
         scores,
         chosen_of(model),
-        fit_seconds=learnt - began,
-        predict_seconds=ended - learnt,
+        fit_seconds=fitted - began,
+        predict_seconds=ended - fitted,
         peak_bytes=max(0, peak - before),
         n_queries=len(np.unique(part.qid[part.scored])),
         path=path_of(model),
-        note="" if task.fold is not None else _kept(model, model_file(path)),
+        note="" if task.fold is not None else _save_model(model, model_file(path)),
     )
     write_result(result, path)
 
@@ -165,7 +165,7 @@ def _search_path(search: QuerySearchCV) -> list[tuple[str, float, float, bool]]:
     return found
 
 
-def _kept(model: Any, path: Path) -> str:
+def _save_model(model: Any, path: Path) -> str:
     """Save a model; return why it failed, or ""."""
     if hasattr(model, "best_estimator_"):
         model = model.best_estimator_

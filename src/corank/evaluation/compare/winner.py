@@ -96,15 +96,15 @@ def quality(outcome: MethodOutcome, metric: str) -> float:
 
 def _loses(test: PairedTest) -> bool:
     """Return whether the other method is significantly worse than the base."""
-    return test.p_adjusted <= ERROR and _lean(test) < 0
+    return test.p_adjusted <= ERROR and _direction(test) < 0
 
 
 def _gains(test: PairedTest) -> bool:
     """Return whether the other method is significantly better than the base by ranks."""
-    return test.p_adjusted <= ERROR and _lean(test) > 0
+    return test.p_adjusted <= ERROR and _direction(test) > 0
 
 
-def _lean(test: PairedTest) -> float:
+def _direction(test: PairedTest) -> float:
     """Return the direction of a test by its ranks: above 0 if the other method is better."""
     return test.rank_balance if parse_metric(test.metric).measure.larger_is_better else -test.rank_balance
 

@@ -17,7 +17,7 @@ from corank.tables import Cell, ReportTable
 @dataclass(frozen=True)
 class Report:
     """
-    TaskResult of an experiment.
+    Result of an experiment.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class Report:
         list of blocks
             A paragraph, findings, tables and images.
         """
-        found = [BulletList(self.findings)] if self.findings else []
+        findings = [BulletList(self.findings)] if self.findings else []
         pictures = [Picture(folder + plot.name, plot.stem) for plot in self.plots]
-        return [Paragraph(self.about), *found, *self.tables, *pictures]
+        return [Paragraph(self.about), *findings, *self.tables, *pictures]
 
     def markdown(self) -> str:
         """

@@ -42,7 +42,7 @@ def study_html(study: Study) -> str:
     Parameters
     ----------
     study : Study
-        TaskResult of `corank.evaluation.compare`.
+        Result of `corank.compare`.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def study_markdown(study: Study) -> str:
     Parameters
     ----------
     study : Study
-        TaskResult of `corank.evaluation.compare`.
+        Result of `corank.compare`.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     Parameters
     ----------
     study : Study
-        TaskResult of `corank.evaluation.compare`.
+        Result of `corank.compare`.
     folder : path
         An existing folder.
     overwrite : bool

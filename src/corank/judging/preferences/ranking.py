@@ -33,14 +33,14 @@ class Ranking:
     score, std : arrays of float
         Posterior mean of each item's value and its standard deviation, both relative to the mean value of all items,
         which pairwise answers do not determine.
-    doubt : float
+    expected_disagreement : float
         Expected share of all pairs in the wrong order; ½ without any information.
     """
 
     order: NDArray[np.intp]
     score: Floats
     std: Floats
-    doubt: float
+    expected_disagreement: float
 
     @classmethod
     def of(cls, posterior: Posterior) -> Ranking:

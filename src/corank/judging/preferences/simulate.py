@@ -28,13 +28,13 @@ class PreferenceReplay:
         Random seed.
     disagreement : array of float
         Share of all pairs in the wrong order, after each question.
-    doubt : array of float
+    expected_disagreement : array of float
         The model's estimate of this share.
     """
 
     start: int
     disagreement: Floats
-    doubt: Floats
+    expected_disagreement: Floats
 
     def __len__(self) -> int:
         return len(self.disagreement)
@@ -83,16 +83,16 @@ def simulate(
 
 
 def _replay(
-    items: Items, y: Floats, start: int, strategy: str, tol: float, most: int, advance: Callable[[int], Any]
+    items: Items, y: Floats, start: int, strategy: str, tol: float, n_questions: int, advance: Callable[[int], Any]
 ) -> PreferenceReplay:
     session = PreferenceSession(items, strategy=strategy, repeat=0.0, tol=tol, random_state=start)
     curve: list[tuple[float, float]] = []
-    while len(curve) < most and (question := session.next()) is not None:
+    while len(curve) < n_questions and (question := session.next()) is not None:
         left, right = y[question.left], y[question.right]
         session.answer(question, "equal" if left == right else "left" if left > right else "right")
         ranking = session.ranking()
         assert ranking is not None
-        curve.append((float(disagreement_error(y, ranking.score)), ranking.doubt))
+        curve.append((float(disagreement_error(y, ranking.score)), ranking.expected_disagreement))
         advance(1)
-    disagreement, doubt = np.array(curve).T
-    return PreferenceReplay(start, disagreement, doubt)
+    disagreement, expected_disagreement = np.array(curve).T
+    return PreferenceReplay(start, disagreement, expected_disagreement)

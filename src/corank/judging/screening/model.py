@@ -40,8 +40,8 @@ class ScreeningModel:
         self.views = views
         n = len(views)
         self._a = np.zeros(n)  # one per record, 0 if not judged
-        self._rows: list[int] = []  # records of the rows of _corner, in this order
-        self._corner = np.empty((n, n), np.float32) if views.whole is not None else None
+        self._rows: list[int] = []  # records of the rows of _kernel, in this order
+        self._kernel = np.empty((n, n), np.float32) if views.kernel is not None else None
 
     def scores(self, judged: Sequence[int], relevant: Sequence[bool]) -> NDArray[np.float32]:
         """
@@ -53,31 +53,31 @@ class ScreeningModel:
         rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
         ridge, start = PENALTY / weights(target), self._a[rows]
         self._a[:] = 0.0
-        if views.whole is not None:
-            corner = self._corner_of(rows)
-            self._a[rows] = solve(lambda x: corner @ x.astype(np.float32), ridge, target, start)
-            return np.asarray(views.whole @ self._a.astype(np.float32))
-        few = views.take(rows)
-        a = solve(lambda x: few.times(few, x) + few.own * x, ridge, target, start)
+        if views.kernel is not None:
+            kernel = self._judged_kernel(rows)
+            self._a[rows] = solve(lambda x: kernel @ x.astype(np.float32), ridge, target, start)
+            return np.asarray(views.kernel @ self._a.astype(np.float32))
+        judged_rows = views.take(rows)
+        a = solve(lambda x: judged_rows.times(judged_rows, x) + judged_rows.own * x, ridge, target, start)
         self._a[rows] = a
-        scores = views.times(few, a)
-        scores[rows] += few.own * a.astype(np.float32)
+        scores = views.times(judged_rows, a)
+        scores[rows] += judged_rows.own * a.astype(np.float32)
         return scores
 
-    def _corner_of(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        assert self._corner is not None
-        assert self.views.whole is not None
+    def _judged_kernel(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        assert self._kernel is not None
+        assert self.views.kernel is not None
         kept = 0
         for kept, (old, new) in enumerate(zip(self._rows, rows, strict=False), 1):
             if old != new:
                 kept -= 1
                 break
-        for at in range(kept, len(rows)):
-            similar = self.views.whole[rows[at], rows[: at + 1]]
-            self._corner[at, : at + 1] = similar
-            self._corner[: at + 1, at] = similar
+        for row in range(kept, len(rows)):
+            similar = self.views.kernel[rows[row], rows[: row + 1]]
+            self._kernel[row, : row + 1] = similar
+            self._kernel[: row + 1, row] = similar
         self._rows = rows.tolist()
-        return self._corner[: len(rows), : len(rows)]
+        return self._kernel[: len(rows), : len(rows)]
 
 
 def weights(target: Floats) -> Floats:

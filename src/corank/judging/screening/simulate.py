@@ -161,12 +161,9 @@ def plot_recall(replays: Sequence[ScreeningReplay], path: Path, *, title: str = 
     overwrite: whether an existing file is replaced.
     """
     import_extra("matplotlib", "report")
-    # no window and no global state of pyplot
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure  # without pyplot, which has global state
 
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
     panel = figure.subplots()
     panel.plot([0, 1], [0, 1], color="0.7", linestyle="--", linewidth=0.8, label="at random")
     panel.axhline(0.95, color="0.8", linewidth=0.8)

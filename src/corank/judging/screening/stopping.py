@@ -51,7 +51,7 @@ class RecallEstimate:
         Central 95 % interval of the recall.
     expected : float
         Expected number of relevant records among the next 100.
-    chance : float
+    probability : float
         Probability that the target is reached.
     """
 
@@ -59,7 +59,7 @@ class RecallEstimate:
     low: float
     high: float
     expected: float
-    chance: float
+    probability: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,30 +90,30 @@ class DecliningRate:
         """
         if len(finds) < LEAST_FOUND:
             return None
-        at_most, posterior = self._missing(finds, read)
-        most, found = self.n - read, len(finds) + known
-        middle, low, high = (found / (found + _quantile(at_most, level, most)) for level in (0.5, 0.975, 0.025))
+        cdf, posterior = self._missing_cdf(finds, read)
+        n_unread, found = self.n - read, len(finds) + known
+        median, low, high = (found / (found + _quantile(cdf, level, n_unread)) for level in (0.5, 0.975, 0.025))
         soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
-        chance = self.chance(finds, read, known, target)
-        return RecallEstimate(middle, low, high, float(len(finds) * posterior @ soon), chance)
+        probability = self.probability(finds, read, known, target)
+        return RecallEstimate(median, low, high, float(len(finds) * posterior @ soon), probability)
 
-    def chance(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
+    def probability(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
         """Return the probability that the target is reached; 0 with fewer than `LEAST_FOUND` finds."""
         allowed = missing_allowed(len(finds) + known, target)
         if len(finds) < LEAST_FOUND or allowed >= self.n - read:
             return float(len(finds) >= LEAST_FOUND)
-        return self._missing(finds, read)[0](allowed)
+        return self._missing_cdf(finds, read)[0](allowed)
 
-    def _missing(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
+    def _missing_cdf(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
         """
         Return the distribution function of the number of relevant records among the unread, and the posterior of the
         rates. Given the share of the rate that was read, that number is negative binomial; its sum is a beta integral.
         """
-        r, seen = len(finds), self._cumulated(read)
-        evidence = self._log_rates(np.array(finds)).sum(axis=1) - r * np.log(seen)
+        r, mass_read = len(finds), self._cumulated(read)
+        evidence = self._log_rates(np.array(finds)).sum(axis=1) - r * np.log(mass_read)
         posterior = np.exp(evidence - evidence.max())
         posterior /= posterior.sum()
-        share = np.minimum(seen / self._cumulated(self.n), 1.0)
+        share = np.minimum(mass_read / self._cumulated(self.n), 1.0)
         return lambda missing: float(posterior @ betainc(r, missing + 1, share)), posterior
 
     @cached_property
@@ -226,7 +226,7 @@ class DeclineRule(StoppingRule):
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
         """Decide by the careful model."""
-        return self._careful.chance(finds, read, known, self.target) >= self.confidence
+        return self._careful.probability(finds, read, known, self.target) >= self.confidence
 
 
 class PoissonRule(StoppingRule):
@@ -239,7 +239,7 @@ class PoissonRule(StoppingRule):
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
         """Decide by the cheap model."""
-        return self._cheap.chance(finds, read, known, self.target) >= 1 - (1 - self.confidence) / 5
+        return self._cheap.probability(finds, read, known, self.target) >= 1 - (1 - self.confidence) / 5
 
     @cached_property
     def _cheap(self) -> DecliningRate:
@@ -291,7 +291,7 @@ class SamplePlan:
         low, high = 1, self.unread
         while low < high:
             middle = (low + high) // 2
-            if _at_most(0, self.unread, min(missing, self.unread), middle) <= error:
+            if _hypergeometric_cdf(0, self.unread, min(missing, self.unread), middle) <= error:
                 high = middle
             else:
                 low = middle + 1
@@ -315,7 +315,7 @@ class SamplePlan:
             # fewest relevant records among the unread for which the target would be missed now
             missed = missing_allowed(self.found + finds, self.target) + finds + 1
             error = (1 - self.confidence) / 2 ** (look + 1)
-            if missed > self.unread or _at_most(finds, self.unread, missed, size) <= error:
+            if missed > self.unread or _hypergeometric_cdf(finds, self.unread, missed, size) <= error:
                 return True
         return True
 
@@ -377,7 +377,7 @@ def missing_allowed(found: int, target: float) -> int:
     return math.floor(found * (1 - target) / target + 1e-9)
 
 
-def _at_most(finds: int, n: int, relevant: int, size: int) -> float:
+def _hypergeometric_cdf(finds: int, n: int, relevant: int, size: int) -> float:
     """Probability of at most `finds` relevant records in a random sample of `size` of n records."""
     k = np.arange(max(0, size - (n - relevant)), min(finds, relevant, size) + 1)
     chances = _log_choose(relevant, k) + _log_choose(n - relevant, size - k) - _log_choose(n, np.array(size))
@@ -388,10 +388,10 @@ def _log_choose(n: int, k: NDArray[np.int64]) -> Floats:
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
-def _quantile(at_most: Callable[[int], float], level: float, most: int) -> int:
-    """The smallest number up to `most` whose probability of not being exceeded is at least `level`."""
-    low, high = 0, most
+def _quantile(cdf: Callable[[int], float], level: float, n_unread: int) -> int:
+    """The smallest number up to `n_unread` whose probability of not being exceeded is at least `level`."""
+    low, high = 0, n_unread
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if at_most(middle) >= level else (middle + 1, high)
+        low, high = (low, middle) if cdf(middle) >= level else (middle + 1, high)
     return low

@@ -26,7 +26,7 @@ from corank.judging.screening.tfidf import TfidfVocabulary, unit_rows
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
 """Weights of the views in the kernel, and the intercept."""
 
-WHOLE = 3000
+MAX_KERNEL = 3000
 """Number of records up to which the full kernel is stored (36 MB)."""
 
 Rows = NDArray[np.float32]
@@ -51,16 +51,16 @@ class RecordRows:
         """Return some of the records, by number."""
         return RecordRows(self.sparse[rows], self.own[rows])
 
-    def times(self, few: RecordRows, a: NDArray[Any]) -> Rows:
+    def times(self, others: RecordRows, a: NDArray[Any]) -> Rows:
         """
-        Multiply the kernel of these records and a few others by a vector, without `own`.
+        Multiply the kernel of these records and some others by a vector, without `own`.
 
-        few: records of the collection.
+        others: records of the collection.
         a: one coefficient for each of them.
         """
         a = a.astype(np.float32)
         level = np.float32(LEVEL) * a.sum()
-        product: Rows = self.sparse @ (few.sparse.T @ a) + level
+        product: Rows = self.sparse @ (others.sparse.T @ a) + level
         return product
 
 
@@ -71,12 +71,12 @@ class Views(RecordRows):
 
     text: tf-idf rows of words and word pairs.
     vocabulary: makes such rows of other texts.
-    whole: the kernel of all records, or None if they are too many.
+    kernel: kernel of all records, or None if they are more than `MAX_KERNEL`.
     """
 
     text: Any
     vocabulary: TfidfVocabulary
-    whole: Rows | None
+    kernel: Rows | None
 
     @cached_property
     def typical(self) -> Rows:
@@ -94,7 +94,7 @@ class Views(RecordRows):
         return cosines
 
 
-def make_views(records: Records, *, whole: int = WHOLE) -> Views:
+def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
     """
     Make the views of a collection. Screenings and replays of the same records can share them.
 
@@ -102,7 +102,7 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
     ----------
     records : Records
         The collection.
-    whole : int
+    max_kernel : int
         Number of records up to which the full kernel is stored.
 
     Returns
@@ -123,7 +123,7 @@ def make_views(records: Records, *, whole: int = WHOLE) -> Views:
         together = sparse.hstack([rows * np.float32(share**0.5) for share, rows in shares], format="csr")
     shared, own = _shared(together)
     kernel = None
-    if len(records) <= whole:
+    if len(records) <= max_kernel:
         kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
         kernel[np.diag_indices(len(records))] += own
     return Views(shared, own, text, vocabulary, kernel)

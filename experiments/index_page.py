@@ -15,7 +15,7 @@ from experiments import about
 
 
 @dataclass(frozen=True)
-class Ran:
+class ExperimentRun:
     """
     One experiment, run or not.
 
@@ -44,7 +44,7 @@ class Ran:
         return Section(self.name, self.report.title, blocks)
 
 
-def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path]:
+def write_index(runs: Sequence[ExperimentRun], folder: Path, stem: str) -> tuple[Path, Path]:
     """
     Write the page as HTML and as Markdown, replacing those of an earlier run; return the two files.
 
@@ -52,8 +52,8 @@ def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path
     stem: name of both files.
     """
     title = "Experiments"
-    opening = _opening(ran)
-    sections = [one.section for one in ran]
+    opening = _opening(runs)
+    sections = [one.section for one in runs]
     links = [(one.anchor, one.name) for one in sections]
     texts = {
         f"{stem}.html": page(title, "\n".join(block.html() for block in [*opening, *sections]), links),
@@ -66,9 +66,9 @@ def write_every(ran: Sequence[Ran], folder: Path, stem: str) -> tuple[Path, Path
     return html, markdown
 
 
-def _opening(ran: Sequence[Ran]) -> list[PageBlock]:
-    """Return the number of experiments that ran, and a table of all."""
-    rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in ran)
-    n = sum(one.report is not None for one in ran)
+def _opening(runs: Sequence[ExperimentRun]) -> list[PageBlock]:
+    """Return the number of experiments that were run, and a table of all."""
+    rows = tuple((one.name, about(one.name), "run" if one.report else f"not run: {one.reason}") for one in runs)
+    n = sum(one.report is not None for one in runs)
     table = ReportTable("All experiments", ("experiment", "question", "state"), rows)
-    return [Paragraph(f"{n} of {len(ran)} experiments were run.", "verdict"), table]
+    return [Paragraph(f"{n} of {len(runs)} experiments were run.", "verdict"), table]
