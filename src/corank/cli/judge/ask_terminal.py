@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 KEYS = {"l": "left", "r": "right", "e": "equal", "=": "equal", "s": "skip", "u": "undo", "q": "quit"}
 HELP = "l, ← left   r, → right   e equal   s skip   u undo   q quit"
-LEAST = 5
+MIN_LINES = 5
 """Minimum number of lines for the ranking, however long the items are."""
 WIDTH = 80
 """Width of the output if it is not a terminal."""
@@ -70,7 +70,7 @@ def show_question(session: PreferenceSession, question: Question, console: Conso
     below = [summary(progress, ranking), *filter(None, [message]), HELP]
     # lines of the rule, two empty lines, the heading of the ranking, and the cursor
     free = console.height - 5 - sum(len(console.render_lines(line)) for line in below)
-    order = min(LEAST, len(session.items)) if ranking else 0
+    order = min(MIN_LINES, len(session.items)) if ranking else 0
     shown = console.render_lines(_side_by_side(session.items, question), pad=False)
     _print_lines(shown, max(free - order, 2), console)
     console.print()
@@ -177,7 +177,7 @@ def _print_result(session: PreferenceSession, console: Console, *, is_over: bool
     if console.is_terminal:
         console.clear()
     if ranking is not None:
-        console.print(order_table(session.items, ranking, max(console.height - 7, LEAST), console.width))
+        console.print(order_table(session.items, ranking, max(console.height - 7, MIN_LINES), console.width))
         console.print()
     if is_over and progress.is_complete:
         console.print("All pairs were asked.")

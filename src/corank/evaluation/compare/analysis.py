@@ -36,7 +36,7 @@ MIXES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 # more different scores than this are not grades
 # more different scores than this are not grades
-_MOST_GRADES = 20
+_MAX_GRADES = 20
 
 # packages whose versions a study lists
 _SHOWN = ("numpy", "scipy", "scikit-learn", "numba")
@@ -57,7 +57,7 @@ def summarise(problem: ComparisonProblem, name: str, columns: Sequence[str]) -> 
         n_rows=n,
         n_features=X.shape[1],
         n_queries=len(queries),
-        grades=tuple(zip(grades.tolist(), counts.tolist(), strict=True)) if len(grades) <= _MOST_GRADES else (),
+        grades=tuple(zip(grades.tolist(), counts.tolist(), strict=True)) if len(grades) <= _MAX_GRADES else (),
         n_unscored_rows=int(np.count_nonzero(~scored)),
         n_unscored_queries=len(queries) - len(judged),
         n_single_grade_queries=len(judged) - len(comparable(y[scored], codes[scored])),
@@ -108,7 +108,7 @@ def reliability(problem: ComparisonProblem, scores: Floats) -> tuple[Reliability
     scored = ~np.isnan(y)
     y, parts, scores = y[scored], parts[scored], scores[scored]
     grades = np.unique(y)
-    if not 2 <= len(grades) <= _MOST_GRADES:
+    if not 2 <= len(grades) <= _MAX_GRADES:
         return ()
     relevant = (y > grades[0]).astype(np.float64)
     predicted = np.empty(len(y))

@@ -29,7 +29,7 @@ ALWAYS = -1
 """Part of the rows that are in every training set."""
 
 # size of a group of rows that replaces a query, and the largest number of groups
-_GROUP, _MOST_GROUPS = 10, 50
+_GROUP, _MAX_GROUPS = 10, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +250,7 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
                 f"all {len(scored)} scored rows are in one query, too few to split into training and test rows; "
                 "score at least four rows, or pass their query ids."
             )
-        n_groups = int(np.clip(len(scored) // _GROUP, 2, _MOST_GROUPS))
+        n_groups = int(np.clip(len(scored) // _GROUP, 2, _MAX_GROUPS))
         units = np.full(len(codes), -1)
         units[scored] = assign_groups(scores[scored], n_groups, rng)
         names = np.arange(n_groups)

@@ -33,7 +33,7 @@ from corank.parameters import n_jobs as number_of_jobs
 FRACTIONS = (0.1, 0.25, 0.5)
 """Default shares of the scored queries for the learning curve."""
 
-MOST_JOBS = 4
+MAX_JOBS = 4
 """Largest default number of processes; each holds a training part in memory."""
 
 
@@ -178,7 +178,7 @@ def _shares(fractions: Sequence[float]) -> tuple[float, ...]:
 
 
 def _n_processes(n_jobs: int | None) -> int:
-    return min(n_threads(), MOST_JOBS) if n_jobs is None else n_threads(n_jobs)
+    return min(n_threads(), MAX_JOBS) if n_jobs is None else n_threads(n_jobs)
 
 
 def _absent(methods: Iterable[Method]) -> list[str]:

@@ -27,7 +27,7 @@ from scipy.special import betainc, gammaln
 from corank.errors import InputError, suggest_names
 from corank.judging.screening.answers import ScreeningAnswers
 
-LEAST_FOUND = 5
+MIN_FOUND = 5
 """Number of finds below which no estimate is made."""
 PLACES = 2000
 """Maximum number of positions at which cumulated rates are tabulated; they are interpolated in between."""
@@ -86,9 +86,9 @@ class DecliningRate:
         read: number of records read.
         known: number of relevant records known beforehand.
         target: the recall to be reached.
-        Returns: None with fewer than `LEAST_FOUND` finds.
+        Returns: None with fewer than `MIN_FOUND` finds.
         """
-        if len(finds) < LEAST_FOUND:
+        if len(finds) < MIN_FOUND:
             return None
         cdf, posterior = self._missing_cdf(finds, read)
         n_unread, found = self.n - read, len(finds) + known
@@ -98,10 +98,10 @@ class DecliningRate:
         return RecallEstimate(median, low, high, float(len(finds) * posterior @ soon), probability)
 
     def probability(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
-        """Return the probability that the target is reached; 0 with fewer than `LEAST_FOUND` finds."""
+        """Return the probability that the target is reached; 0 with fewer than `MIN_FOUND` finds."""
         allowed = missing_allowed(len(finds) + known, target)
-        if len(finds) < LEAST_FOUND or allowed >= self.n - read:
-            return float(len(finds) >= LEAST_FOUND)
+        if len(finds) < MIN_FOUND or allowed >= self.n - read:
+            return float(len(finds) >= MIN_FOUND)
         return self._missing_cdf(finds, read)[0](allowed)
 
     def _missing_cdf(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
