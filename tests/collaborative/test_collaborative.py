@@ -283,5 +283,5 @@ def test_a_prior_is_subtracted_from_the_ratings(make):
     np.testing.assert_allclose(model.predict(items, users, prior=prior), less.predict(items, users) + prior)
     packed = RankingData.of(np.asarray(items, dtype=float)[:, None], ratings, users).with_prior(prior)
     np.testing.assert_allclose(make().fit(packed).item_means_, model.item_means_)
-    with pytest.raises(InputError, match="on top of a prior"):
+    with pytest.raises(InputError, match="fitted with a prior, but prior is missing"):
         model.recommend(users[0])

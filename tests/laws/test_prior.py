@@ -364,5 +364,5 @@ def test_a_margin_rests_on_pairs_that_the_prior_does_not_settle():
 
 
 def test_a_summary_refuses_a_prior():
-    with pytest.raises(InputError, match="a summary has no place for the prior of its rows"):
+    with pytest.raises(InputError, match="a summary does not support a prior"):
         RankRLS().summary(RankingData.of(X, Y, QID).with_prior(PRIOR))

@@ -158,7 +158,7 @@ def test_early_stopping_keeps_the_best_check():
     assert spd(**stopping).fit(X, Y, qid=np.zeros(len(Y))).n_iter_ <= 2000
     pairs = np.array([(i, i + 1) if Y[i] > Y[i + 1] else (i + 1, i) for i in range(len(Y) - 1) if Y[i] != Y[i + 1]])
     assert spd(**stopping).fit(X, pairs=pairs).n_iter_ <= 2000
-    with pytest.raises(InputError, match=r"early_stopping sets 0\.1 of 2 judgements of one query aside"):
+    with pytest.raises(InputError, match=r"early_stopping holds out 0\.1 of 2 judgements of one query"):
         spd(early_stopping=True).fit(X[:2], [0, 1])
 
 

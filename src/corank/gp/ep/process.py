@@ -156,10 +156,12 @@ class ProcessRanker(Ranker):
         return f
 
     def _score_rows(self, X: Any) -> Floats:
-        return self._from_f(self.process_.mean(self._scaled_rows(X)))
+        rows = self._scaled_rows(X)  # raises if the model is not fitted
+        return self._from_f(self.process_.mean(rows))
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
-        return [self.process_.terms(self._scale_rows(self._checked_rows(X)[rows]), self._amplitude)]
+        chosen = self._scale_rows(self._checked_rows(X)[rows])
+        return [self.process_.terms(chosen, self._amplitude)]
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
@@ -183,5 +185,6 @@ class ProcessRanker(Ranker):
         """
         if not return_std:
             return super().predict(X, prior=prior)
-        mean, var = self.process_.predict(self._scaled_rows(X))
+        rows = self._scaled_rows(X)
+        mean, var = self.process_.predict(rows)
         return self._add_prior(self._from_f(mean), prior), self._amplitude * np.sqrt(var)
