@@ -37,8 +37,8 @@ def run(options: ExperimentOptions) -> Report:
     about = (
         "LETOR 4.0 MQ2008, five official folds, squared loss solved exactly, convention letor4, MSE over rows. "
         f"Grid: alpha in {alphas[0]:g} ... {alphas[-1]:g} ({len(alphas)} values, evenly in the logarithm), "
-        f"mix in {', '.join(f'{mix:g}' for mix in mixes)}, all pairs alike. Each fold takes the point with the "
-        "highest MAP on its validation part. The paper's figures are those of its table 2."
+        f"mix in {', '.join(f'{mix:g}' for mix in mixes)}, all pairs of equal weight. Each fold takes the point with "
+        "the highest MAP on its validation part. The paper's figures are those of its table 2."
     )
     return Report(
         "Combined regression and ranking on MQ2008",
@@ -57,9 +57,9 @@ METHODS: dict[str, Callable[[Point], bool]] = {
 
 
 RULES: dict[str, Callable[[Point], bool]] = {
-    "pairs alike": lambda point: point.query_weight == "pairs",
-    "pairs alike, alpha by decades": lambda point: point.query_weight == "pairs" and _is_decade(point.alpha),
-    "queries alike": lambda point: point.query_weight == "equal",
+    "equal pairs": lambda point: point.query_weight == "pairs",
+    "equal pairs, alpha by decades": lambda point: point.query_weight == "pairs" and _is_decade(point.alpha),
+    "equal queries": lambda point: point.query_weight == "equal",
     "either": lambda point: True,
 }
 
@@ -120,7 +120,7 @@ def _grid_table(grid: Grid, alphas: list[float], mixes: tuple[float, ...]) -> Re
         return f"{mean[0]:.4f} / {mean[1]:.4f} / {mean[2]:.3f}"
 
     return ReportTable(
-        "The grid: mean test MAP / MeanNDCG / MSE, learning from grades, pairs drawn alike",
+        "The grid: mean test MAP / MeanNDCG / MSE, learning from grades, pairs of equal weight",
         ("alpha", *(f"mix {mix:g}" for mix in mixes)),
         tuple((f"{alpha:.2g}", *(cell(mix, alpha) for mix in mixes)) for alpha in alphas),
     )

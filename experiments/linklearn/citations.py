@@ -17,8 +17,8 @@ from experiments.options import ExperimentOptions
 SOURCES = ("cacm", "cisi")
 WAYS: dict[str, dict[str, Any]] = {
     "as in the paper": {"b": 0.0},
-    "tf held against length": {},
-    "weighed as queries, no f3": {"symmetric": False, "use_length": False},
+    "tf normalised by length": {},
+    "asymmetric weights, no f3": {"symmetric": False, "use_length": False},
 }
 HELD = 0.3
 """Share of the documents for early stopping."""
@@ -63,7 +63,7 @@ def citations_table(
         "Learnt from citations: AP of the other collections",
         ("ranker", "citations of", *COLLECTIONS),
         tuple(rows),
-        note=f"CACM: citations; CISI: co-citations. {HELD:.0%} of the documents say when to stop.",
+        note=f"CACM: citations; CISI: co-citations. {HELD:.0%} of the documents are used for early stopping.",
     )
     return table, findings
 

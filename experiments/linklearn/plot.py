@@ -37,7 +37,7 @@ def plot_functions(best: list[list[float]], paper: list[list[float]], path: Path
     figure = Figure(figsize=(10.5, 3.4), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, 3)
-    labels = ("times a word stands in the document", "log(N/df)", "length / mean length")
+    labels = ("occurrences of a word in the document", "log(N/df)", "length / mean length")
     for at, (panel, x, label) in enumerate(zip(panels, (tf, idf, ratio), labels, strict=True)):
         lines = (
             ("BM25", bm25[at], ":"),

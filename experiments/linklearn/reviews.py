@@ -19,7 +19,7 @@ from experiments.options import ExperimentOptions
 
 REVIEWS = ("Donners_2021", "Sep_2021", "Nelson_2002", "Meijboom_2021", "Oud_2018", "Menon_2022")
 K1S = (0.9, 1.2, 2.0)
-WAYS = ("tf-idf, cosine", "BM25, tuned on the others", "LinkLearn", "LinkLearn, the top counts more")
+WAYS = ("tf-idf, cosine", "BM25, tuned on the others", "LinkLearn", "LinkLearn, more weight at the top")
 
 
 @cache

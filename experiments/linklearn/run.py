@@ -33,21 +33,21 @@ from experiments.linklearn.reviews import reviews_table
 from experiments.options import ExperimentOptions
 
 REPEATS, STEPS = 3, 400
-CHOSEN, BOTH = "LinkLearn, way chosen on the others", "mean of LinkLearn and tuned BM25"
+CHOSEN, BOTH = "LinkLearn, variant chosen on the others", "mean of LinkLearn and tuned BM25"
 LINK_GRID = ((1.2, 0.3), (1.2, 0.75), (2.0, 0.75))
 QUERY = (("symmetric", False), ("use_length", False))
 PAPER = Variant("as in the paper: whole articles, plain tf", params=(("b", 0.0),))
 QUERIES = Variant("and no f3", 150, 40, QUERY)
 VARIANTS = (
     PAPER,
-    Variant("tf held against length"),
+    Variant("tf normalised by length"),
     Variant("and articles cut to about 150 words", 150),
-    Variant("and what stands at the top counts more", 150, 0, (("at_top", True),)),
+    Variant("cut articles, more weight at the top", 150, 0, (("at_top", True),)),
     Variant("first 40 words as queries", 150, 40),
-    Variant("first 40 words as queries, weighed so", 150, 40, QUERY[:1]),
+    Variant("first 40 words as queries, asymmetric weights", 150, 40, QUERY[:1]),
     QUERIES,
-    Variant("and the top counts more", 150, 40, (*QUERY, ("at_top", True))),
-    Variant("first 20 words as queries, weighed so, no f3", 150, 20, QUERY),
+    Variant("and no f3, more weight at the top", 150, 40, (*QUERY, ("at_top", True))),
+    Variant("first 20 words as queries, asymmetric weights, no f3", 150, 20, QUERY),
 )
 """Variants of training; all but the paper's normalise tf by length."""
 
@@ -175,7 +175,7 @@ def _by_way(found: dict[Variant, Values], fused: dict[Variant, Values]) -> Repor
         )
         for variant in found
     ]  # fmt: skip
-    return ReportTable("AP of every way to learn", ("way", *COLLECTIONS, "all queries", "with BM25"), tuple(cells))
+    return ReportTable("AP of every variant", ("variant", *COLLECTIONS, "all queries", "with BM25"), tuple(cells))
 
 
 def _links_table(learnt: dict[Variant, list[dict[str, Any]]]) -> ReportTable:
@@ -190,7 +190,7 @@ def _links_table(learnt: dict[Variant, list[dict[str, Any]]]) -> ReportTable:
     ]  # fmt: skip
     return ReportTable(
         "Finding links: AP on the half that was not used for training",
-        ("way", "BM25", "LinkLearn", "gain", "steps", "processor seconds"), tuple(cells), digits=3,
+        ("variant", "BM25", "LinkLearn", "gain", "steps", "processor seconds"), tuple(cells), digits=3,
         note="That half was used for early stopping. BM25 is the best of k1, b = (1.2, 0.3), (1.2, 0.75), (2, 0.75) "
         "on it.",
     )  # fmt: skip

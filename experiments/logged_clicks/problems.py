@@ -83,7 +83,7 @@ def clicks(part: Part, scores: Floats, eta: float, n_lists: int, rng: np.random.
 
     scores: of the ranker that makes the lists.
     eta: power by which looks fall with the place.
-    n_lists: how many; queries are drawn alike.
+    n_lists: how many; drawn uniformly over queries.
     """
     order = part.queries.order[np.lexsort((-scores[part.queries.order], part.qid[part.queries.order]))]
     starts, sizes = part.queries.starts, np.minimum(part.queries.sizes, K)

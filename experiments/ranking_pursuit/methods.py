@@ -205,7 +205,7 @@ METHODS = {
         Method("Sparse RankRLS", _ALPHAS, one_by_one(_sparse_rank_rls)),
         Method("Ranking pursuit", _TERMS, pursuit(0.0)),
         Method("CRRP", _TERMS, pursuit(CRRP_MIX)),
-        Method("CRRP, rows and pairs alike", _TERMS, pursuit(CRRP_MIX, "rows")),
+        Method("CRRP, rows and pairs of equal weight", _TERMS, pursuit(CRRP_MIX, "rows")),
         Method("CRRP with the mean first", _TERMS, pursuit(CRRP_MIX, fit_intercept=True)),
         Method("Two dictionaries, scored items", _TERMS, co_pursuit((0.0,))),
         Method("Two dictionaries, not coupled", _TERMS, co_pursuit((0.0,)), sees_unscored=True),

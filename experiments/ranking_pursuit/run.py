@@ -45,7 +45,7 @@ SUPERVISED = (
     "Sparse RankRLS",
     "Ranking pursuit",
     "CRRP",
-    "CRRP, rows and pairs alike",
+    "CRRP, rows and pairs of equal weight",
     "CRRP with the mean first",
 )
 VIEWS = (

@@ -61,7 +61,7 @@ def test_queries_are_scaled_where_they_are_whole(says, made, y, folder, tmp_path
     ],
 )
 def test_what_cannot_be_done_with_parts_writes_nothing(folder, tmp_path, monkeypatch, words, said):
-    monkeypatch.setattr("corank.cli.learn.fitting._START", 1)
+    monkeypatch.setattr("corank.cli.learn.fitting._CONNECT_TIMEOUT", 1)
     result = CliRunner().invoke(app, ["fit", str(folder), "-o", str(tmp_path / "model"), *words])
     assert result.exit_code == 1
     assert said in str(result.exception or result.output)
