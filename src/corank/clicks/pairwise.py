@@ -20,8 +20,7 @@ probability ε, any of them, and does not correct for the rank:
     w ← w + η Σ_ab g(f_a − f_b) (a − b),    g = −ℓ' at target 1, at the current weights.
 
 O(n d + pairs) for a list of n rows. Agreement of two views on rows without a click (section 5.3 of Tsivtsivadze,
-Hofmann
-and Heskes, 2012) was measured for both and did not help: see docs/experiments/clicks.md.
+Hofmann and Heskes, 2012) was measured for both and did not help: see docs/experiments/clicks.md.
 """
 
 from __future__ import annotations

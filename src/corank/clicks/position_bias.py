@@ -121,9 +121,8 @@ def position_bias(
 
     A click needs examination of the position and a relevant document: P(click) = θ_k r, θ_k of the position, r of the
     document and query. If documents were moved, by randomised swaps or because rankers changed, clicks c and
-    impressions
-    n of one document at several positions identify θ without r: of a document's clicks C = Σ_k c_k, each fell on
-    position k with probability n_k θ_k / Σ_j n_j θ_j, so θ minimises the convex
+    impressions n of one document at several positions identify θ without r: of a document's clicks C = Σ_k c_k, each
+    fell on position k with probability n_k θ_k / Σ_j n_j θ_j, so θ minimises the convex
 
         Σ_documents C log Σ_k n_k θ_k - Σ_k c_k log θ_k ,
 

@@ -70,9 +70,7 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
 
 
 def cells_of(X: Any) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """
-    Return row, column and value of each stored entry of a sparse matrix, including zeros and duplicates.
-    """
+    """Return row, column and value of each stored entry of a sparse matrix, including zeros and duplicates."""
     require_structure(X)
     cells = X.tocoo()
     return cells.row.astype(np.int64), cells.col.astype(np.int64), as_ratings(cells.data)

@@ -221,9 +221,7 @@ class Calibrated(Ranker):
         return np.column_stack([1.0 - p, p])
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
-        """
-        Rank rows inside their queries by the ranker's scores, 1 for the best; calibrated scores may tie.
-        """
+        """Rank rows inside their queries by the ranker's scores, 1 for the best; calibrated scores may tie."""
         rows = self._checked_rows(X)
         return np.asarray(self.ranker_.rank(rows, qid, prior=prior))
 

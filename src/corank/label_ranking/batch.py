@@ -175,9 +175,7 @@ class LabelObjective:
 
 @dataclass(frozen=True, eq=False)
 class LabelSolution:
-    """
-    Weights W (d, n_features) and intercepts b (d,) for the standardized columns, and the number of steps.
-    """
+    """Weights W (d, n_features) and intercepts b (d,) for the standardized columns, and the number of steps."""
 
     W: Floats
     b: Floats

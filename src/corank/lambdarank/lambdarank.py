@@ -147,9 +147,11 @@ class LambdaRank(Ranker):
     run_ : dict
         State from which `partial_fit` continues bit for bit.
 
-    Notes ----- With more queries than `batch`, their order depends on the seed. A row of weight 2 counts as two rows
-    for ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression``; the other λ are functions of whole lists, and
-    accept weights of queries only. ``ranknet`` and ``margin`` also learn from preferences.
+    Notes
+    -----
+    With more queries than `batch`, their order depends on the seed. A row of weight 2 counts as two rows for
+    ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression``; the other λ are functions of whole lists, and accept
+    weights of queries only. ``ranknet`` and ``margin`` also learn from preferences.
 
     Examples
     --------

@@ -41,9 +41,7 @@ class Dictionary:
         return int(self.D.shape[1])
 
     def correlate(self, v: Floats) -> Floats:
-        """
-        Return Dᵀv, the main cost of a step.
-        """
+        """Return Dᵀv, the main cost of a step."""
         return np.asarray(self.D.T @ v.astype(self.D.dtype, copy=False), dtype=np.float64)
 
     def column(self, j: int) -> Floats:
@@ -51,25 +49,19 @@ class Dictionary:
         return _dense(self.D[:, [j]])[:, 0]
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """
-        Yield slices of columns, and dense copies of these columns.
-        """
+        """Yield slices of columns, and dense copies of these columns."""
         width = max(_BLOCK // max(self.D.shape[0], 1), 1)
         for start in range(0, len(self), width):
             piece = slice(start, min(start + width, len(self)))
             yield piece, _dense(self.D[:, piece])
 
     def squares(self, inner: InnerProduct) -> Floats:
-        """
-        Return kᵀL̃k for each column k; 0 for a column that is constant in every query, up to rounding.
-        """
+        """Return kᵀL̃k for each column k; 0 for a column that is constant in every query, up to rounding."""
         out = np.concatenate([np.empty(0), *(inner.squares(block) for _, block in self.blocks())])
         return np.where(out > self.rounding(inner), out, 0.0)
 
     def rounding(self, inner: InnerProduct) -> Floats:
-        """
-        Return a bound on the rounding error of kᵀL̃k for each column.
-        """
+        """Return a bound on the rounding error of kᵀL̃k for each column."""
         unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
         plain = [np.einsum("ij,ij->j", block, block) for _, block in self.blocks()]
         return np.asarray(np.maximum(unit * np.concatenate([np.empty(0), *plain]), TINY))
@@ -174,9 +166,7 @@ class Candidates:
         return cls(rows, basis)
 
     def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:
-        """
-        Build the dictionary over some rows of X.
-        """
+        """Build the dictionary over some rows of X."""
         return feature_columns(X, rows) if self.basis is None else kernel_columns(self.basis, X, rows)
 
 

@@ -45,9 +45,7 @@ class InnerProduct:
         return plain if self.mix == 1.0 else plain + (1.0 - self.mix) * (self.L @ V)
 
     def squares(self, V: Floats) -> Floats:
-        """
-        Return vᵀL̃v for each column, as a sum of squares, without cancellation.
-        """
+        """Return vᵀL̃v for each column, as a sum of squares, without cancellation."""
         total = np.zeros(V.shape[1])
         if self.mix > 0.0:
             total += self.mix * np.einsum("ij,ij,i->j", V, V, self.weights)

@@ -205,9 +205,7 @@ def catalogue_gram(X: Any, kernel: Any, random_state: Any = None) -> Floats:
 
 
 def as_items(items: ArrayLike, N: int) -> NDArray[np.int64]:
-    """
-    Check row numbers of a catalogue of N rows.
-    """
+    """Check row numbers of a catalogue of N rows."""
     rows = np.asarray(items)
     if not rows.size:
         return np.empty(0, dtype=np.int64)

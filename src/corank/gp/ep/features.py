@@ -1,5 +1,5 @@
 """
-PriorFinite features of a Gaussian process prior: f = Φ w, w ~ N(0, Λ0⁻¹).
+Finite features of a Gaussian process prior: f = Φ w, w ~ N(0, Λ0⁻¹).
 
 Without a graph and basis, the posterior differs from the prior in at most as many directions as there are answers or
 named items; the smaller of the two gives the columns. With a graph, f has the prior P = (K⁻¹ + L)⁻¹ (eq. 5): K = R Rᵀ

@@ -54,7 +54,7 @@ class Posterior:
         Parameters
         ----------
         pairs : array-like of int, shape (m, 2)
-            DistinctRows.
+            Numbers of the two items of each pair.
 
         Returns
         -------
