@@ -71,21 +71,7 @@ class TabulatedClicks(ClickModel):
         raise NotImplementedError
 
     def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """
-        Draw clicks on a list.
-
-        Parameters
-        ----------
-        grades : array-like of int
-            Grades of the rows, from the top.
-        rng : numpy.random.Generator
-            Random generator.
-
-        Returns
-        -------
-        array of bool
-            Whether each rank is clicked.
-        """
+        """Draw clicks on a list."""
         checked = as_grades(grades, len(self.probabilities.click))
         clicks = np.zeros(len(checked), dtype=np.bool_)
         draw_clicks(self.probabilities, checked, seed_state(rng), clicks)
@@ -183,7 +169,7 @@ CLICK_MODELS: dict[str, Callable[[int], ClickModel]] = {
     "informational": partial(CascadeClicks, "informational"),
     "almost_random": partial(CascadeClicks, "almost_random"),
 }
-"""Registry of click models: a name, and what makes the model for a number of grades."""
+"""Registry of click models: a name, and a function from the number of grades to the model."""
 
 
 def as_click_model(user: Any, highest: int) -> ClickModel:

@@ -111,7 +111,7 @@ def click_pairs(
     """
     rules = {"clip": number(0, 1, inside="(]"), "against": one_of("shown", "query")}
     check_values({"clip": clip, "against": against}, rules)
-    chance, rows = propensities(log, bias), log.find(qid, docids)
+    propensity, rows = propensities(log, bias), log.find(qid, docids)
     used = np.flatnonzero(log.clicked & (rows >= 0))
     n_missing = int(np.count_nonzero(log.clicked)) - len(used)
     if not log.clicked.any():
@@ -121,10 +121,10 @@ def click_pairs(
             f"none of the {n_missing} clicks in the log is on a row of X; check that both use the same query and "
             "document ids."
         )
-    weight = 1.0 / np.maximum(chance[used], clip)
+    weight = 1.0 / np.maximum(propensity[used], clip)
     groups = Queries.of(qid, len(np.asarray(qid))) if against == "query" else _lists(log, rows)
     pairs, weights = _against(rows[used], weight, groups, log.impression[used] if against == "shown" else None)
-    return ClickPairs(pairs, weights, len(used), int(np.count_nonzero(chance[used] < clip)), n_missing)
+    return ClickPairs(pairs, weights, len(used), int(np.count_nonzero(propensity[used] < clip)), n_missing)
 
 
 @dataclass(frozen=True, eq=False)

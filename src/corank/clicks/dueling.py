@@ -50,9 +50,9 @@ class Dueling(OnlineRanker):
         return duel_scratch(n, k, self._n_candidates, self.n_features_in_, float(self.tau))
 
     def _draw(self, rows: Any, prior: Floats | None, rng_state: RngState, k: int) -> Impression:
-        core, members, known = kernel_rows(rows, prior)
+        core, members, offset = kernel_rows(rows, prior)
         scratch = self._scratch(len(members), k)
-        length = show_duel(core, members, known, self.coef_, self._settings, rng_state, k, scratch)
+        length = show_duel(core, members, offset, self.coef_, self._settings, rng_state, k, scratch)
         shown, log_propensities = scratch.shown[:length], scratch.log_propensities[:length]
         duel = Duel(scratch.directions, scratch.ranks)
         return Impression(0, shown, log_propensities, self.n_learnt_, rows, scratch.scores, prior, duel)

@@ -18,7 +18,7 @@ from corank.errors import InputError
 from corank.parameters import check_values, number, one_of
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Integers = NDArray[np.int64]
 FOLDS = 5
 """Folds of lists: the expected relevance of documents in one fold is estimated from the others."""
 
@@ -181,12 +181,12 @@ def estimate_from_clicks(
 
 def _doubly_robust(
     log: ClickLog,
-    rows: Ints,
+    rows: Integers,
     known: NDArray[np.bool_],
     p: Floats,
     rank_weight: Floats,
     queries: Queries,
-    query_of: Ints,
+    query_of: Integers,
     relevance: Floats | None,
 ) -> Floats:
     """Return V of each list: Σ λ r' over the rows of its query, plus the correction by clicks on the rows shown."""
@@ -194,21 +194,21 @@ def _doubly_robust(
     # any split that does not depend on clicks will do; lists of one query are spread over the folds
     part_of = np.arange(n) % FOLDS
     for part in range(FOLDS):
-        here = (part_of == part)[log.impression] & known
+        shown = (part_of == part)[log.impression] & known
         if relevance is None:
             r = _expected(rows, log.clicked, p, known & ~(part_of == part)[log.impression], len(rank_weight))
         else:
             r = relevance
         base = np.bincount(queries.codes, weights=rank_weight * r, minlength=len(queries))
-        at = rows[here]
-        correction = rank_weight[at] * (log.clicked[here] - p[here] * r[at]) / p[here]
-        mine = np.flatnonzero(part_of == part)
-        added = np.bincount(log.impression[here], weights=correction, minlength=n)
-        gain[mine] = np.where(query_of[mine] >= 0, base[query_of[mine]], 0.0) + added[mine]
+        shown_rows = rows[shown]
+        correction = rank_weight[shown_rows] * (log.clicked[shown] - p[shown] * r[shown_rows]) / p[shown]
+        lists = np.flatnonzero(part_of == part)
+        added = np.bincount(log.impression[shown], weights=correction, minlength=n)
+        gain[lists] = np.where(query_of[lists] >= 0, base[query_of[lists]], 0.0) + added[lists]
     return gain
 
 
-def _queries_of_lists(log: ClickLog, queries: Queries) -> Ints:
+def _queries_of_lists(log: ClickLog, queries: Queries) -> Integers:
     """Return the number of each list's query, -1 if it has no rows."""
     number = {str(name): code for code, name in enumerate(queries.ids.tolist())}
     of_query = np.full(int(log.query_codes.max()) + 1, -1, dtype=np.int64)
@@ -219,23 +219,23 @@ def _queries_of_lists(log: ClickLog, queries: Queries) -> Ints:
     return query_of
 
 
-def _expected(rows: Ints, clicked: NDArray[np.bool_], p: Floats, used: NDArray[np.bool_], n_rows: int) -> Floats:
+def _expected(rows: Integers, clicked: NDArray[np.bool_], p: Floats, used: NDArray[np.bool_], n_rows: int) -> Floats:
     """Return clicks per examination of each row, shrunk to the mean by one examination."""
     clicks = np.bincount(rows[used], weights=clicked[used], minlength=n_rows)
-    looks = np.bincount(rows[used], weights=p[used], minlength=n_rows)
-    mean = clicks.sum() / looks.sum() if looks.sum() > 0.0 else 0.0
-    expected: Floats = np.minimum((clicks + mean) / (looks + 1.0), 1.0)
+    examinations = np.bincount(rows[used], weights=p[used], minlength=n_rows)
+    mean = clicks.sum() / examinations.sum() if examinations.sum() > 0.0 else 0.0
+    expected: Floats = np.minimum((clicks + mean) / (examinations + 1.0), 1.0)
     return expected
 
 
-def _rank_weights(metric: str, rank: Ints, bias: PositionBias | None) -> Floats:
-    named = re.fullmatch(r"(DCG|P|clicks)(?:@([1-9]\d*))?", metric)
-    if named is None or metric == "P":
+def _rank_weights(metric: str, rank: Integers, bias: PositionBias | None) -> Floats:
+    match = re.fullmatch(r"(DCG|P|clicks)(?:@([1-9]\d*))?", metric)
+    if match is None or metric == "P":
         raise InputError(f"metric is {metric!r}; pass 'DCG@k', 'P@k' or 'clicks'.")
-    k = int(named[2]) if named[2] else int(rank.max())
-    if named[1] == "P":
+    k = int(match[2]) if match[2] else int(rank.max())
+    if match[1] == "P":
         rank_weight = np.full(len(rank), 1.0 / k)
-    elif named[1] == "DCG":
+    elif match[1] == "DCG":
         rank_weight = 1.0 / np.log2(1.0 + rank)
     elif bias is None:
         raise InputError("metric 'clicks' needs the position bias; pass bias=.")

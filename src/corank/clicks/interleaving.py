@@ -21,7 +21,7 @@ from corank.core.random import seed_state
 from corank.errors import InputError
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +41,13 @@ class InterleavedList:
         Logarithm of the probability of each row given those above it; `Probabilistic` only.
     """
 
-    rows: Whole
-    rankings: Whole
-    teams: Whole | None = None
+    rows: Integers
+    rankings: Integers
+    teams: Integers | None = None
     log_propensities: Floats | None = None
 
     @property
-    def ranks(self) -> Whole:
+    def ranks(self) -> Integers:
         """Rank of each row, 0 for the best, in each ranking."""
         ranks = np.empty_like(self.rankings)
         kernels.invert(self.rankings, ranks)
@@ -124,11 +124,11 @@ class Interleaving(ABC):
         array of float64, shape (n_rankings, n_rankings)
             Entry (i, j) is positive if ranking i won against j; average it over lists.
         """
-        earned = self.credit(merged, clicks)
-        return np.sign(earned[:, None] - earned)
+        credit = self.credit(merged, clicks)
+        return np.sign(credit[:, None] - credit)
 
     @abstractmethod
-    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList: ...
+    def _interleave(self, rankings: Integers, rows: Integers, rng_state: NDArray[np.uint64]) -> InterleavedList: ...
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class TeamDraft(Interleaving):
         chosen = merged.teams[as_clicks(clicks, len(merged.rows))]
         return np.bincount(chosen[chosen >= 0], minlength=len(merged.rankings)).astype(np.float64)
 
-    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList:
+    def _interleave(self, rankings: Integers, rows: Integers, rng_state: NDArray[np.uint64]) -> InterleavedList:
         teams = np.empty_like(rows)
         kernels.interleave_team_draft(rankings, rng_state, rows, teams)
         return InterleavedList(rows, rankings, teams)
@@ -202,10 +202,10 @@ class Probabilistic(Interleaving):
         """Compare every two rankings, in expectation over which ranking contributed the clicked rows."""
         shares = self._shares(merged, clicks)
         m, c = len(merged.rankings), len(shares)
-        out, law, new = np.zeros((m, m)), np.zeros(2 * c + 1), np.zeros(2 * c + 1)
+        out, distribution, new = np.zeros((m, m)), np.zeros(2 * c + 1), np.zeros(2 * c + 1)
         for i in range(m):
             for j in range(i):
-                out[i, j] = kernels.expected_sign(shares, c, i, j, law, new)
+                out[i, j] = kernels.expected_sign(shares, c, i, j, distribution, new)
         return out - out.T
 
     def _shares(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
@@ -215,7 +215,7 @@ class Probabilistic(Interleaving):
         n_clicks = kernels.assign_clicks(merged.ranks, self._softmax(n), merged.rows, clicked, left, shares)
         return shares[:n_clicks]
 
-    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList:
+    def _interleave(self, rankings: Integers, rows: Integers, rng_state: NDArray[np.uint64]) -> InterleavedList:
         n = rankings.shape[1]
         log_propensities, left = np.empty(len(rows)), np.empty(n, dtype=np.bool_)
         kernels.interleave_probabilistic(
@@ -258,10 +258,10 @@ class PairwisePreference(Interleaving):
 
     def preferences(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
         """Compare every two rankings."""
-        earned = self.credit(merged, clicks)
-        return np.asarray(earned[:, None] - earned)
+        credit = self.credit(merged, clicks)
+        return np.asarray(credit[:, None] - credit)
 
-    def _interleave(self, rankings: Whole, rows: Whole, rng_state: NDArray[np.uint64]) -> InterleavedList:
+    def _interleave(self, rankings: Integers, rows: Integers, rng_state: NDArray[np.uint64]) -> InterleavedList:
         kernels.interleave_pairwise(rankings, rng_state, rows)
         return InterleavedList(rows, rankings)
 
@@ -274,7 +274,7 @@ INTERLEAVINGS: dict[str, type[Interleaving]] = {
 """Registry of interleaving methods, by name."""
 
 
-def _as_rankings(rankings: ArrayLike) -> Whole:
+def _as_rankings(rankings: ArrayLike) -> Integers:
     lengths = {len(one) for one in rankings} if isinstance(rankings, list | tuple) and np.ndim(rankings[0]) else set()
     if len(lengths) > 1:
         raise InputError(f"rankings have {min(lengths)} to {max(lengths)} rows; pass the same rows in every ranking.")

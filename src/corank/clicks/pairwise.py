@@ -51,9 +51,9 @@ class _PairwiseRanker(OnlineRanker):
         raise NotImplementedError
 
     def _draw(self, rows: Any, prior: Floats | None, rng_state: RngState, k: int) -> Impression:
-        core, members, known = kernel_rows(rows, prior)
+        core, members, offset = kernel_rows(rows, prior)
         scratch = list_scratch(len(members), k)
-        length = show_list(core, members, known, self.coef_, self._settings, rng_state, k, scratch)
+        length = show_list(core, members, offset, self.coef_, self._settings, rng_state, k, scratch)
         shown, log_propensities = scratch.shown[:length], scratch.log_propensities[:length]
         return Impression(0, shown, log_propensities, self.n_learnt_, rows, scratch.scores, prior)
 
@@ -62,10 +62,10 @@ class _PairwiseRanker(OnlineRanker):
             raise InputError(
                 f"the impression was drawn by a dueling bandit; pass one that show of {type(self).__name__} returned."
             )
-        core, members, known = kernel_rows(impression.X, impression.prior)
+        core, members, offset = kernel_rows(impression.X, impression.prior)
         scratch = list_scratch(len(members), len(impression))
         scratch.shown[:], scratch.clicks[:], scratch.scores[:] = impression.rows, clicks, impression.scores
-        learn_list(core, members, known, w, self._settings, impression.version, len(impression), scratch)
+        learn_list(core, members, offset, w, self._settings, impression.version, len(impression), scratch)
 
     def _serve_compiled(
         self, rows: Any, queries: JudgedQueries, user: ClickProbabilities, w: Floats, session: Session, ndcg: Floats

@@ -14,7 +14,7 @@ from corank.errors import InputError
 from corank.parameters import check_values, integer, number
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +72,17 @@ class PositionBias:
         array of float64
             θ of each position.
         """
-        places = np.asarray(position, dtype=np.int64)
-        if len(places) and places.min() < 1:
+        positions = np.asarray(position, dtype=np.int64)
+        if len(positions) and positions.min() < 1:
             raise InputError(
-                f"position is {places.min()}, but the first position of a list is 1; pass positions from 1 on."
+                f"position is {positions.min()}, but the first position of a list is 1; pass positions from 1 on."
             )
-        if len(places) and places.max() > len(self.examined):
+        if len(positions) and positions.max() > len(self.examined):
             raise InputError(
-                f"the log has position {places.max()}, but the bias is known up to position {len(self.examined)}; "
+                f"the log has position {positions.max()}, but the bias is known up to position {len(self.examined)}; "
                 "estimate it from this log, or cut the lists."
             )
-        return self.examined[places - 1]
+        return self.examined[positions - 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,23 +90,23 @@ class PositionCounts:
     """
     Counts of a log: how often each document of a query was shown and clicked at each position.
 
-    item, place: number of the document, and position from 0, of each count.
+    item, position: number of the document, and its position from 0, of each count.
     """
 
-    item: Ints
-    place: Ints
+    item: Integers
+    position: Integers
     shown: Floats
     clicks: Floats
-    n_places: int
+    n_positions: int
 
     @classmethod
     def of(cls, log: ClickLog) -> PositionCounts:
         """Count a log."""
-        n_places = int(log.position.max())
-        cells, inverse = np.unique(log.items * n_places + log.position - 1, return_inverse=True)
+        n_positions = int(log.position.max())
+        cells, inverse = np.unique(log.items * n_positions + log.position - 1, return_inverse=True)
         clicks = np.bincount(inverse, weights=log.clicked.astype(np.float64))
         shown = np.bincount(inverse).astype(np.float64)
-        return cls(cells // n_places, cells % n_places, shown, np.asarray(clicks, np.float64), n_places)
+        return cls(cells // n_positions, cells % n_positions, shown, np.asarray(clicks, np.float64), n_positions)
 
 
 def position_bias(
@@ -183,43 +183,43 @@ def _of_moved(counts: PositionCounts) -> PositionBias:
     total = np.bincount(counts.item, weights=counts.clicks)
     n_moved = np.bincount(counts.item)
     used = (total > 0)[counts.item] & (n_moved > 1)[counts.item]
-    item, place = np.unique(counts.item[used], return_inverse=True)[1], counts.place[used]
+    item, position = np.unique(counts.item[used], return_inverse=True)[1], counts.position[used]
     shown, clicks = counts.shown[used], counts.clicks[used]
-    n_places = counts.n_places
-    _require_compared(item, place, clicks, n_places)
-    C, c = np.bincount(item, weights=clicks), np.bincount(place, weights=clicks, minlength=n_places)
+    n_positions = counts.n_positions
+    _require_compared(item, position, clicks, n_positions)
+    C, c = np.bincount(item, weights=clicks), np.bincount(position, weights=clicks, minlength=n_positions)
 
     def cost(log_theta: Floats) -> tuple[float, Floats]:
-        expected = shown * np.exp(log_theta)[place]
+        expected = shown * np.exp(log_theta)[position]
         S = np.bincount(item, weights=expected)
-        gradient = np.bincount(place, weights=expected * (C / S)[item], minlength=n_places) - c
+        gradient = np.bincount(position, weights=expected * (C / S)[item], minlength=n_positions) - c
         return float(C @ np.log(S) - c @ log_theta) / C.sum(), gradient / C.sum()
 
     log_theta = minimize(
-        cost, np.zeros(n_places), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 1e-15}
+        cost, np.zeros(n_positions), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 1e-15}
     ).x
     return PositionBias(np.exp(log_theta - log_theta[0]), "moved")
 
 
-def _require_compared(item: Ints, place: Ints, clicks: Floats, n_places: int) -> None:
+def _require_compared(item: Integers, position: Integers, clicks: Floats, n_positions: int) -> None:
     """Raise if θ is not identified: it is finite and unique only if clicks connect every position with every other."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
     n_items = int(item.max()) + 1 if len(item) else 0
-    stood = sparse.csr_array((np.ones(len(item)), (place, item)), shape=(n_places, n_items))
-    clicked = sparse.csr_array((clicks, (place, item)), shape=(n_places, n_items))
-    groups = connected_components(clicked @ stood.T, directed=True, connection="strong")[1]
-    apart = np.flatnonzero(groups != groups[0]) + 1
-    if len(apart):
+    shown = sparse.csr_array((np.ones(len(item)), (position, item)), shape=(n_positions, n_items))
+    clicked = sparse.csr_array((clicks, (position, item)), shape=(n_positions, n_items))
+    groups = connected_components(clicked @ shown.T, directed=True, connection="strong")[1]
+    unconnected = np.flatnonzero(groups != groups[0]) + 1
+    if len(unconnected):
         raise InputError(
-            f"clicks do not determine the bias of position {apart[0]} relative to position 1: too few documents with "
-            "clicks were shown at both, or at positions between; swap documents at random, cut the lists, estimate "
-            "from features (X=), or assume PositionBias.power."
+            f"clicks do not determine the bias of position {unconnected[0]} relative to position 1: too few documents "
+            "with clicks were shown at both, or at positions between; swap documents at random, cut the lists, "
+            "estimate from features (X=), or assume PositionBias.power."
         )
 
 
-def _by_regression(log: ClickLog, X: Any, rows: Ints) -> PositionBias:
+def _by_regression(log: ClickLog, X: Any, rows: Integers) -> PositionBias:
     from scipy import sparse
     from scipy.optimize import minimize
     from scipy.special import expit
@@ -230,23 +230,23 @@ def _by_regression(log: ClickLog, X: Any, rows: Ints) -> PositionBias:
     row_of[log.items] = rows
     items = X[row_of]
     items = StandardScaler(with_mean=not sparse.issparse(items)).fit_transform(items)
-    item, place, n, c = counts.item, counts.place, counts.shown, counts.clicks
-    k = counts.n_places
+    item, position, n, c = counts.item, counts.position, counts.shown, counts.clicks
+    k = counts.n_positions
 
     def cost(free: Floats) -> tuple[float, Floats]:
         """Return the negative log-likelihood and its gradient; θ = 1 / (1 + exp(-a))."""
         a, b, w = free[:k], free[k], free[k + 1 :]
         theta, r = expit(a), expit(items @ w + b)
-        p = theta[place] * r[item]
+        p = theta[position] * r[item]
         missed = np.maximum(1.0 - p, 1e-12)
         value = -(c @ np.log(np.maximum(p, 1e-300)) + (n - c) @ np.log(missed))
         by_log_p = (n - c) * p / missed - c  # derivative by log p
-        by_a = np.bincount(place, weights=by_log_p, minlength=k) * (1.0 - theta)
+        by_a = np.bincount(position, weights=by_log_p, minlength=k) * (1.0 - theta)
         by_score = np.bincount(item, weights=by_log_p) * (1.0 - r)
         gradient = np.concatenate([by_a, [by_score.sum()], items.T @ by_score + w])
         return (value + 0.5 * w @ w) / n.sum(), gradient / n.sum()
 
     start = np.concatenate([np.full(k, 2.0), np.zeros(1 + items.shape[1])])
-    exact = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-8, "ftol": 1e-13}
-    a = minimize(cost, start, jac=True, method="L-BFGS-B", options=exact).x[:k]
+    options = {"maxiter": 5000, "maxfun": 10_000, "gtol": 1e-8, "ftol": 1e-13}
+    a = minimize(cost, start, jac=True, method="L-BFGS-B", options=options).x[:k]
     return PositionBias(expit(a) / expit(a[0]), "regression")

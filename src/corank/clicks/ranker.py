@@ -218,14 +218,14 @@ class OnlineRanker(Ranker):
         """
         check_values({"k": k}, {"k": integer(1)})
         check_parameters(self)
-        begun = self._started(X, prior)
-        rows = begun._checked_rows(X)
-        known = as_prior(prior, rows.shape[0]) if begun._check_prior(prior) else None  # type: ignore[arg-type]
-        states = begun.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
+        started = self._started(X, prior)
+        rows = started._checked_rows(X)
+        prior_scores = as_prior(prior, rows.shape[0]) if started._check_prior(prior) else None  # type: ignore[arg-type]
+        states = started.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
         identifier = int(next_u64(states[IDS]))
-        drawn = begun._draw(rows, known, states[LISTS], k)
-        run = begun.run_ if rng is not None else {**begun.run_, "rng_state": states}
-        self.__dict__ = {**vars(begun), "run_": run}
+        drawn = started._draw(rows, prior_scores, states[LISTS], k)
+        run = started.run_ if rng is not None else {**started.run_, "rng_state": states}
+        self.__dict__ = {**vars(started), "run_": run}
         return replace(drawn, id=identifier)
 
     def learn(self, impression: Impression, clicks: ArrayLike) -> Self:
@@ -247,24 +247,24 @@ class OnlineRanker(Ranker):
         """
         check_parameters(self)
         clicked = impression.as_clicks(clicks)
-        begun = self._started(impression.X, impression.prior)
-        if impression.X.shape[1] != begun.n_features_in_:
+        started = self._started(impression.X, impression.prior)
+        if impression.X.shape[1] != started.n_features_in_:
             raise InputError(
-                f"the impression has {impression.X.shape[1]} features, but this ranker has {begun.n_features_in_}; "
+                f"the impression has {impression.X.shape[1]} features, but this ranker has {started.n_features_in_}; "
                 "pass an impression that its own show returned."
             )
-        begun._check_prior(impression.prior)
+        started._check_prior(impression.prior)
         identifier = np.uint64(impression.id)
-        if (begun.run_["ids"] == identifier).any() or impression.version < begun.n_learnt_ - MEMORY:
-            self.__dict__ = {**vars(begun), "n_ignored_": begun.n_ignored_ + 1}
+        if (started.run_["ids"] == identifier).any() or impression.version < started.n_learnt_ - MEMORY:
+            self.__dict__ = {**vars(started), "n_ignored_": started.n_ignored_ + 1}
             return self
-        w = begun.coef_.copy()
-        begun._step(impression, clicked, w)
+        w = started.coef_.copy()
+        started._step(impression, clicked, w)
         if not np.isfinite(w).all():
             raise InputError(f"the weights overflow with eta0={self.eta0:g}; scale the columns of X, or lower eta0.")
-        ids = np.append(begun.run_["ids"], identifier)[-MEMORY:]
-        learnt = {"coef_": w, "n_learnt_": begun.n_learnt_ + 1}
-        self.__dict__ = {**vars(begun), **learnt, "run_": {**begun.run_, "ids": ids}}
+        ids = np.append(started.run_["ids"], identifier)[-MEMORY:]
+        learnt = {"coef_": w, "n_learnt_": started.n_learnt_ + 1}
+        self.__dict__ = {**vars(started), **learnt, "run_": {**started.run_, "ids": ids}}
         return self
 
     @abstractmethod
@@ -318,9 +318,9 @@ class OnlineRanker(Ranker):
         """Return this ranker, or if it was never fitted a copy that starts from zero."""
         if hasattr(self, "run_"):
             return self
-        begun = copy(self)
-        begun._begin(X, prior)
-        return begun
+        started = copy(self)
+        started._begin(X, prior)
+        return started
 
     def _begin(self, X: Any, prior: Any) -> None:
         """Start from zero weights, with the columns of X."""

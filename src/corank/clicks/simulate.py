@@ -226,14 +226,14 @@ def simulate(
     >>> curve.offline.shape, curve.mean()[-1] > curve.mean()[0]
     ((3, 10), np.True_)
     """
-    given = {
+    checked = {
         "impressions": impressions, "k": k, "discount": discount, "n_runs": n_runs, "random_state": random_state,
     }  # fmt: skip
     rules = {
         "impressions": integer(0), "k": integer(1), "discount": number(0, 1), "n_runs": integer(1),
         "random_state": seed,
     }  # fmt: skip
-    check_values(given, rules)
+    check_values(checked, rules)
     if not isinstance(ranker, OnlineRanker):
         raise InputError(
             f"ranker is a {type(ranker).__name__}, which cannot learn from clicks; pass PDGD or another OnlineRanker."

@@ -14,7 +14,7 @@ from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import require_structure
 from corank.errors import InputError
 
-Ints = NDArray[np.int64]
+Integers = NDArray[np.int64]
 Ids = NDArray[Any]
 
 
@@ -69,7 +69,7 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     return matrix, users
 
 
-def cells_of(X: Any) -> tuple[Ints, Ints, NDArray[np.float64]]:
+def cells_of(X: Any) -> tuple[Integers, Integers, NDArray[np.float64]]:
     """Return row, column and value of each stored entry of a sparse matrix, including zeros and duplicates."""
     require_structure(X)
     cells = X.tocoo()
@@ -84,7 +84,7 @@ def as_ratings(values: Any) -> NDArray[np.float64]:
     return ratings
 
 
-def coded(X: Any) -> tuple[Ids, Ints]:
+def coded(X: Any) -> tuple[Ids, Integers]:
     """
     Check item ids.
 
@@ -102,7 +102,7 @@ def coded(X: Any) -> tuple[Ids, Ints]:
     return in_order(ids, queries.codes)
 
 
-def in_order(ids: Ids, codes: Ints) -> tuple[Ids, Ints]:
+def in_order(ids: Ids, codes: Integers) -> tuple[Ids, Integers]:
     """
     Sort ids, so that a model does not depend on the order of the ratings.
 
@@ -114,7 +114,7 @@ def in_order(ids: Ids, codes: Ints) -> tuple[Ids, Ints]:
     return ids[order], places[codes]
 
 
-def positions(known: Ids, ids: Ids) -> Ints:
+def positions(known: Ids, ids: Ids) -> Integers:
     """
     Look up ids.
 
@@ -147,7 +147,7 @@ def _one_column(X: Any) -> Any:
     return values
 
 
-def _require_once(queries: Queries, items: Ids, codes: Ints, is_rated: NDArray[np.bool_]) -> None:
+def _require_once(queries: Queries, items: Ids, codes: Integers, is_rated: NDArray[np.bool_]) -> None:
     cells = np.sort((queries.codes * len(items) + codes)[is_rated])
     twice = np.flatnonzero(np.diff(cells) == 0)
     if len(twice):

@@ -47,10 +47,7 @@ class Interrupted(KeyboardInterrupt):
     """
     Ctrl-C during a fit whose steps so far give a model, which is installed before the interrupt is raised again.
 
-    Parameters
-    ----------
-    fitted : object
-        The frozen record of that model.
+    fitted: the frozen record of that model.
     """
 
     def __init__(self, fitted: Any) -> None:
@@ -135,35 +132,12 @@ class Ranker(Learner, ABC):
         """
         Compute a model from a checked problem, without changing `self`.
 
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        held : HeldOut or None
-            The problem in two parts, with early stopping.
-        rng : numpy.random.Generator
-            Random generator.
-
-        Returns
-        -------
-        frozen dataclass
-            See `corank.estimator.contract.install`.
+        held: the problem in two parts, with early stopping.
+        Returns: a frozen dataclass, see `corank.estimator.contract.install`.
         """
 
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
-        """
-        Score rows without the prior. Not called if a subclass overrides ``predict``.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows without the prior. Not called if a subclass overrides ``predict``."""
         raise NotImplementedError
 
     def predict(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -188,8 +162,8 @@ class Ranker(Learner, ABC):
         """Add the prior to scores."""
         if not self._check_prior(prior):
             return scores
-        known = as_prior(prior, len(scores))  # type: ignore[arg-type]
-        return known + scores if scores.ndim == 1 else known[:, None] + scores
+        offset = as_prior(prior, len(scores))  # type: ignore[arg-type]
+        return offset + scores if scores.ndim == 1 else offset[:, None] + scores
 
     def _check_prior(self, prior: Any) -> bool:
         """Return whether there is a prior; raise `InputError` if only one of ``fit`` and ``predict`` has one."""
@@ -285,7 +259,7 @@ class Ranker(Learner, ABC):
 
     def _learn(
         self,
-        given: tuple[Any, ...],
+        inputs: tuple[Any, ...],
         weights: tuple[Any, Any],
         prior: Any,
         *,
@@ -296,15 +270,15 @@ class Ranker(Learner, ABC):
         """
         Check, compute and install.
 
-        given: X, y, qid and pairs; weights: sample_weight and pair_weight.
+        inputs: X, y, qid and pairs; weights: sample_weight and pair_weight.
         continues: whether a fitted model learns further.
         fit: called instead of `_fit`.
         holds_out: whether early stopping holds out judgements of these rows.
         """
         check_parameters(self)
-        data, notes = self._problem(*given)
+        data, notes = self._problem(*inputs)
         if continues and notes:
-            check_columns(self, given[0], data.X)
+            check_columns(self, inputs[0], data.X)
             notes = kept_columns(self)
         data = data.weighted(*weights).with_prior(prior)
         if continues:
@@ -315,10 +289,10 @@ class Ranker(Learner, ABC):
         if self._scales_columns(data):
             notes["column_scale_"] = self.column_scale_ if continues else column_factors(data)
             data = replace(data, X=ScaledRows(data.X, notes["column_scale_"]))
-        for_holding_out, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
+        for_split, rng = rng_of(getattr(self, "random_state", None)).spawn(2)
         held = None
         if holds_out and getattr(self, "early_stopping", False):
-            held = hold_out(data, self.validation_fraction, for_holding_out, by_squares=not self._needs_pairs)
+            held = hold_out(data, self.validation_fraction, for_split, by_squares=not self._needs_pairs)
         try:
             fitted = (fit or self._fit)(data, held, rng)
         except Interrupted as stop:

@@ -144,14 +144,14 @@ class Calibrated(Ranker):
         with progress(self._n_folds(data) + 1, "fits", self.verbose) as advance:
             scores, targets, w = self._held_out(data, advance)
             ranker = clone(self.ranker).fit(data)
-        found: dict[str, Any]
+        curve_parts: dict[str, Any]
         if self.method == "isotonic":
             curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
-            found = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
+            curve_parts = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
         else:
-            found = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
+            curve_parts = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
         return FittedCalibration(
-            ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **found
+            ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **curve_parts
         )
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
@@ -234,21 +234,21 @@ class Calibrated(Ranker):
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
             X = data.X[:, train] if self._is_pairwise else data.X
-            known = None if data.prior is None else data.prior[train]
-            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w, prior=known)
+            prior = None if data.prior is None else data.prior[train]
+            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w, prior=prior)
             advance(1)
             judged = data.is_scored[test]
             if judged.any():
-                known = None if data.prior is None else data.prior[test]
+                prior = None if data.prior is None else data.prior[test]
                 # whole queries, as a score may depend on the other rows of the query
-                scores.append(model._predict_queries(X[test], codes[test], known)[judged])
+                scores.append(model._predict_queries(X[test], codes[test], prior)[judged])
                 rows.append(np.asarray(test)[judged])
         if not rows:
             raise InputError("cv holds out no scored row; use another splitter.")
-        at = np.concatenate(rows)
-        w = data.weight_of(at)
+        numbers = np.concatenate(rows)
+        w = data.weight_of(numbers)
         kept = w > 0
-        return np.concatenate(scores)[kept], data.y[at][kept], w[kept]
+        return np.concatenate(scores)[kept], data.y[numbers][kept], w[kept]
 
     def _n_folds(self, data: RankingData) -> int:
         """Return the number of folds for the progress bar; 1 if the splitter has no `n_splits`."""

@@ -215,39 +215,28 @@ def explained(
     qid: ArrayLike | None = None,
     prior: ArrayLike | None = None,
     names: Sequence[str] | None = None,
-    called: tuple[str, str] | None = None,
+    row_names: tuple[str, str] | None = None,
     first_row: int = 0,
 ) -> Explanation:
     """
-    Explain, with names and numbers of rows chosen by the caller.
+    Explain as `explain`, with names and numbers of rows chosen by the caller.
 
-    Parameters
-    ----------
-    model, X, pair, qid, prior, names
-        As in `explain`.
-    called : tuple of two str, optional
-        Names of the two rows; their numbers by default.
-    first_row : int
-        Number of the first training row.
-
-    Returns
-    -------
-    Explanation
-        As `explain`.
+    row_names: of the two rows; their numbers by default.
+    first_row: number of the first training row.
     """
     if not hasattr(model, "predict"):
         raise InputError(f"model is a {type(model).__name__}, which has no predict; pass a fitted ranker or pipeline.")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     a, b = _checked(pair, n_rows)
     columns = getattr(X, "columns", None) if names is None else names
-    called = called or (f"row {a}", f"row {b}")
-    kept, at = _rows_needed(model, (a, b), qid, n_rows, called)
-    rows, ids = take_rows(X, kept), None if qid is None else take_rows(qid, kept)
-    known = None if prior is None else np.asarray(prior, dtype=np.float64)[kept]
-    scores = predict_with_qid(model, rows, ids, known)[at].tolist()
-    terms, columns = _terms(model, rows, ids, at, columns)
-    if known is not None:
-        terms = [Terms.of_prior(known[at]), *terms]
+    row_names = row_names or (f"row {a}", f"row {b}")
+    needed, positions = _rows_needed(model, (a, b), qid, n_rows, row_names)
+    rows, ids = take_rows(X, needed), None if qid is None else take_rows(qid, needed)
+    prior_scores = None if prior is None else np.asarray(prior, dtype=np.float64)[needed]
+    scores = predict_with_qid(model, rows, ids, prior_scores)[positions].tolist()
+    terms, columns = _terms(model, rows, ids, positions, columns)
+    if prior_scores is not None:
+        terms = [Terms.of_prior(prior_scores[positions]), *terms]
     labels = [name for one in terms for name in _labels(one, columns, first_row)]
     weights = np.concatenate([one.weights for one in terms])
     values = np.concatenate([one.values for one in terms], axis=1).T
@@ -255,7 +244,7 @@ def explained(
     _require_sum(model, parts, weights @ values, scores)
     order = np.argsort(-np.abs(parts), kind="stable")
     return Explanation(
-        tuple(labels[t] for t in order), values[order], weights[order], parts[order], (scores[0], scores[1]), called
+        tuple(labels[t] for t in order), values[order], weights[order], parts[order], (scores[0], scores[1]), row_names
     )
 
 
@@ -267,15 +256,15 @@ def _checked(pair: Any, n_rows: int) -> tuple[int, int]:
 
 
 def _rows_needed(
-    model: Any, pair: tuple[int, int], qid: ArrayLike | None, n_rows: int, called: tuple[str, str]
+    model: Any, pair: tuple[int, int], qid: ArrayLike | None, n_rows: int, row_names: tuple[str, str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows that the scores of two rows depend on, and the positions of the two among them."""
     if qid is not None:
         codes = Queries.of(qid, n_rows).codes
         if codes[pair[0]] != codes[pair[1]]:
             warn(
-                f"{called[0]} and {called[1]} belong to different queries, whose scores may not be comparable; explain "
-                "two rows of one query."
+                f"{row_names[0]} and {row_names[1]} belong to different queries, whose scores may not be comparable; "
+                "explain two rows of one query."
             )
     with config_context(enable_metadata_routing=True):
         needs_qid = bool(get_routing_for_object(_best(model)).consumes("predict", ["qid"]))
@@ -286,7 +275,7 @@ def _rows_needed(
 
 
 def _terms(
-    model: Any, X: Any, qid: ArrayLike | None, at: NDArray[np.int64], columns: Any
+    model: Any, X: Any, qid: ArrayLike | None, positions: NDArray[np.int64], columns: Any
 ) -> tuple[list[Terms], Sequence[str] | None]:
     """Return the terms of the last step of a model, and the names of its columns."""
     model = _best(model)
@@ -294,17 +283,17 @@ def _terms(
         first, last = model[:-1], model[-1]
         if len(first):
             X, columns = transform_with_qid(first, X, qid), _names_out(first, X, columns)
-        return _terms(last, X, qid, at, columns)
+        return _terms(last, X, qid, positions, columns)
     if columns is None:
         columns = getattr(model, "feature_names_in_", None)
     if isinstance(model, Ranker):
-        return model._terms(X, qid, at), columns
+        return model._terms(X, qid, positions), columns
     coef = np.asarray(getattr(model, "coef_", np.nan), dtype=np.float64)
     if coef.ndim != 1:
         raise InputError(
             f"{type(model).__name__} is not known to be additive; pass a linear or kernel ranker, or a pursuit."
         )
-    return [Terms.of_columns(as_rows(X)[at], coef)], columns
+    return [Terms.of_columns(as_rows(X)[positions], coef)], columns
 
 
 def _best(model: Any) -> Any:
@@ -326,8 +315,8 @@ def _labels(terms: Terms, columns: Any, first_row: int) -> list[str]:
     if terms.kind == "prior":
         return ["prior"]
     if terms.kind == "row":
-        behind = "" if terms.view is None else f", view {terms.view}"
-        return [f"training row {number + first_row}{behind}" for number in terms.numbers]
+        view = "" if terms.view is None else f", view {terms.view}"
+        return [f"training row {number + first_row}{view}" for number in terms.numbers]
     if columns is None:
         return [f"column {number}" for number in terms.numbers]
     listed = list(map(str, columns))

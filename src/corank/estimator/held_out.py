@@ -83,9 +83,9 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
         return _parts(data, unit[np.isin(query, rng.choice(judged, n, replace=False))], by_squares)
     unit = unit[np.isin(query, judged)]
     # a pair needs two rows
-    least = 1 if by_squares or data.pairs is not None else 2
-    n = min(max(round(fraction * len(unit)), least), len(unit) - least)
-    for _ in range(_DRAWS if n >= least else 0):
+    minimum = 1 if by_squares or data.pairs is not None else 2
+    n = min(max(round(fraction * len(unit)), minimum), len(unit) - minimum)
+    for _ in range(_DRAWS if n >= minimum else 0):
         parts = _parts(data, rng.permutation(unit)[:n], by_squares)
         if by_squares or (parts.train.n_pairs and parts.test.n_pairs):
             return parts

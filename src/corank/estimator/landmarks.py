@@ -117,25 +117,25 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         check_parameters(self)
         kernel = as_kernel(self.kernel)
         rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
-        n, factors, seen = rows.shape[0], None, rows
+        n, factors, scaled = rows.shape[0], None, rows
         if self.scale and kernel.scales_columns:
             factors = column_factors(RankingData.of_checked(rows, np.zeros(n), Queries.of(None, n)))
-            seen = ScaledRows(rows, factors)
+            scaled = ScaledRows(rows, factors)
         notes = note_columns(X, rows) if rows.ndim == 2 else {}
-        return install(self, self.choose(seen, factors), notes)
+        return install(self, self.choose(scaled, factors), notes)
 
     def _check_combinations(self) -> None:
         require_choice(self.basis)
         if as_kernel(self.kernel).is_precomputed:
             raise InputError("landmarks are rows, but a precomputed kernel has similarities; choose another kernel.")
 
-    def choose(self, seen: Any, factors: NDArray[np.float64] | None) -> FittedLandmarks:
+    def choose(self, rows: Any, factors: NDArray[np.float64] | None) -> FittedLandmarks:
         """
         Choose landmarks without changing the transformer.
 
         Parameters
         ----------
-        seen : array, CSR matrix, ScaledRows or sequence
+        rows : array, CSR matrix, ScaledRows or sequence
             Checked rows, already multiplied by `factors`.
         factors : array of shape (n_features,), optional
             Column factors; None for columns as they are.
@@ -145,12 +145,12 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         FittedLandmarks
             The record to install.
         """
-        if seen.shape[0] < 2:
+        if rows.shape[0] < 2:
             raise InputError("X has 1 sample, but landmarks need at least two; pass more rows.")
         for_kernel, for_basis = rng_of(self.random_state).spawn(2)
-        view, every = View(None, as_kernel(self.kernel)).fit(seen, for_kernel), np.arange(seen.shape[0])
-        basis = Basis.of(view, seen, choose_basis(view, seen, every, self.n_basis, self.basis, for_basis))
-        basis.gram(seen)
+        view, numbers = View(None, as_kernel(self.kernel)).fit(rows, for_kernel), np.arange(rows.shape[0])
+        basis = Basis.of(view, rows, choose_basis(view, rows, numbers, self.n_basis, self.basis, for_basis))
+        basis.gram(rows)
         return FittedLandmarks(basis, view.kernel, factors)
 
     def transform(self, X: Any) -> NDArray[Any]:
@@ -168,11 +168,11 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
             φ(x) for each row, dense; float32 for float32 rows.
         """
         check_is_fitted(self)
-        sees_columns = hasattr(self, "n_features_in_")
-        rows = checked_rows(self, X) if sees_columns else as_objects(X)
-        seen = ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
-        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype if sees_columns else np.float64)
-        for piece, K in self.basis_.blocks(seen):
+        has_columns = hasattr(self, "n_features_in_")
+        rows = checked_rows(self, X) if has_columns else as_objects(X)
+        scaled = ScaledRows(rows, self.column_scale_) if hasattr(self, "column_scale_") else rows
+        out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype if has_columns else np.float64)
+        for piece, K in self.basis_.blocks(scaled):
             out[piece] = K
         return out
 

@@ -28,6 +28,8 @@ from corank.pairwise.moment_blocks import dense
 from corank.parameters import Rules, having, is_integer, listing, none, one_of
 from corank.solvers.targets import ordered
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class FittedColumnMean:
@@ -88,18 +90,18 @@ class ColumnMean(Ranker):
         self.method = method
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedColumnMean:
-        given = list(self.columns)
-        if not given or not all(is_integer(j) and 0 <= j < data.n_features for j in given):
+        numbers = list(self.columns)
+        if not numbers or not all(is_whole(j) and 0 <= j < data.n_features for j in numbers):
             raise InputError(
                 f"columns is {self.columns!r}; pass one or more column numbers from 0 to {data.n_features - 1}."
             )
         try:
-            signs = np.ones(len(given)) if self.signs is None else np.asarray(self.signs, dtype=np.float64)
+            signs = np.ones(len(numbers)) if self.signs is None else np.asarray(self.signs, dtype=np.float64)
         except (TypeError, ValueError):
             signs = np.empty(0)
-        if signs.shape != (len(given),) or not np.isfinite(signs).all():
-            raise InputError(f"signs is {self.signs!r} for {len(given)} columns; pass one finite number for each.")
-        columns, scaler = np.array(given, dtype=np.int64), None
+        if signs.shape != (len(numbers),) or not np.isfinite(signs).all():
+            raise InputError(f"signs is {self.signs!r} for {len(numbers)} columns; pass one finite number for each.")
+        columns, scaler = np.array(numbers, dtype=np.int64), None
         if self.method is not None:
             rows = dense(data.X[:, columns])
             scaler = QueryScaler(self.method).fit(rows, qid=data.queries.codes)  # type: ignore[arg-type]
@@ -137,9 +139,6 @@ class ColumnMean(Ranker):
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,9 +209,9 @@ class OnTop(Ranker):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnTop:
         prior_ranker = clone(self.prior_ranker).fit(data.X, qid=data.queries.codes)
-        known = prior_ranker._predict_queries(data.X, data.queries.codes, None)
-        slope = _slope(data if self._learns_sizes else ordered(data), known)
-        total = slope * known + data.prior_of(np.arange(data.n_rows))
+        prior_scores = prior_ranker._predict_queries(data.X, data.queries.codes, None)
+        slope = _slope(data if self._learns_sizes else ordered(data), prior_scores)
+        total = slope * prior_scores + data.prior_of(np.arange(data.n_rows))
         return FittedOnTop(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
@@ -237,14 +236,14 @@ class OnTop(Ranker):
         check_is_fitted(self)
         rows = self._checked_rows(X)
         # added to the scores of the prior ranker, as in `_fit`
-        known = self._add_prior(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
-        return self.ranker_._predict_queries(rows, qid, known)
+        prior_scores = self._add_prior(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
+        return self.ranker_._predict_queries(rows, qid, prior_scores)
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """Return the prior ranker's score as one term, and the terms of the ranker."""
         checked = self._checked_rows(X)
-        known = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
-        return [Terms.of_prior(known[rows]), *self.ranker_._terms(checked, qid, rows)]
+        prior_scores = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
+        return [Terms.of_prior(prior_scores[rows]), *self.ranker_._terms(checked, qid, rows)]
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)
@@ -271,14 +270,14 @@ class OnTop(Ranker):
         return getattr(self.ranker, "_kernels", [])
 
 
-def _slope(data: RankingData, known: Floats) -> float:
+def _slope(data: RankingData, prior_scores: Floats) -> float:
     """Return the least-squares slope of targets on prior scores over judged pairs; 0 if it is negative."""
     if data.pairs is not None:
-        gaps, w = known[data.pairs[:, 0]] - known[data.pairs[:, 1]], data.pair_weight
-        above, below = float(w @ (gaps * data.pair_targets)), float(w @ gaps**2)
+        gaps, w = prior_scores[data.pairs[:, 0]] - prior_scores[data.pairs[:, 1]], data.pair_weight
+        numerator, denominator = float(w @ (gaps * data.pair_targets)), float(w @ gaps**2)
     else:
         assert data.targets is not None
         L = Laplacian.per_query(data, "pairs", "scored")
-        below = float(L.quad(known))
-        above = float(L.quad(known, np.where(data.is_scored, data.targets, 0.0)))
-    return max(0.0, above / below) if below > 0.0 else 0.0
+        denominator = float(L.quad(prior_scores))
+        numerator = float(L.quad(prior_scores, np.where(data.is_scored, data.targets, 0.0)))
+    return max(0.0, numerator / denominator) if denominator > 0.0 else 0.0

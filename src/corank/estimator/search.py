@@ -138,8 +138,8 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
             search.fit(X, y, qid=qid, prior=prior)
         best = search.best_estimator_
         columns = {name: getattr(best, name) for name in COLUMN_NOTES if hasattr(best, name)}
-        found = {name: getattr(search, name) for name in ("best_params_", "best_score_", "cv_results_")}
-        return install(self, None, {"best_estimator_": best, **found, **columns})
+        results = {name: getattr(search, name) for name in ("best_params_", "best_score_", "cv_results_")}
+        return install(self, None, {"best_estimator_": best, **results, **columns})
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
         """

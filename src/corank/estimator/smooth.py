@@ -166,8 +166,8 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
             One name per column.
         """
         check_is_fitted(self)
-        ours = np.array([f"smooth{j}" for j in range(len(self.components_))], dtype=object)
-        return np.concatenate([super().get_feature_names_out(input_features), ours])
+        appended = np.array([f"smooth{j}" for j in range(len(self.components_))], dtype=object)
+        return np.concatenate([super().get_feature_names_out(input_features), appended])
 
     def _smoothed(self, u: NDArray[Any]) -> NDArray[Any]:
         """Return z for rows with embedding u."""
@@ -177,12 +177,12 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
             return u
         z = np.empty_like(u)
 
-        def work(first: int, last: int) -> None:
-            here = u[first:last]
-            z[first:last] = here + fitted[_neighbours(here, fitted, k)].mean(axis=1)
+        def smooth_block(first: int, last: int) -> None:
+            block = u[first:last]
+            z[first:last] = block + fitted[_neighbours(block, fitted, k)].mean(axis=1)
 
         step = max(1, _BLOCK // max(len(fitted), k * u.shape[1]))
-        parallel_map(work, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
+        spread(smooth_block, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
         z[~u.any(axis=1)] = 0.0
         return np.asarray(normalize(z, copy=False))
 

@@ -33,8 +33,16 @@ from corank.label_ranking.preferences import LabelPreferences
 from corank.pairwise.losses import Loss
 from corank.progress import progress
 
+Floats = NDArray[np.float64]
+
 # number of rows copied at a time
 _ROWS = 4096
+# examples are summed in a fixed number of pieces, so that sums do not depend on the number of threads
+_PIECES = 8
+# relative gap that rounding does not explain if Newton's method makes no further progress
+_FAR = 1e-6
+# steps between two checks for an interrupt
+_STEPS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +105,6 @@ class StandardizedRows:
             rows = (self.X[start : start + _ROWS] - self.mean) * self.factors
             total += float(weights[start : start + _ROWS] @ np.einsum("ij,ij->i", rows, rows))
         return total / float(weights.sum())
-
-
-Floats = NDArray[np.float64]
-
-# examples are summed in a fixed number of pieces, so that sums do not depend on the number of threads
-_PIECES = 8
-# relative gap that rounding does not explain if Newton's method makes no further progress
-_FAR = 1e-6
-# steps between two checks for an interrupt
-_STEPS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,15 +240,15 @@ def descend(problem: LabelObjective, n_steps: int, rng: np.random.Generator, ver
     """
     rows = problem.rows
     d, p = problem.n_labels, rows.X.shape[1]
-    law = problem.weights * problem.counts
+    probabilities = problem.weights * problem.counts
     # a step of this rate moves a margin by about one if the gradient of the loss is one
-    eta0 = 1.0 / (problem.alpha + 2.0 * rows.mean_square(law) + 2.0 * problem.fit_intercept)
+    eta0 = 1.0 / (problem.alpha + 2.0 * rows.mean_square(probabilities) + 2.0 * problem.fit_intercept)
     plan = DescentPlan(problem.conversion, problem.loss.code, problem.alpha, problem.l1, eta0, problem.fit_intercept)
     state = DescentState(
         np.zeros((d, p)), np.zeros((d, p)), np.zeros(d), np.zeros(d), np.zeros(N_ENTRIES), seed_state(rng)
     )
     standardized = (rows.X - rows.mean) * rows.factors if rows.mean.any() else ScaledRows(rows.X, rows.factors)
-    core, table = as_core_rows(standardized), alias_table(law)
+    core, table = as_core_rows(standardized), alias_table(probabilities)
     with progress(n_steps, "steps", verbose) as advance:
         for half in (n_steps // 2, n_steps - n_steps // 2):
             state.ledger[MASS] = 0.0
@@ -316,8 +314,8 @@ def expand_constraints(
     p = base.shape[1]
     shifts = np.repeat(labels[real] * p, np.diff(base.indptr))
     data = base.data * np.repeat(values[real], np.diff(base.indptr))
-    at = np.repeat(rows[real], np.diff(base.indptr))
+    row_numbers = np.repeat(rows[real], np.diff(base.indptr))
     # scikit-learn accepts only 32-bit column numbers if they suffice
     kind = np.int32 if max(m, p * d) < 2**31 else np.int64
-    Z = sparse.csr_array((data, (at.astype(kind), (base.indices + shifts).astype(kind))), shape=(m, p * d))
+    Z = sparse.csr_array((data, (row_numbers.astype(kind), (base.indices + shifts).astype(kind))), shape=(m, p * d))
     return Z, signs.astype(np.int64), examples

@@ -118,8 +118,8 @@ def top_positions(positions: Any) -> Floats:
     array of float64, shape (n, d)
         The same, with irrelevant labels tied after all others.
     """
-    found = as_positions(positions, "positions")
-    return np.where((found == 0.0) | np.isnan(found), found.shape[1] + 1.0, found)
+    values = as_positions(positions, "positions")
+    return np.where((values == 0.0) | np.isnan(values), values.shape[1] + 1.0, values)
 
 
 def hamming_loss(true: Any, predicted: Any) -> Floats:

@@ -294,22 +294,22 @@ class OnlineLabelRanker(LabelRanker):
             bool(self.average),
             bool(self.fit_intercept),
         )
-        n, first = rows.shape[0], 0 if basis is None else len(basis) - rows.shape[0]
+        n, offset = rows.shape[0], 0 if basis is None else len(basis) - rows.shape[0]
         core, targets = as_core_rows(rows), preferences.targets
         step = _AT_ONCE if basis is None else max(1, _SIMILARITIES // max(len(basis), 1))
         for order in orders:
             for start in range(0, n, step):
-                some = order[start : start + step]
+                part = order[start : start + step]
                 if basis is None:
-                    learn_linear(core, some.astype(np.uint64), targets, plan, state)
+                    learn_linear(core, part.astype(np.uint64), targets, plan, state)
                 else:
-                    own = (first + some).astype(np.uint64)
-                    learn_dual(basis.similarities(rows[some]), own, preferences[some].targets, plan, state)
+                    numbers = (offset + part).astype(np.uint64)
+                    learn_dual(basis.similarities(rows[part]), numbers, preferences[part].targets, plan, state)
         is_calibrated = preferences.is_calibrated or getattr(self, "is_calibrated_", False)
         return self._fitted(state, basis, (labels, preferences.kind, is_calibrated))
 
     def _fitted(
-        self, state: StepState, basis: Basis | None, what: tuple[NDArray[Any], str, bool]
+        self, state: StepState, basis: Basis | None, targets: tuple[NDArray[Any], str, bool]
     ) -> FittedOnlineLabels:
         if basis is not None:
             is_used = state.weights.any(axis=1) | (state.sums.any(axis=1) if self.average else False)
@@ -325,9 +325,9 @@ class OnlineLabelRanker(LabelRanker):
         loss, n_iter = float(state.tally[label_steps.CUMULATED]), int(state.tally[label_steps.SEEN])
         run = dict(zip(StepState._fields, state, strict=True))
         if basis is None:
-            return FittedOnlineLabels(*what, biases, loss, n_iter, run, coef=weights)
+            return FittedOnlineLabels(*targets, biases, loss, n_iter, run, coef=weights)
         return FittedOnlineLabels(
-            *what, biases, loss, n_iter, run, dual_coef=weights, basis=basis, kernel=basis.view.kernel
+            *targets, biases, loss, n_iter, run, dual_coef=weights, basis=basis, kernel=basis.view.kernel
         )
 
     def _utilities(self, rows: Any) -> Floats:
@@ -338,7 +338,7 @@ class OnlineLabelRanker(LabelRanker):
     def _check_state(self) -> None:
         d = len(self.classes_)
         shape = (len(self.basis_), d) if hasattr(self, "basis_") else (d, self.n_features_in_)
-        wanted = {
+        expected = {
             "weights": shape,
             "sums": shape if self.average else (0, 0),
             "biases": (d,),
@@ -347,7 +347,7 @@ class OnlineLabelRanker(LabelRanker):
         }
         shapes = {name: np.shape(part) for name, part in self.run_.items()}
         weights = self.dual_coef_ if hasattr(self, "basis_") else self.coef_
-        if shapes != wanted or weights.shape != shape or self.intercept_.shape != (d,):
+        if shapes != expected or weights.shape != shape or self.intercept_.shape != (d,):
             raise InputError(f"the weights do not have {d} labels")
         if self.kind_ not in PROJECTIONS or not all(np.isfinite(part).all() for part in self.run_.values()):
             raise InputError("run_ holds values that are not finite, or kind_ is unknown")

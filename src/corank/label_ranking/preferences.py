@@ -35,7 +35,7 @@ from corank.label_ranking.tables import (
     sides_of,
 )
 
-Ints = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 CONVERSIONS = ("all", "adjacent")
 """Pairs of an order that are constraints: all d(d − 1)/2, or the d − 1 of neighbours."""
@@ -118,14 +118,14 @@ class LabelPreferences:
         LabelPreferences
             Of kind "top".
         """
-        found = as_positions(positions, "positions")
-        found = np.where(found == 0.0, np.nan, found)
-        if (found < 0.0).any():
+        values = as_positions(positions, "positions")
+        values = np.where(values == 0.0, np.nan, values)
+        if (values < 0.0).any():
             raise InputError(
-                f"positions contains {np.nanmin(found):g}; pass 1 for the best label, 0 for irrelevant ones."
+                f"positions contains {np.nanmin(values):g}; pass 1 for the best label, 0 for irrelevant ones."
             )
-        sides = np.where(np.isnan(found), -1, 1).astype(np.int8)
-        return cls._of(levels_of(found) + (sides == -1).any(axis=1)[:, None], sides, "top")
+        sides = np.where(np.isnan(values), -1, 1).astype(np.int8)
+        return cls._of(levels_of(values) + (sides == -1).any(axis=1)[:, None], sides, "top")
 
     @classmethod
     def from_lists(cls, lists: Iterable[Sequence[int]], n_labels: int) -> LabelPreferences:
@@ -222,27 +222,27 @@ class LabelPreferences:
         rows = [as_pairs(row, n_labels, i) for i, row in enumerate(pairs)]
         sides = np.zeros((len(rows), n_labels), np.int8)
         if relevant is not None or irrelevant is not None:
-            nothing: list[Sequence[int]] = [()] * len(rows)
-            given = nothing if relevant is None else relevant, nothing if irrelevant is None else irrelevant
-            sides = sides_of(indicator_of(*given, n_labels))
+            empty: list[Sequence[int]] = [()] * len(rows)
+            sets = empty if relevant is None else relevant, empty if irrelevant is None else irrelevant
+            sides = sides_of(indicator_of(*sets, n_labels))
             if len(sides) != len(rows):
                 raise InputError(
                     f"there are {len(sides)} sets of labels for {len(rows)} examples; pass one set per example."
                 )
-        found = cls(
+        preferences = cls(
             np.full(sides.shape, -1, np.int32),
             sides,
             np.concatenate([np.empty((0, 2), np.uint32), *rows]).astype(np.uint32),
             np.append(0, np.cumsum([len(row) for row in rows])).astype(np.uint64),
             "pairs",
         )
-        bad = int(first_cycle(found.targets))
+        bad = int(first_cycle(preferences.targets))
         if bad >= 0:
             raise InputError(
                 f"the preferences of example {bad} contradict each other: together with relevant above irrelevant "
                 "labels they form a cycle; drop one of them."
             )
-        return found
+        return preferences
 
     @classmethod
     def from_classes(cls, codes: ArrayLike, n_labels: int) -> LabelPreferences:
@@ -277,8 +277,8 @@ class LabelPreferences:
             raise InputError(
                 f"example {bad[0]} ranks an irrelevant label as high as a relevant one; rank relevant labels higher."
             )
-        nothing = np.empty((0, 2), np.uint32), np.zeros(len(levels) + 1, np.uint64)
-        return cls(np.ascontiguousarray(levels, np.int32), np.ascontiguousarray(sides), *nothing, kind)
+        no_pairs = np.empty((0, 2), np.uint32), np.zeros(len(levels) + 1, np.uint64)
+        return cls(np.ascontiguousarray(levels, np.int32), np.ascontiguousarray(sides), *no_pairs, kind)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -289,11 +289,12 @@ class LabelPreferences:
         return len(self.levels)
 
     def __getitem__(self, examples: Any) -> LabelPreferences:
-        at = np.atleast_1d(np.arange(len(self))[examples[0] if isinstance(examples, tuple) else examples])
-        sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)[at]
+        numbers = np.atleast_1d(np.arange(len(self))[examples[0] if isinstance(examples, tuple) else examples])
+        sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)[numbers]
         starts = np.append(0, np.cumsum(sizes))
-        rows = np.repeat(self.starts.astype(np.int64)[at] - starts[:-1], sizes) + np.arange(starts[-1])
-        return LabelPreferences(self.levels[at], self.sides[at], self.pairs[rows], starts.astype(np.uint64), self.kind)
+        rows = np.repeat(self.starts.astype(np.int64)[numbers] - starts[:-1], sizes) + np.arange(starts[-1])
+        levels, sides = self.levels[numbers], self.sides[numbers]
+        return LabelPreferences(levels, sides, self.pairs[rows], starts.astype(np.uint64), self.kind)
 
     def __repr__(self) -> str:
         return f"LabelPreferences({len(self)} examples, {self.shape[1]} labels, kind {self.kind!r})"
@@ -301,15 +302,15 @@ class LabelPreferences:
     @cached_property
     def targets(self) -> LabelTargets:
         """The arrays in the form that kernels take."""
-        most = int(most_constraints(self.levels, self.sides, self.starts))
-        return LabelTargets(self.levels, self.sides, self.pairs, self.starts, most)
+        max_constraints = int(most_constraints(self.levels, self.sides, self.starts))
+        return LabelTargets(self.levels, self.sides, self.pairs, self.starts, max_constraints)
 
     @property
     def is_calibrated(self) -> bool:
         """Whether any label is known to be relevant or irrelevant."""
         return bool(self.sides.any())
 
-    def counts(self, conversion: str = "all", above_zero: str = "all") -> Ints:
+    def counts(self, conversion: str = "all", above_zero: str = "all") -> Integers:
         """
         Count the constraints of each example.
 
@@ -329,7 +330,7 @@ class LabelPreferences:
         count_constraints(self.targets, as_conversion(conversion, above_zero), counts)
         return counts
 
-    def constraints(self, conversion: str = "all", above_zero: str = "all") -> tuple[Ints, Ints, Ints]:
+    def constraints(self, conversion: str = "all", above_zero: str = "all") -> tuple[Integers, Integers, Integers]:
         """
         List the constraints: one label must have a higher utility than another.
 
@@ -344,9 +345,9 @@ class LabelPreferences:
             Numbers of examples and labels; label d is the zero point.
         """
         total = int(self.counts(conversion, above_zero).sum())
-        found = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-        list_all(self.targets, as_conversion(conversion, above_zero), *found)
-        return found
+        lists = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+        list_all(self.targets, as_conversion(conversion, above_zero), *lists)
+        return lists
 
     def ranks(self) -> NDArray[np.float64]:
         """
@@ -373,7 +374,7 @@ class LabelPreferences:
         """
         return np.asarray(self.sides == 1, dtype=np.int64)
 
-    def lists(self) -> list[Ints]:
+    def lists(self) -> list[Integers]:
         """
         Return the relevant labels of each example, best first; among ties, the lower number first.
 

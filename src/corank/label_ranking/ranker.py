@@ -215,8 +215,8 @@ def _quality(truth: LabelPreferences, utilities: Floats) -> Floats:
     if truth.kind == "ranks":
         return kendall_tau(truth.ranks(), ranking(utilities))
     if truth.kind == "top":
-        found = np.where(utilities > 0.0, ranking(utilities), 0)
-        return 1.0 - kendall_distance(truth.ranks(), top_positions(found))
+        positions = np.where(utilities > 0.0, ranking(utilities), 0)
+        return 1.0 - kendall_distance(truth.ranks(), top_positions(positions))
     examples, winners, losers = truth.constraints()
     with_zero = np.hstack([utilities, np.zeros((len(utilities), 1))])
     holds = with_zero[examples, winners] > with_zero[examples, losers]
@@ -243,17 +243,17 @@ def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPrefere
     if hasattr(y, "to_numpy") and len(np.shape(y)) == 1:  # a column of a frame
         y = y.to_numpy()
     if isinstance(y, LabelPreferences):
-        found = y
+        preferences = y
     else:
-        found, classes = _read(y, _kind(y) if targets == "auto" else targets, labels)
+        preferences, classes = _read(y, _kind(y) if targets == "auto" else targets, labels)
         if classes is not None:
-            return found, classes
-    names = np.arange(found.shape[1])
+            return preferences, classes
+    names = np.arange(preferences.shape[1])
     if hasattr(y, "columns") and all(isinstance(name, str) for name in y.columns):
         names = np.array(list(y.columns), dtype=object)
     if labels is not None and not np.array_equal(labels, names):
         raise InputError(f"y has the labels {names.tolist()}, but they were {list(labels)} before; pass the same ones.")
-    return found, names
+    return preferences, names
 
 
 def answer(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:
@@ -304,8 +304,8 @@ def _read(y: Any, kind: str, labels: Any) -> tuple[LabelPreferences, NDArray[Any
     classes = np.unique(values) if labels is None else np.asarray(labels)
     codes = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
     if not (classes[codes] == values).all():
-        strange = values[classes[codes] != values].tolist()[0]
-        raise InputError(f"y holds the class {strange!r}, not one of {classes.tolist()}; pass all in `classes`.")
+        unknown = values[classes[codes] != values].tolist()[0]
+        raise InputError(f"y holds the class {unknown!r}, not one of {classes.tolist()}; pass all in `classes`.")
     if len(classes) < 2:
         raise InputError(f"y has only one class, {classes.tolist()[0]!r}; pass at least two classes.")
     return LabelPreferences.from_classes(codes, len(classes)), classes

@@ -21,10 +21,10 @@ def as_positions(table: Any, name: str) -> Floats:
     table (n, d): numbers; NaN if unknown.
     name: name of the argument.
     """
-    found = _table(table, name)
-    if np.isinf(found).any():
-        raise InputError(f"{name} is infinite at example {_first(np.isinf(found))}; pass positions from 1, or NaN.")
-    return found
+    values = _table(table, name)
+    if np.isinf(values).any():
+        raise InputError(f"{name} is infinite at example {_first(np.isinf(values))}; pass positions from 1, or NaN.")
+    return values
 
 
 def as_indicator(table: Any) -> Floats:
@@ -33,13 +33,13 @@ def as_indicator(table: Any) -> Floats:
 
     table (n, d): 0, 1, or NaN if unknown; may be sparse.
     """
-    found = _table(table.toarray() if sparse.issparse(table) else table, "indicator")
-    bad = ~(np.isnan(found) | (found == 0.0) | (found == 1.0))
+    values = _table(table.toarray() if sparse.issparse(table) else table, "indicator")
+    bad = ~(np.isnan(values) | (values == 0.0) | (values == 1.0))
     if bad.any():
         raise InputError(
-            f"indicator is {found[bad][0]:g} at example {_first(bad)}; pass 1 for relevant labels, else 0."
+            f"indicator is {values[bad][0]:g} at example {_first(bad)}; pass 1 for relevant labels, else 0."
         )
-    return found
+    return values
 
 
 def levels_of(positions: Floats) -> NDArray[np.int32]:
@@ -50,12 +50,12 @@ def levels_of(positions: Floats) -> NDArray[np.int32]:
     [[1, 0, 0, -1]]
     """
     order = np.argsort(positions, axis=1, kind="stable")
-    falling = np.take_along_axis(positions, order, axis=1)
-    steps = np.cumsum(np.diff(falling, axis=1, prepend=falling[:, :1]) > 0.0, axis=1)
-    known = ~np.isnan(falling)
-    most = np.where(known, steps, 0).max(axis=1, initial=0)
+    ascending = np.take_along_axis(positions, order, axis=1)
+    steps = np.cumsum(np.diff(ascending, axis=1, prepend=ascending[:, :1]) > 0.0, axis=1)
+    known = ~np.isnan(ascending)
+    highest = np.where(known, steps, 0).max(axis=1, initial=0)
     levels = np.empty(positions.shape, np.int32)
-    np.put_along_axis(levels, order, np.where(known, most[:, None] - steps, -1).astype(np.int32), axis=1)
+    np.put_along_axis(levels, order, np.where(known, highest[:, None] - steps, -1).astype(np.int32), axis=1)
     return levels
 
 
@@ -92,30 +92,31 @@ def indicator_of(
     relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None, n_labels: int
 ) -> Floats:
     """Convert sets of label numbers to an indicator; by default, all other labels are irrelevant."""
-    inside = [as_labels(row, n_labels, i) for i, row in enumerate(relevant)]
-    outside = None if irrelevant is None else [as_labels(row, n_labels, i) for i, row in enumerate(irrelevant)]
-    if outside is not None and len(outside) != len(inside):
+    relevant_rows = [as_labels(row, n_labels, i) for i, row in enumerate(relevant)]
+    irrelevant_rows = None if irrelevant is None else [as_labels(row, n_labels, i) for i, row in enumerate(irrelevant)]
+    if irrelevant_rows is not None and len(irrelevant_rows) != len(relevant_rows):
         raise InputError(
-            f"there are {len(inside)} sets of relevant and {len(outside)} of irrelevant labels; pass one each."
+            f"there are {len(relevant_rows)} sets of relevant and {len(irrelevant_rows)} of irrelevant labels; pass "
+            "one of each per example."
         )
-    found = np.full((len(inside), n_labels), 0.0 if outside is None else np.nan)
-    for i, row in enumerate(inside):
-        if outside is not None:
-            found[i, outside[i]] = 0.0
-            if np.isin(row, outside[i]).any():
+    indicator = np.full((len(relevant_rows), n_labels), 0.0 if irrelevant_rows is None else np.nan)
+    for i, row in enumerate(relevant_rows):
+        if irrelevant_rows is not None:
+            indicator[i, irrelevant_rows[i]] = 0.0
+            if np.isin(row, irrelevant_rows[i]).any():
                 raise InputError(f"example {i} has a label that is relevant and irrelevant; keep it in one set.")
-        found[i, row] = 1.0
-    return found
+        indicator[i, row] = 1.0
+    return indicator
 
 
 def _table(table: Any, name: str) -> Floats:
     try:
-        found = np.asarray(table, dtype=np.float64)
+        values = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} cannot be read as a table of numbers; pass one number per label.") from error
-    if found.ndim != 2 or not found.shape[1]:
-        raise InputError(f"{name} has shape {found.shape}; pass a row per example with a column per label.")
-    return found
+    if values.ndim != 2 or not values.shape[1]:
+        raise InputError(f"{name} has shape {values.shape}; pass a row per example with a column per label.")
+    return values
 
 
 def _first(bad: NDArray[np.bool_]) -> int:

@@ -175,28 +175,28 @@ def check_lambda(
     points = list(field.smooth_points(n_points, rng))
     values = np.array([field(s) for s, _ in points])
     size = float(np.abs(values).max()) or 1.0
-    entry = max(float(np.abs(J).max()) for _, J in points)
+    largest_entry = max(float(np.abs(J).max()) for _, J in points)
     unequal = [np.abs(J - J.T) for _, J in points]
     worst = int(np.argmax([A.max() for A in unequal]))
     pair = np.unravel_index(int(np.argmax(unequal[worst])), unequal[worst].shape)
     eigenvalues = [float(np.linalg.eigvalsh(0.5 * (J + J.T))[-1]) for _, J in points]
     steepest = int(np.argmax(eigenvalues))
     at_ties = list(field.jumps_at_ties(_AT_TIES, rng))
-    aside = [_along(one) / size for one in at_ties]
-    slipped = at_ties[int(np.argmax(aside))]
+    sideways = [_along(one) / size for one in at_ties]
+    worst_tie = at_ties[int(np.argmax(sideways))]
     found_on_lines = [one for _ in range(_LINES) for one in field.discontinuities_on_a_line(rng, size)]
     jumped = [one for one in (*at_ties, *found_on_lines) if np.abs(one.jump).max() > 1e-3 * size]
     rising = max((float(one.jump @ one.direction) / size for one in jumped), default=0.0)
-    asymmetry = float(unequal[worst].max()) / entry if entry > 0.0 else 0.0
+    asymmetry = float(unequal[worst].max()) / largest_entry if largest_entry > 0.0 else 0.0
     circulation = max(_circulation(field, rng) for _ in range(_LOOPS)) / size
-    conservative = asymmetry <= _ZERO and max(aside) <= 1e-4 and circulation <= _ZERO
+    conservative = asymmetry <= _ZERO and max(sideways) <= 1e-4 and circulation <= _ZERO
     # anything smaller is the rounding of finite differences
-    rises = eigenvalues[steepest] > 1e-6 * max(entry, size) or rising > 1e-4
+    rises = eigenvalues[steepest] > 1e-6 * max(largest_entry, size) or rising > 1e-4
     return LambdaCheck(
         name=str(field.lambdas), labels=field.labels, n_points=n_points, conservative=bool(conservative),
         convex=bool(conservative and not rises),
         asymmetry=asymmetry, asymmetric_pair=(int(pair[0]), int(pair[1])), asymmetric_at=points[worst][0],
-        sideways=max(aside), sideways_pair=slipped.pair, sideways_at=slipped.scores, circulation=circulation,
+        sideways=max(sideways), sideways_pair=worst_tie.pair, sideways_at=worst_tie.scores, circulation=circulation,
         eigenvalue=eigenvalues[steepest], eigenvalue_at=points[steepest][0], rising=max(rising, 0.0),
         jumps=_in_words(jumped), kinks=_in_words([one for one in found_on_lines if not one.jump.any()]),
         total=float(np.abs(values.sum(axis=1)).max()) / size,
@@ -217,9 +217,9 @@ def _circulation(field: LambdaField, rng: np.random.Generator) -> float:
     return abs(sum(field.work(start, end) for start, end in paths)) / length
 
 
-def _in_words(found: list[Discontinuity]) -> tuple[str, ...]:
+def _in_words(discontinuities: list[Discontinuity]) -> tuple[str, ...]:
     """Describe where discontinuities are, each position once."""
-    places = sorted({round(abs(one.gap), 3) for one in found})
+    places = sorted({round(abs(one.gap), 3) for one in discontinuities})
     ties = ["where two scores are equal"] if places and places[0] < 0.002 else []
     others = [gap for gap in places if gap >= 0.002]
     if len(others) > 3:
@@ -273,8 +273,8 @@ def plot_lambda(lambdas: Any, path: str | Path, *, labels: ArrayLike = (2, 1, 0)
     grid = np.linspace(-2.5, 2.5, 15)
     first, second = (axis.ravel() for axis in np.meshgrid(grid, grid))
     basis = np.array([[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0]]) / 3.0
-    found = np.array([three(np.array([a, b]) @ basis) for a, b in zip(first, second, strict=True)])
-    right.quiver(first, second, found[:, 0] - found[:, 2], found[:, 1] - found[:, 2], angles="xy", color="C0")
+    vectors = np.array([three(np.array([a, b]) @ basis) for a, b in zip(first, second, strict=True)])
+    right.quiver(first, second, vectors[:, 0] - vectors[:, 2], vectors[:, 1] - vectors[:, 2], angles="xy", color="C0")
     right.axhline(0.0, color="0.8", linewidth=0.8)
     right.axvline(0.0, color="0.8", linewidth=0.8)
     right.plot([-2.5, 2.5], [-2.5, 2.5], color="0.8", linewidth=0.8)

@@ -138,19 +138,19 @@ class LambdaField:
         start, direction = rng.normal(size=self.n), rng.normal(size=self.n)
         direction /= np.linalg.norm(direction)
 
-        def at(t: float) -> Floats:
+        def value_at(t: float) -> Floats:
             return self(start + t * direction)
 
         ends = np.linspace(-3.0, 3.0, 2 * _INTERVALS + 1)
-        found = np.array([at(t) for t in ends])
-        second_differences = np.abs(found[:-2:2] - 2.0 * found[1:-1:2] + found[2::2]).max(axis=1)
+        values = np.array([value_at(t) for t in ends])
+        second_differences = np.abs(values[:-2:2] - 2.0 * values[1:-1:2] + values[2::2]).max(axis=1)
         for interval in np.argsort(-second_differences)[:_SUSPECTS]:
-            low, high = _narrow(at, ends[2 * interval], ends[2 * interval + 2])
+            low, high = _narrow(value_at, ends[2 * interval], ends[2 * interval + 2])
             middle, wide = 0.5 * (low + high), 1e3 * _NARROW
-            jump = at(high) - at(low)
-            before = (at(middle - wide) - at(middle - 2.0 * wide)) / wide
-            behind = (at(middle + 2.0 * wide) - at(middle + wide)) / wide
-            change = jump if np.abs(jump).max() > 1e-3 * size else behind - before
+            jump = value_at(high) - value_at(low)
+            before = (value_at(middle - wide) - value_at(middle - 2.0 * wide)) / wide
+            after = (value_at(middle + 2.0 * wide) - value_at(middle + wide)) / wide
+            change = jump if np.abs(jump).max() > 1e-3 * size else after - before
             if np.abs(change).max() > 1e-2 * size or change is jump:
                 is_jump = 1.0 if change is jump else 0.0
                 scores = start + middle * direction
@@ -182,11 +182,11 @@ def _lobatto(f: Callable[[float], float], low: float, high: float) -> float:
     return half * float(_WEIGHTS @ [f(low + half * (1.0 + x)) for x in _NODES])
 
 
-def _halved(f: Callable[[float], float], low: float, high: float, whole: float) -> float:
+def _halved(f: Callable[[float], float], low: float, high: float, total: float) -> float:
     """Integrate by bisection until the halves add up to the whole; around a kink, down to tiny intervals."""
     middle = 0.5 * (low + high)
     left, right = _lobatto(f, low, middle), _lobatto(f, middle, high)
-    if abs(left + right - whole) <= 1e-14 * (1.0 + abs(whole)) or high - low < 1e-8:
+    if abs(left + right - total) <= 1e-14 * (1.0 + abs(total)) or high - low < 1e-8:
         return left + right
     return _halved(f, low, middle, left) + _halved(f, middle, high, right)
 
@@ -202,14 +202,14 @@ def _affected_pair(scores: Floats, change: Floats) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _narrow(at: Callable[[float], Floats], low: float, high: float) -> tuple[float, float]:
+def _narrow(value_at: Callable[[float], Floats], low: float, high: float) -> tuple[float, float]:
     """Halve an interval, keeping the half with the largest second difference of λ."""
-    f = [at(t) for t in np.linspace(low, high, 5)]
+    f = [value_at(t) for t in np.linspace(low, high, 5)]
     while high - low > _NARROW:
         quarter = 0.25 * (high - low)
         k = int(np.argmax([np.abs(f[k] - 2.0 * f[k + 1] + f[k + 2]).max() for k in (0, 1, 2)]))
         low, high = low + k * quarter, low + (k + 2) * quarter
-        f = [f[k], at(low + 0.5 * quarter), f[k + 1], at(low + 1.5 * quarter), f[k + 2]]
+        f = [f[k], value_at(low + 0.5 * quarter), f[k + 1], value_at(low + 1.5 * quarter), f[k + 2]]
     return low, high
 
 

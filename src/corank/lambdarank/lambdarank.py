@@ -259,9 +259,9 @@ class LambdaRank(Ranker):
         self
             The fitted ranker.
         """
-        given, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
+        inputs, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
         fit = None if eval_set is None else partial(self._fit, eval_set=eval_set)
-        return self._learn(given, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
+        return self._learn(inputs, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
 
     @available_if(_is_trained_by_steps)  # type: ignore[untyped-decorator]
     def partial_fit(
@@ -432,8 +432,8 @@ class LambdaRank(Ranker):
 
     def _resumed(self, scorer: GradientScorer) -> TrainingState:
         state = TrainingState.resume(self.run_)
-        wanted = [part.shape for part in scorer.start(np.random.default_rng(0))]
-        if [part.shape for part in state.parameters] != wanted:
+        expected = [part.shape for part in scorer.start(np.random.default_rng(0))]
+        if [part.shape for part in state.parameters] != expected:
             raise InputError("this model was fitted with another scorer or other widths in hidden; fit it again.")
         return state
 

@@ -220,12 +220,12 @@ class Lambda:
         return Lambda(tuple(terms))
 
 
-def _term(text: str, whole: str) -> Term:
+def _term(text: str, description: str) -> Term:
     match = _TERM.fullmatch(text)
     name = match["name"] if match else text
     if match is None or (name not in LAMBDAS and ":" not in name):
         names = suggest_names(name, [*LAMBDAS, "module:function"])
-        raise InputError(f"{whole!r} has the unknown λ {text!r}; {names}.")
+        raise InputError(f"{description!r} has the unknown λ {text!r}; {names}.")
     kind = LAMBDAS.get(name, OWN)
     try:
         factor = float(match["factor"] or 1.0)
@@ -233,9 +233,9 @@ def _term(text: str, whole: str) -> Term:
         parameter = float(value) if value else kind.default
     except ValueError:
         raise InputError(
-            f"{whole!r} has {text!r}, whose weight or parameter is not a number; write 0.1*margin(0.5)."
+            f"{description!r} has {text!r}, whose weight or parameter is not a number; write 0.1*margin(0.5)."
         ) from None
     if equals and key.strip() != kind.parameter:
         takes = f"it takes {kind.parameter}" if kind.parameter else "it takes none"
-        raise InputError(f"{whole!r} has the parameter {key.strip()!r}, which {name} does not have; {takes}.")
+        raise InputError(f"{description!r} has the parameter {key.strip()!r}, which {name} does not have; {takes}.")
     return Term(name, factor, int(match["k"]) if match["k"] else None, parameter)

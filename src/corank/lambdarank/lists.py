@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,13 @@ class Lists:
     ([0, 3, 2, 4], [0, 2, 4], [1.0, 2.0, 0.0, 2.0])
     """
 
-    rows: Numbers
-    starts: Numbers
+    rows: Integers
+    starts: Integers
     labels: Floats
     weights: Floats
-    pairs: Numbers | None = None
+    pairs: Integers | None = None
     pair_weights: Floats | None = None
-    pair_starts: Numbers | None = None
+    pair_starts: Integers | None = None
 
     @classmethod
     def of(cls, data: RankingData, *, with_pairs_only: bool = False) -> Lists:
@@ -88,7 +88,7 @@ class Lists:
         """Whether the rows of each query have the same weight."""
         return bool((self.weights == np.repeat(self.weights[self.starts[:-1]], np.diff(self.starts))).all())
 
-    def select(self, queries: Numbers) -> tuple[Lists, Numbers]:
+    def select(self, queries: Integers) -> tuple[Lists, Integers]:
         """
         Select queries.
 
@@ -104,7 +104,7 @@ class Lists:
         return Lists(rows, starts, labels, weights, pairs, self.pair_weights[chosen], pair_starts), positions
 
 
-def _ranges(starts: Numbers, queries: Numbers) -> tuple[Numbers, Numbers]:
+def _ranges(starts: Integers, queries: Integers) -> tuple[Integers, Integers]:
     """Positions of the blocks of some queries, concatenated, and where each block begins."""
     sizes = starts[queries + 1] - starts[queries]
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

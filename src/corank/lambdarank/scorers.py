@@ -19,7 +19,7 @@ from corank.core.rows.products import gather_rows, score_rows
 from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+Integers = NDArray[np.int64]
 
 # rows per block of prediction
 _BLOCK = 1 << 16
@@ -31,7 +31,7 @@ class GradientScorer(Protocol):
     def start(self, rng: np.random.Generator) -> list[Floats]:
         """Return initial parameters."""
 
-    def score(self, parameters: list[Floats], rows: Numbers) -> tuple[Floats, Any]:
+    def score(self, parameters: list[Floats], rows: Integers) -> tuple[Floats, Any]:
         """Return scores of rows by number, and intermediate results for `gradient`."""
 
     def gradient(self, parameters: list[Floats], passed: Any, lambdas: Floats) -> list[Floats]:
@@ -53,7 +53,7 @@ class Linear:
         """Return zeros."""
         return [np.zeros(self.n_features), np.zeros(1)]
 
-    def score(self, parameters: list[Floats], rows: Numbers) -> tuple[Floats, Any]:
+    def score(self, parameters: list[Floats], rows: Integers) -> tuple[Floats, Any]:
         """Return scores; every row is summed separately, so that equal rows have equal scores."""
         scores = np.empty(len(rows))
         score_rows(self._rows, rows, parameters[0], scores, 0, len(rows))
@@ -88,7 +88,7 @@ class Perceptron:
             parameters += [rng.normal(scale=n_in**-0.5, size=(n_in, n_out)), np.zeros(n_out)]
         return parameters
 
-    def score(self, parameters: list[Floats], rows: Numbers) -> tuple[Floats, Any]:
+    def score(self, parameters: list[Floats], rows: Integers) -> tuple[Floats, Any]:
         """Return scores, and the outputs of every layer."""
         outputs = [self.Z[rows]]
         for W, b in zip(parameters[:-2:2], parameters[1:-2:2], strict=True):

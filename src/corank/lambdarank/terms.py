@@ -173,21 +173,21 @@ def _winner(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, l
 
 
 def _squares(to_grade: bool, term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
-    some = slice(lists.starts[first], lists.starts[last])
-    target = lists.labels[some] if to_grade else 0.0
-    out[0, some] += term.factor * lists.weights[some] * (target - scores[some])
-    out[1, some] += term.factor * lists.weights[some]
+    rows = slice(lists.starts[first], lists.starts[last])
+    target = lists.labels[rows] if to_grade else 0.0
+    out[0, rows] += term.factor * lists.weights[rows] * (target - scores[rows])
+    out[1, rows] += term.factor * lists.weights[rows]
 
 
-def find_function(place: str) -> Callable[..., Any]:
+def find_function(path: str) -> Callable[..., Any]:
     """Import a function of the user's, named ``module:function``."""
-    module, _, name = place.partition(":")
+    module, _, name = path.partition(":")
     try:
         function = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"{place!r} cannot be imported ({reason(error)}); name it as module:function.") from error
+        raise InputError(f"{path!r} cannot be imported ({reason(error)}); name it as module:function.") from error
     if not callable(function):
-        raise InputError(f"{place!r} is a {type(function).__name__}; name a function of scores and grades.")
+        raise InputError(f"{path!r} is a {type(function).__name__}; name a function of scores and grades.")
     return function  # type: ignore[no-any-return]
 
 

@@ -195,11 +195,11 @@ class QueryOrder:
         """Return the numbers of the queries of a step, which depend on the seed only."""
         if self.n_batches == 1:
             return self._batches[0]
-        n_passes, at = divmod(step, self.n_batches)
+        n_passes, batch = divmod(step, self.n_batches)
         if n_passes != self._pass:
             shuffled = np.random.default_rng([*self.words, n_passes]).permutation(self.n_queries)
             self._pass, self._batches = n_passes, np.array_split(shuffled, self.n_batches)
-        return self._batches[at]
+        return self._batches[batch]
 
 
 def _step(
@@ -215,9 +215,9 @@ def _step(
     adam = Adam(state.steps, state.first, state.second).update(scorer.gradient(state.parameters, passed, lambdas))
     parameters: list[Floats] = []
     means: list[Floats] = []
-    for at, (theta, mean, direction) in enumerate(zip(state.parameters, state.mean, adam.directions(), strict=True)):
+    for i, (theta, mean, direction) in enumerate(zip(state.parameters, state.mean, adam.directions(), strict=True)):
         # weights and intercepts alternate; intercepts do not decay
-        decay = settings.weight_decay if at % 2 == 0 else 0.0
+        decay = settings.weight_decay if i % 2 == 0 else 0.0
         moved = theta + settings.rate * (direction - decay * theta)
         parameters.append(moved)
         means.append(mean + (_LATER + 1.0) / (adam.n_steps + _LATER) * (moved - mean))

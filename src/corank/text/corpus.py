@@ -21,7 +21,7 @@ from scipy import sparse
 from corank.core.text.postings import Bags, Postings, sizes, totals, transpose
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
-from corank.text.words import Counter, Numbers, Words
+from corank.text.words import Counter, TermNumbers, Words
 
 # Unicode categories of characters that are not allowed in ids: control characters, surrogates, separators
 _NOT_IN_NAMES = ("Cc", "Cs", "Zl", "Zp")
@@ -89,7 +89,7 @@ class Corpus:
         (['tin', 'soft', 'iron', 'rust'], [2, 1, 1, 1])
         """
         words = Words.of(language, stop_words)
-        return _counted(words, Numbers(), texts, ids, None)
+        return _counted(words, TermNumbers(), texts, ids, None)
 
     @classmethod
     def of_counts(cls, X: Any, ids: Iterable[Any] | None = None, terms: Iterable[str] | None = None) -> Corpus:
@@ -197,7 +197,7 @@ class Corpus:
         Corpus
             All documents; this corpus does not change.
         """
-        return _counted(self.words, Numbers(self._term_number), texts, ids, self)
+        return _counted(self.words, TermNumbers(self._term_number), texts, ids, self)
 
     def subset(self, documents: Any) -> Corpus:
         """
@@ -242,7 +242,7 @@ def as_matrix(bags: Bags, n_terms: int) -> Any:
 
 
 def _counted(
-    words: Words, terms: Numbers, texts: Iterable[str], ids: Iterable[Any] | None, before: Corpus | None
+    words: Words, terms: TermNumbers, texts: Iterable[str], ids: Iterable[Any] | None, before: Corpus | None
 ) -> Corpus:
     counter = Counter(words, terms)
     found = list(counter.count(_checked(texts)))

@@ -87,7 +87,7 @@ class Words:
         return stem
 
 
-class Numbers(dict[str, int]):
+class TermNumbers(dict[str, int]):
     """Numbers of words; a new word gets the next number."""
 
     def __missing__(self, word: str) -> int:
@@ -108,12 +108,12 @@ class Counter:
         self._stop = frozenset(words.stop_words)
         self._stem = words.stemmer()
         # words before stemming, and the number of the term of each
-        self._seen = Numbers()
+        self._word_numbers = TermNumbers()
         self._term_of = np.empty(0, np.uint32)
 
     def count(self, texts: Iterable[str]) -> Iterator[Bags]:
         """Yield the distinct words of documents with their counts, some documents at a time."""
-        number, tokens, sizes, size = self._seen.__getitem__, [], [], 0
+        number, tokens, sizes, size = self._word_numbers.__getitem__, [], [], 0
         for text in texts:
             # faster than a Python loop over words by a factor of three
             found = np.fromiter(map(number, split_words(fold(text))), np.uint32)
@@ -137,10 +137,10 @@ class Counter:
 
     def _learn(self) -> None:
         """Number the terms of new words."""
-        new = list(islice(self._seen, len(self._term_of), None))
+        new = list(islice(self._word_numbers, len(self._term_of), None))
         is_counted = [word not in self._stop for word in new]
         stems = self._stem(new)
-        look = self.terms.__getitem__ if isinstance(self.terms, Numbers) else _of(self.terms)
+        look = self.terms.__getitem__ if isinstance(self.terms, TermNumbers) else _of(self.terms)
         numbers = [look(stem) if counted else NO_TERM for stem, counted in zip(stems, is_counted, strict=True)]
         self._term_of = np.append(self._term_of, np.array(numbers, dtype=np.uint32))
 

@@ -59,8 +59,8 @@ def explain(
     )
     require_model_features(rows.X.shape[1], sources[0], expected, model)
     chosen = _rows_of(pair, rows, str(sources[0]))
-    explanation = explained(
-        ranker, rows.X, chosen, qid=rows.qid, called=_called(pair, rows, chosen), first_row=1,
+    found = explained(
+        ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
         names=rows.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
     )  # fmt: skip
     if plot is not None:
