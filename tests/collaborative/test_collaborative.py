@@ -217,7 +217,7 @@ def test_bad_input_gets_one_sentence(make):
     items, y, user = events(R)
     fits = (
         (lambda m: m.fit(items, y), "qid is None; pass the user of each rating"),
-        (lambda m: m.fit(R, y), "y or qid was passed with a csr_array, which holds the ratings; leave both out"),
+        (lambda m: m.fit(R, y), "y or qid was given with a csr_array, which holds the ratings; leave both out"),
         (lambda m: m.fit(R.toarray(), y[:40], qid=user[:40]), r"X has shape \(40, 15\); pass one item id per row, or"),
         (lambda m: m.fit(items, y[:-1], qid=user), r"y has \d+ scores for \d+ rows"),
         (lambda m: m.fit(items, np.where(y == y[0], np.inf, y), qid=user), "y contains infinity at row 0"),
@@ -225,8 +225,8 @@ def test_bad_input_gets_one_sentence(make):
         (lambda m: m.fit([(1, 2), (3, 4)], [1, 2], qid=[0, 0]), "pass one item id per row|use numbers or strings"),
         (lambda m: m.fit(["a", "b", "a"], [1, 2, 3], qid=[7, 7, 7]), "user 7 rated item a more than once"),
         (lambda m: m.fit(items, y, qid=user, sample_weight=y * 0 + 2), "all ratings have equal weight"),
-        (lambda m: m.fit(RankingData.of(items[:, None], y, user, y * 0 + 2)), "sample_weight was passed"),
-        (lambda m: m.fit(items, pairs=[[0, 1]], qid=user), "pairs were passed, but this ranker learns from ratings"),
+        (lambda m: m.fit(RankingData.of(items[:, None], y, user, y * 0 + 2)), "sample_weight was given"),
+        (lambda m: m.fit(items, pairs=[[0, 1]], qid=user), "pairs were given, but this ranker learns from ratings"),
         (lambda m: m.fit(items, np.ones(len(y)), qid=user), "no two|nothing|pair"),
         (lambda m: m.fit(sparse.csr_array(([np.inf], ([0], [0])), shape=(2, 2))), "ratings contains infinity"),
     )  # fmt: skip

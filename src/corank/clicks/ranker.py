@@ -148,7 +148,7 @@ def as_clicks(clicks: ArrayLike, n_rows: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, eq=False)
 class FittedOnline:
-    """Fitted attributes; see `PDGD`."""
+    """The fitted attributes of an `OnlineRanker`."""
 
     coef: Floats
     n_learnt: int

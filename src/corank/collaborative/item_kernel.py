@@ -140,10 +140,10 @@ def _blocks(ratings: Any, m: Floats, rng: np.random.Generator) -> list[tuple[NDA
     for start, stop in zip(ratings.indptr[:-1], ratings.indptr[1:], strict=True):
         shuffled = rng.permutation(np.arange(start, stop))
         for first in range(0, len(shuffled) - 1, BLOCK):
-            own = shuffled[first : first + BLOCK]
-            if len(own) > 1:
-                items = ratings.indices[own]
-                blocks.setdefault(len(own), []).append((items, ratings.data[own] - m[items]))
+            entries = shuffled[first : first + BLOCK]
+            if len(entries) > 1:
+                items = ratings.indices[entries]
+                blocks.setdefault(len(entries), []).append((items, ratings.data[entries] - m[items]))
     return [
         (np.array([items for items, _ in part]), np.array([t for _, t in part]))
         for k in sorted(blocks)

@@ -28,7 +28,7 @@ _AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class FittedRatings:
-    """The fitted attributes of `Collaborative`, without their underscores."""
+    """The fitted attributes of `Collaborative`."""
 
     users: Ids
     ratings: Any
@@ -83,7 +83,7 @@ class RatingsRanker(Ranker):
             The user of each row. Users without ratings in ``fit``, and all rows if qid is None, are scored by the
             items' means.
         prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -100,10 +100,10 @@ class RatingsRanker(Ranker):
             levels, Z, W = self._user_parts(self._rows(users[first:last]))
             rows = queries.order[queries.starts[first] : queries.starts[last]]
             user, item = queries.codes[rows] - first, items[rows]
-            found = levels[user] + np.where(item < 0, 0.0, self.item_means_[item])
+            part = levels[user] + np.where(item < 0, 0.0, self.item_means_[item])
             if W.any():
-                found += np.where(item < 0, 0.0, np.einsum("ij,ij->i", Z[item], W[user]))
-            scores[rows] = found
+                part += np.where(item < 0, 0.0, np.einsum("ij,ij->i", Z[item], W[user]))
+            scores[rows] = part
 
         self._spread(score, queries.starts)
         return self._add_prior(scores, prior)
@@ -188,7 +188,7 @@ class RatingsRanker(Ranker):
 
     def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
         if pairs is not None:
-            raise InputError("pairs were passed, but this ranker learns from ratings; pass y, one rating per row.")
+            raise InputError("pairs were given, but this ranker learns from ratings; pass y, one rating per row.")
         data, items = ratings_problem(X, y, qid)
         return data, {"items_": items, "n_features_in_": 1}
 
@@ -199,13 +199,13 @@ class RatingsRanker(Ranker):
 
     def _item_indices(self, X: Any) -> NDArray[np.int64]:
         ids, codes = coded(X)
-        at = positions(self.items_, ids)
-        if len(at) and at.max() < 0:
+        indices = positions(self.items_, ids)
+        if len(indices) and indices.max() < 0:
             warn(
                 f"none of the {len(ids)} items of X was rated in fit, so all get the same score; fit has ids such as "
                 f"{self.items_.tolist()[0]!r}."
             )
-        return at[codes]
+        return indices[codes]
 
     def _user_indices(self, queries: Queries) -> NDArray[np.int64]:
         """Index of each user of ``fit``, −1 for others."""
@@ -216,9 +216,9 @@ class RatingsRanker(Ranker):
         is_known = users >= 0
         counts = np.zeros(len(users), dtype=np.int64)
         counts[is_known] = np.diff(self.ratings_.indptr)[users[is_known]]
-        found = self.ratings_[users[is_known]]
+        rows = self.ratings_[users[is_known]]
         return sparse.csr_array(
-            (found.data, found.indices, np.append(0, np.cumsum(counts))), shape=(len(users), found.shape[1])
+            (rows.data, rows.indices, np.append(0, np.cumsum(counts))), shape=(len(users), rows.shape[1])
         )
 
     def _row(self, items: ArrayLike, ratings: ArrayLike) -> Any:
@@ -230,9 +230,9 @@ class RatingsRanker(Ranker):
             raise InputError(f"ratings has {len(values)} values for {len(codes)} items; pass one rating per item.")
         if len(ids) < len(codes):
             raise InputError("items contains an item more than once; pass one rating of each.")
-        at = positions(self.items_, ids)[codes]
-        kept = (at >= 0) & ~np.isnan(values)
-        cells = (values[kept], at[kept], [0, int(kept.sum())])
+        indices = positions(self.items_, ids)[codes]
+        kept = (indices >= 0) & ~np.isnan(values)
+        cells = (values[kept], indices[kept], [0, int(kept.sum())])
         return sparse.csr_array(cells, shape=(1, len(self.items_)))
 
     def _checked_ratings(self, ratings: Any) -> Any:

@@ -32,7 +32,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
         raise InputError(f"X is sparse and has shape {X.shape}; pass a matrix of users × items.")
     if sparse.issparse(X) or isinstance(X, RankingData):
         if y is not None or qid is not None:
-            raise InputError(f"y or qid was passed with a {type(X).__name__}, which holds the ratings; leave both out.")
+            raise InputError(f"y or qid was given with a {type(X).__name__}, which holds the ratings; leave both out.")
     elif qid is None:
         raise InputError("qid is None; pass the user of each rating.")
     prior = None
@@ -62,9 +62,9 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     _require_alike(data)
     assert data.targets is not None
     users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
-    rated, at = np.unique(codes, return_inverse=True)  # users whose ratings are all NaN are left out
+    rated, rows = np.unique(codes, return_inverse=True)  # users whose ratings are all NaN are left out
     users = users[rated]
-    cells = (data.targets[data.scored_rows], (at, data.X.indices[data.scored_rows]))
+    cells = (data.targets[data.scored_rows], (rows, data.X.indices[data.scored_rows]))
     matrix = sparse.csr_array(cells, shape=(len(users), data.X.shape[1]))
     return matrix, users
 
@@ -124,13 +124,13 @@ def positions(known: Ids, ids: Ids) -> Integers:
     """
     if not len(known) or isinstance(known[0], str) != (ids.dtype.kind in "OU"):
         return np.full(len(ids), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
-    return np.where(known[at] == ids, at, -1).astype(np.int64)
+    places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[places] == ids, places, -1).astype(np.int64)
 
 
 def _require_alike(data: RankingData) -> None:
     if data.weights is not None:
-        raise InputError("sample_weight was passed, but all ratings have equal weight here; leave it out.")
+        raise InputError("sample_weight was given, but all ratings have equal weight here; leave it out.")
 
 
 def _one_column(X: Any) -> Any:

@@ -64,7 +64,7 @@ _DICT = Rule("a dict of LightGBM's parameters", lambda value: isinstance(value, 
 
 @dataclass(frozen=True, eq=False)
 class FittedLambdaRank:
-    """Fitted attributes; see `LambdaRank`."""
+    """The fitted attributes of `LambdaRank`."""
 
     n_iter: int
     n_skipped_queries: int

@@ -92,6 +92,7 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         fields = {
             f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in dataclasses.fields(value)
         }
+        # the key of format 1
         return {"noun": {"name": type(value).__name__, "fields": fields}}
     raise InputError(
         f"{name} is a {type(value).__name__}, which cannot be saved; use numbers, strings, arrays or corank's own "
@@ -219,8 +220,8 @@ def _requests(model: Any) -> dict[str, dict[str, Any]]:
     if "_metadata_request" not in vars(model):
         return {}
     routing = model.get_metadata_routing()
-    found = {method: dict(getattr(routing, method).requests) for method in METHODS}
-    return {method: requests for method, requests in found.items() if requests}
+    requests_of = {method: dict(getattr(routing, method).requests) for method in METHODS}
+    return {method: requests for method, requests in requests_of.items() if requests}
 
 
 def _is_state(name: str) -> bool:

@@ -170,8 +170,8 @@ def _try_estimator(model: Any) -> None:
     if not isinstance(model, Ranker):
         if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
             raise InputError("scale_ is too small to divide by")
-        found = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
-        _require_finite(found.data if sparse.issparse(found) else found)
+        transformed = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
+        _require_finite(transformed.data if sparse.issparse(transformed) else transformed)
         return
     model._check_state()
     prior = [0.0] if model.has_prior_ else None
@@ -182,9 +182,9 @@ def _try_estimator(model: Any) -> None:
         _require_finite(model.predict_views(row, prior=prior), (1, len(model.views_)))
 
 
-def _require_finite(found: NDArray[Any], shape: tuple[int, ...] | None = None) -> None:
-    if shape not in (None, found.shape) or not np.isfinite(found).all():
-        raise InputError(f"a row of zeros gives values of shape {found.shape}, or values that are not finite")
+def _require_finite(values: NDArray[Any], shape: tuple[int, ...] | None = None) -> None:
+    if shape not in (None, values.shape) or not np.isfinite(values).all():
+        raise InputError(f"a row of zeros gives values of shape {values.shape}, or values that are not finite")
 
 
 def _require_factors(name: str, factors: Any, d: int | None) -> None:

@@ -47,8 +47,8 @@ from corank.pursuit.path import PathValidation, as_length, sum_terms
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedCoPursuit:
-    """The fitted attributes of `CoRankingPursuit`, without their underscores."""
+class FittedCoPursuit:
+    """The fitted attributes of `CoRankingPursuit`."""
 
     terms: NDArray[np.int64]
     term_coefs: Floats
@@ -178,7 +178,7 @@ class CoRankingPursuit(Ranker):
         if self.search == "shared" and self.split == "dictionary":
             raise InputError("search='shared' requires the same rows in all views; set split='columns'.")
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _FittedCoPursuit:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoPursuit:
         for_views, for_rows, for_kernel = rng.spawn(3)
         warn_of_no_agreement(data, self.coupling)
         target = Target.of(data, 0.0, self.query_weight)
@@ -250,7 +250,7 @@ class CoRankingPursuit(Ranker):
         n_terms : int, optional
             Number of steps to use; all by default.
         prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -298,10 +298,10 @@ class CoRankingPursuit(Ranker):
         ]
 
 
-def _fitted(views: list[Basis], taken: list[JointStep], errors: Floats | None) -> _FittedCoPursuit:
+def _fitted(views: list[Basis], taken: list[JointStep], errors: Floats | None) -> FittedCoPursuit:
     M = len(views)
     columns = np.array([choice.columns for choice in taken], dtype=np.int64).reshape(-1, M)
-    return _FittedCoPursuit(
+    return FittedCoPursuit(
         terms=np.stack([basis.numbers[columns[:, v]] for v, basis in enumerate(views)], axis=1),
         term_coefs=np.array([choice.coefs for choice in taken], dtype=np.float64).reshape(-1, M),
         gains=np.array([choice.gain for choice in taken], dtype=np.float64),

@@ -94,10 +94,10 @@ class CoupledViews:
         e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
         if so_far is None or not self._couples:
             return e
-        apart = [self.agreement @ (len(self) * f - np.sum(so_far, axis=0)) for f in so_far]
+        disagreements = [self.agreement @ (len(self) * f - np.sum(so_far, axis=0)) for f in so_far]
         return [
             one - 2.0 * self.coupling * dictionary.correlate(gap)
-            for one, dictionary, gap in zip(e, self.unscored, apart, strict=True)
+            for one, dictionary, gap in zip(e, self.unscored, disagreements, strict=True)
         ]
 
     def search(self, e: list[Floats], how: str) -> JointStep:
@@ -150,8 +150,8 @@ class CoupledViews:
         e1, e2 = e[0][one] / root1, e[1][two] / root2
         ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
         runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
-        found = parallel_map(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
-        gain, i, j = max(found, key=lambda best: best[0])
+        bests = spread(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
+        gain, i, j = max(bests, key=lambda best: best[0])
         x = self._cross[i, j]
         a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)
         return JointStep(np.array([one[i], two[j]]), a, float(gain))
@@ -173,8 +173,8 @@ class CoupledViews:
             np.sqrt(np.maximum(1.0 - norms[usable] / roots**2, 0.0))
             for norms, usable, roots in zip(self._norms, self._usable, self._roots, strict=True)
         ]
-        most = np.minimum(np.outer(*bounds), 1.0 - np.finfo(np.float64).eps)
-        return np.asarray(np.clip(x, -most, most, out=x))
+        bound = np.minimum(np.outer(*bounds), 1.0 - np.finfo(np.float64).eps)
+        return np.asarray(np.clip(x, -bound, bound, out=x))
 
     def _shared(self, e: list[Floats]) -> JointStep:
         usable = self._usable_in_all
@@ -235,14 +235,14 @@ class CoupledViews:
     def _best_given_others(self, e: list[Floats], columns: NDArray[np.int64], v: int) -> int:
         """Best column of view v with the other views fixed; the current one in a tie."""
         others = [u for u in range(len(self)) if u != v]
-        held = np.stack([self.unscored[u].column(columns[u]) for u in others], axis=1)
-        crosses = -2.0 * self.coupling * (self.agreement @ held)
+        fixed = np.stack([self.unscored[u].column(columns[u]) for u in others], axis=1)
+        crosses = -2.0 * self.coupling * (self.agreement @ fixed)
         x = np.stack([self.unscored[v].correlate(crosses[:, k]) for k in range(len(others))])
         S = self._system(columns)[np.ix_(others, others)]
         e_F = np.array([e[u][columns[u]] for u in others])
         solved = np.linalg.solve(S, np.column_stack([e_F, x]))
-        top = (e[v] - e_F @ solved[:, 1:]) ** 2
-        gains = _where(top, self._diagonals[v] - np.einsum("fg,fg->g", x, solved[:, 1:]), self._usable[v])
+        numerator = (e[v] - e_F @ solved[:, 1:]) ** 2
+        gains = _where(numerator, self._diagonals[v] - np.einsum("fg,fg->g", x, solved[:, 1:]), self._usable[v])
         best = int(np.argmax(gains))
         return best if gains[best] > gains[columns[v]] else int(columns[v])
 
@@ -254,9 +254,9 @@ class CoupledViews:
         return A
 
 
-def _where(top: Floats, under: Floats, usable: NDArray[np.int64]) -> Floats:
-    out = np.full(len(top), -np.inf)
-    out[usable] = top[usable] / under[usable]
+def _where(numerator: Floats, denominator: Floats, usable: NDArray[np.int64]) -> Floats:
+    out = np.full(len(numerator), -np.inf)
+    out[usable] = numerator[usable] / denominator[usable]
     return out
 
 
@@ -302,15 +302,15 @@ def coupled_steps(coupled: CoupledViews, v: Floats, how: str, residual: str) -> 
         each its own residual and whole views must agree.
     """
     M = len(coupled)
-    left = [v] * M
+    residuals = [v] * M
     so_far = [np.zeros(coupled.agreement.n)] * M if residual == "separate" else None
     while True:
-        choice = coupled.search(coupled.correlate(left, so_far), how)
+        choice = coupled.search(coupled.correlate(residuals, so_far), how)
         yield choice
-        taken = list(zip(choice.columns, choice.coefs, strict=True))
-        moves = [coupled.inner.apply(a * one.column(j)) for one, (j, a) in zip(coupled.scored, taken, strict=True)]
+        chosen = list(zip(choice.columns, choice.coefs, strict=True))
+        moves = [coupled.inner.apply(a * one.column(j)) for one, (j, a) in zip(coupled.scored, chosen, strict=True)]
         if so_far is None:
             moves = [np.mean(moves, axis=0)] * M
         else:
-            so_far = [f + a * one.column(j) for f, one, (j, a) in zip(so_far, coupled.unscored, taken, strict=True)]
-        left = [one - move for one, move in zip(left, moves, strict=True)]
+            so_far = [f + a * one.column(j) for f, one, (j, a) in zip(so_far, coupled.unscored, chosen, strict=True)]
+        residuals = [one - move for one, move in zip(residuals, moves, strict=True)]

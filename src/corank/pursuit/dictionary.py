@@ -193,5 +193,5 @@ def split_views(
         return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
     elif is_precomputed(kernel):
         raise InputError("kernel='precomputed' has no columns to split into views; set split='dictionary'.")
-    made = as_views(views, n_features, rng, kernel)
-    return [replace(view, basis=rows) if view.basis is None else view for view in made]
+    built = as_views(views, n_features, rng, kernel)
+    return [replace(view, basis=rows) if view.basis is None else view for view in built]

@@ -237,7 +237,7 @@ def scores_by_problem(
     Returns: scores in input order.
     """
     queries = Queries.of(problem, len(rows))
-    positions = {name: at for at, name in enumerate(ids.tolist())}
+    positions = {name: i for i, name in enumerate(ids.tolist())}
     unknown = [name for name in queries.ids.tolist() if name not in positions]
     if unknown:
         raise InputError(f"problem contains {unknown[0]!r}, which has no fitted model; pass problems of fit_many.")

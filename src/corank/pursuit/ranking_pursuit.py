@@ -50,8 +50,8 @@ from corank.pursuit.path import (
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedPursuit:
-    """The fitted attributes of `RankingPursuit`, without their underscores."""
+class FittedPursuit:
+    """The fitted attributes of `RankingPursuit`."""
 
     intercept: float
     solutions: list[dict[str, Any]]
@@ -191,7 +191,7 @@ class RankingPursuit(Ranker):
         by_columns = isinstance(self.dictionary, str) and self.dictionary == "columns"
         return [] if by_columns else [self.kernel]
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _FittedPursuit:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPursuit:
         intercept, centred = self._centred(data)
         for_kernel, for_rows = rng.spawn(2)
         target = Target.of(centred, self.mix, self.query_weight)
@@ -231,7 +231,7 @@ class RankingPursuit(Ranker):
         paths: list[Path],
         intercept: float,
         errors: Floats | None,
-    ) -> _FittedPursuit:
+    ) -> FittedPursuit:
         factors = factors_of(data.X) if candidates.basis is None else None
         solutions: list[dict[str, Any]] = [
             {
@@ -244,7 +244,7 @@ class RankingPursuit(Ranker):
         first, basis = solutions[0], candidates.basis
         if basis is not None:
             basis = basis.subset(np.concatenate([path.indices for path in paths]))
-        return _FittedPursuit(
+        return FittedPursuit(
             intercept=intercept, solutions=solutions, terms=first["terms"],
             term_coefs=coefs_of(first["path"], len(first["terms"]), len(first["terms"])).copy(), gains=first["gains"],
             objective_path=target.J - np.append(0.0, np.cumsum(first["gains"])),
@@ -271,7 +271,7 @@ class RankingPursuit(Ranker):
         solution : int
             Index of one of the `n_solutions` models.
         prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------

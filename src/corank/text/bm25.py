@@ -38,8 +38,8 @@ _array = Rule("one number for each column", lambda value: not isinstance(value, 
 
 
 @dataclass(frozen=True, eq=False)
-class _Statistics:
-    """Fitted attributes; see `BM25`."""
+class FittedBM25:
+    """The fitted attributes of `BM25`."""
 
     idf: Floats
     mean_length: float
@@ -85,8 +85,8 @@ class BM25(Ranker):
 
     As a ranker of rows:
 
-    >>> asked = corpus.counts[[0]].toarray()[0]
-    >>> BM25(query=asked).fit(corpus.counts).rank(corpus.counts).tolist()
+    >>> query = corpus.counts[[0]].toarray()[0]
+    >>> BM25(query=query).fit(corpus.counts).rank(corpus.counts).tolist()
     [1, 2, 3]
     """
 
@@ -138,15 +138,15 @@ class BM25(Ranker):
     def _k(self, lengths: NDArray[Any], mean_length: float) -> Floats:
         return np.asarray(self.k1 * (1.0 - self.b + self.b * lengths / mean_length))
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> _Statistics:
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedBM25:
         counts = _as_counts(data.X)
         weights = np.ones(data.n_rows) if data.weights is None else data.weights
         n = float(weights.sum())
         df = (counts > 0.0).T @ weights
         mean_length = float(weights @ counts.sum(axis=1)) / n if n else 0.0
-        return _Statistics(idf_values(self.idf, df, n), mean_length or 1.0, self._asked(data.n_features))
+        return FittedBM25(idf_values(self.idf, df, n), mean_length or 1.0, self._query_counts(data.n_features))
 
-    def _asked(self, n_features: int) -> Floats:
+    def _query_counts(self, n_features: int) -> Floats:
         if self.query is None:
             return np.ones(n_features)
         try:
@@ -161,8 +161,8 @@ class BM25(Ranker):
         counts = _as_counts(self._checked_rows(X))
         k = np.repeat(self._k(np.asarray(counts.sum(axis=1)).ravel(), self.mean_length_), np.diff(counts.indptr))
         weights = _saturated(counts.data, k, self.k1)
-        weighed = sparse.csr_array((weights, counts.indices, counts.indptr), shape=counts.shape)
-        return np.asarray(weighed @ (self.idf_ * self.query_))
+        weighted = sparse.csr_array((weights, counts.indices, counts.indptr), shape=counts.shape)
+        return np.asarray(weighted @ (self.idf_ * self.query_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -298,10 +298,10 @@ def _judged(corpus: Corpus, queries: Sequence[str], relevant: Sequence[Iterable[
     for q, names in enumerate(relevant):
         if isinstance(names, str | bytes):
             raise InputError(f"relevant is {names!r} for query {q}; pass a list of ids.")
-        found = [corpus.number.get(str(name)) for name in names]
-        at = [number for number in found if number is not None]
-        if at:
-            rows.append(np.bincount(at, minlength=corpus.n_documents) > 0)
+        known = [corpus.number.get(str(name)) for name in names]
+        numbers = [number for number in known if number is not None]
+        if numbers:
+            rows.append(np.bincount(numbers, minlength=corpus.n_documents) > 0)
             kept.append(q)
     if len(kept) < 2:
         raise InputError(

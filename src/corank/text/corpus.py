@@ -148,7 +148,7 @@ class Corpus:
     @cached_property
     def number(self) -> dict[str, int]:
         """Number of each document, by its id."""
-        return {name: at for at, name in enumerate(self.ids.tolist())}
+        return {name: i for i, name in enumerate(self.ids.tolist())}
 
     @cached_property
     def bags(self) -> Bags:
@@ -228,7 +228,7 @@ class Corpus:
 
     @cached_property
     def _term_number(self) -> dict[str, int]:
-        return {term: at for at, term in enumerate(self.terms.tolist())}
+        return {term: i for i, term in enumerate(self.terms.tolist())}
 
 
 def as_matrix(bags: Bags, n_terms: int) -> Any:
@@ -245,11 +245,11 @@ def _counted(
     words: Words, terms: TermNumbers, texts: Iterable[str], ids: Iterable[Any] | None, before: Corpus | None
 ) -> Corpus:
     counter = Counter(words, terms)
-    found = list(counter.count(_checked(texts)))
-    old = [] if before is None else [before.bags]
-    names = _ids(ids, sum(len(bags.starts) - 1 for bags in found))
+    new_bags = list(counter.count(_checked(texts)))
+    old_bags = [] if before is None else [before.bags]
+    names = _ids(ids, sum(len(bags.starts) - 1 for bags in new_bags))
     names = names if before is None else _distinct(np.concatenate([before.ids, names]))
-    return _assembled(names, _texts(terms), [*old, *found], words)
+    return _assembled(names, _texts(terms), [*old_bags, *new_bags], words)
 
 
 def _assembled(ids: NDArray[np.object_], terms: NDArray[np.object_], parts: list[Bags], words: Words) -> Corpus:
@@ -265,12 +265,12 @@ def _assembled(ids: NDArray[np.object_], terms: NDArray[np.object_], parts: list
 def _joined(parts: list[Bags]) -> Bags:
     if len(parts) == 1:
         return parts[0]
-    each = np.concatenate([np.zeros(1, np.int64), *(sizes(part.starts) for part in parts)])
-    nothing = np.empty(0, np.uint32)
+    lengths = np.concatenate([np.zeros(1, np.int64), *(sizes(part.starts) for part in parts)])
+    empty = np.empty(0, np.uint32)
     return Bags(
-        np.cumsum(each).astype(np.uint64),
-        np.concatenate([nothing, *(part.terms for part in parts)]),
-        np.concatenate([nothing, *(part.values for part in parts)]),
+        np.cumsum(lengths).astype(np.uint64),
+        np.concatenate([empty, *(part.terms for part in parts)]),
+        np.concatenate([empty, *(part.values for part in parts)]),
     )
 
 
@@ -280,9 +280,9 @@ def _checked(texts: Iterable[str]) -> Iterable[str]:
     return map(_as_text, texts, count())
 
 
-def _as_text(text: Any, at: int) -> str:
+def _as_text(text: Any, number: int) -> str:
     if not isinstance(text, str):
-        raise InputError(f"document {at} is a {type(text).__name__}; pass texts.")
+        raise InputError(f"document {number} is a {type(text).__name__}; pass texts.")
     return text
 
 
@@ -307,7 +307,7 @@ def _distinct(names: NDArray[np.object_]) -> NDArray[np.object_]:
 
 
 def _texts(values: Iterable[Any]) -> NDArray[np.object_]:
-    found = [str(item) for item in values]
-    texts = np.empty(len(found), dtype=object)
-    texts[:] = found
+    strings = [str(item) for item in values]
+    texts = np.empty(len(strings), dtype=object)
+    texts[:] = strings
     return texts

@@ -64,10 +64,10 @@ def save_corpus(corpus: Corpus, path: str | os.PathLike[str], *, overwrite: bool
     }  # fmt: skip
     tensors["id_bytes"], tensors["id_stops"] = _packed(corpus.ids)
     tensors["term_bytes"], tensors["term_stops"] = _packed(corpus.terms)
-    about = {"format": FORMAT, "language": corpus.words.language, "stop_words": corpus.words.stop_words}
+    metadata = {"format": FORMAT, "language": corpus.words.language, "stop_words": corpus.words.stop_words}
     with atomic_file(path, overwrite=overwrite) as scratch:
         try:
-            save_file(tensors, scratch, metadata={"corank index": json.dumps(about)})
+            save_file(tensors, scratch, metadata={"corank index": json.dumps(metadata)})
         except SafetensorError as error:  # raised on a full disk
             raise InputError(f"{path} cannot be written ({reason(error)}); no file was made.") from error
 
@@ -86,13 +86,13 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
     Corpus
         The documents.
     """
-    place = Path(path)
-    if place.is_dir():
+    file = Path(path)
+    if file.is_dir():
         raise InputError(f"{path} is a folder; pass an index file, made by corank index DOCUMENTS -o FILE.")
-    if not place.is_file():
+    if not file.is_file():
         raise InputError(f"{path} does not exist; make an index with: corank index DOCUMENTS -o {path}.")
-    words = _words(place)
-    arrays = _mapped(place)
+    words = _words(file)
+    arrays = _mapped(file)
     ids, terms = (_unpacked(arrays[f"{name}_bytes"], arrays[f"{name}_stops"], path) for name in ("id", "term"))
     postings = Postings(arrays["starts"], arrays["docs"], arrays["counts"])
     fault = _fault(postings, arrays["lengths"], ids, terms)
@@ -101,34 +101,34 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
     return Corpus(ids, terms, postings, arrays["lengths"], words)
 
 
-def _words(place: Path) -> Words:
+def _words(path: Path) -> Words:
     try:
-        with safe_open(place, "numpy") as file:
-            about = json.loads((file.metadata() or {}).get("corank index", "null"))
+        with safe_open(path, "numpy") as file:
+            metadata = json.loads((file.metadata() or {}).get("corank index", "null"))
     except (SafetensorError, ValueError, RecursionError, OSError) as error:
-        raise InputError(f"{place} is not an index ({reason(error)}); make one with: corank index.") from error
-    if not isinstance(about, dict):
-        raise InputError(f"{place} is not an index; make one with: corank index.")
-    if about.get("format") != FORMAT:
-        raise InputError(f"{place} is an index of another format; upgrade corank, or make it again.")
-    language, stop_words = about.get("language"), about.get("stop_words")
+        raise InputError(f"{path} is not an index ({reason(error)}); make one with: corank index.") from error
+    if not isinstance(metadata, dict):
+        raise InputError(f"{path} is not an index; make one with: corank index.")
+    if metadata.get("format") != FORMAT:
+        raise InputError(f"{path} is an index of another format; upgrade corank, or make it again.")
+    language, stop_words = metadata.get("language"), metadata.get("stop_words")
     if not isinstance(stop_words, list) or not isinstance(language, str | None):
-        raise _damaged(place, "it has no valid tokeniser")
+        raise _damaged(path, "it has no valid tokeniser")
     return Words.of(language, stop_words)
 
 
-def _mapped(place: Path) -> dict[str, NDArray[Any]]:
+def _mapped(path: Path) -> dict[str, NDArray[Any]]:
     """Return the memory-mapped arrays of a file that safetensors has validated."""
-    whole = np.asarray(np.memmap(place, np.uint8, mode="r"))
-    header = 8 + int(whole[:8].view("<u8")[0])
-    entries = json.loads(whole[8:header].tobytes())
+    content = np.asarray(np.memmap(path, np.uint8, mode="r"))
+    header = 8 + int(content[:8].view("<u8")[0])
+    entries = json.loads(content[8:header].tobytes())
     arrays = {}
     for name, (code, kind) in _TYPES.items():
         entry = entries.get(name)
         if entry is None or entry["dtype"] != code or len(entry["shape"]) != 1:
-            raise _damaged(place, f"it lacks {name}")
+            raise _damaged(path, f"it lacks {name}")
         begin, end = entry["data_offsets"]
-        part = whole[header + begin : header + end]
+        part = content[header + begin : header + end]
         # safetensors aligns its arrays; other writers may not
         arrays[name] = (part if part.ctypes.data % 8 == 0 else part.copy()).view(kind)
     return arrays
@@ -160,16 +160,16 @@ def _unpacked(content: NDArray[np.uint8], stops: NDArray[np.int64], path: object
     text, ends = content.tobytes(), [0, *stops.tolist()]
     if ends[-1] != len(text) or any(a > b for a, b in pairwise(ends)):
         raise _damaged(path, "the ends of its names are not ascending")
-    found = np.empty(len(stops), dtype=object)
+    texts = np.empty(len(stops), dtype=object)
     try:
-        found[:] = [text[a:b].decode(errors="surrogatepass") for a, b in pairwise(ends)]
+        texts[:] = [text[a:b].decode(errors="surrogatepass") for a, b in pairwise(ends)]
     except UnicodeDecodeError:
         raise _damaged(path, "its names are not UTF-8") from None
-    return found
+    return texts
 
 
-def _damaged(path: object, what: str) -> InputError:
-    return InputError(f"{path} is damaged: {what}; make the index again.")
+def _damaged(path: object, fault: str) -> InputError:
+    return InputError(f"{path} is damaged: {fault}; make the index again.")
 
 
 TEXT_KEYS = ("title", "text", "contents", "abstract", "body")
@@ -241,17 +241,17 @@ def read_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     list of pairs of str
         Ids of the two documents of each link, or of a query and its document.
     """
-    source, found = open_text(path), []
-    for at, line in _lines(source):
+    source, pairs = open_text(path), []
+    for number, line in _lines(source):
         if line.startswith("#"):
             continue
         cells = line.split("\t")
         if len(cells) != 2:
             raise InputError(
-                f"{source}, line {at}: {len(cells)} columns; write two, separated by a tab, one link per line."
+                f"{source}, line {number}: {len(cells)} columns; write two, separated by a tab, one link per line."
             )
-        found.append((cells[0], cells[1]))
-    return found
+        pairs.append((cells[0], cells[1]))
+    return pairs
 
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -268,12 +268,12 @@ def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
     dict of str to str
         Text by id.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for name, text in read_documents(path):
-        if name in found:
+        if name in texts:
             raise InputError(f"{path} has two texts with the id {name!r}; use distinct ids.")
-        found[name] = text
-    return found
+        texts[name] = text
+    return texts
 
 
 def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
@@ -290,11 +290,11 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     id, text : str
         A document.
     """
-    place = Path(path)
-    if place.is_dir():
-        yield from _of_folder(place)
+    file = Path(path)
+    if file.is_dir():
+        yield from _of_folder(file)
         return
-    name = place.name
+    name = file.name
     while name.endswith(SUFFIXES):
         name = name.rpartition(".")[0]
     source = open_text(path)
@@ -302,8 +302,8 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     if name == STANDARD:  # standard input has no suffix
         is_json = source.first_line().lstrip().startswith(b"{")
     parse = _of_json if is_json else _of_table
-    for at, line in _lines(source):
-        yield parse(line, f"{source}, line {at}")
+    for number, line in _lines(source):
+        yield parse(line, f"{source}, line {number}")
 
 
 def _texts(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], ids: list[str]) -> Iterator[str]:
@@ -313,12 +313,12 @@ def _texts(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], ids
             yield text
 
 
-def _of_folder(place: Path) -> Iterator[tuple[str, str]]:
-    files = sorted(file for file in place.rglob("*") if file.suffix.lower() == ".txt" and file.is_file())
+def _of_folder(folder: Path) -> Iterator[tuple[str, str]]:
+    files = sorted(file for file in folder.rglob("*") if file.suffix.lower() == ".txt" and file.is_file())
     if not files:
-        raise InputError(f"{place} contains no .txt file; pass a folder of texts, a .jsonl file or a table.")
+        raise InputError(f"{folder} contains no .txt file; pass a folder of texts, a .jsonl file or a table.")
     for file in files:
-        name = file.relative_to(place).with_suffix("").as_posix()
+        name = file.relative_to(folder).with_suffix("").as_posix()
         yield name, _decoded(file.read_bytes(), str(file))
 
 

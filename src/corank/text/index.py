@@ -88,10 +88,10 @@ class Index:
         result = SearchResult(np.empty((n, k), np.int64), np.empty((n, k), np.float32))
         postings = self._postings()
 
-        def work(first: int, last: int) -> None:
+        def search_part(first: int, last: int) -> None:
             top_documents(postings, bags, first, last, self.corpus.n_documents, *result)
 
-        parallel_map(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        spread(search_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
         return result
 
     def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
@@ -115,11 +115,11 @@ class Index:
         scores = np.zeros((n, self.corpus.n_documents))
         postings = self._postings()
 
-        def work(first: int, last: int) -> None:
+        def score_part(first: int, last: int) -> None:
             for q in range(first, last):
                 add_scores(postings, bags, np.uint64(q), scores[q])
 
-        parallel_map(work, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        spread(score_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
         return scores
 
     def __repr__(self) -> str:

@@ -100,12 +100,12 @@ class Links:
             Every text that has a link, with its documents.
         """
         names = [str(name) for name in queries]
-        numbers, n_missing = _numbers(pairs, {name: at for at, name in enumerate(names)}, corpus.number)
+        numbers, n_missing = _numbers(pairs, {name: i for i, name in enumerate(names)}, corpus.number)
         own = np.array([corpus.number.get(name, -1) for name in names], dtype=np.int64)
         is_own = own[numbers[:, 0]] == numbers[:, 1]
         sources, starts, linked = _grouped(numbers[~is_own])
         texts = list(queries.values())
-        bags = corpus.count([texts[at] for at in sources])
+        bags = corpus.count([texts[i] for i in sources])
         return cls(corpus, bags, totals(bags), starts, linked, own[sources], n_missing, int(is_own.sum()))
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ def split_links(
     """
     check_values({"fraction": fraction}, {"fraction": number(0, 1, inside="()")})
     listed = [(str(a), str(b)) for a, b in pairs]
-    sources = corpus.number if queries is None else {str(name): at for at, name in enumerate(queries)}
+    sources = corpus.number if queries is None else {str(name): i for i, name in enumerate(queries)}
     _, n_missing = _numbers(listed, sources, corpus.number)
     n = corpus.n_documents
     held = np.zeros(n, dtype=bool)
@@ -199,18 +199,18 @@ def split_links(
         inside, part = set(corpus.ids[kept].tolist()), corpus.subset(kept)
         if queries is None:
             chosen = [pair for pair in listed if pair[0] in inside and pair[1] in inside]
-            parts.append(Links.of(_some(part, chosen, listed), chosen))
+            parts.append(Links.of(_require_links(part, chosen, listed), chosen))
         else:
             texts = {
                 name: text for name, text in queries.items() if str(name) in inside or str(name) not in corpus.number
             }
             wanted = {str(name) for name in texts}
             chosen = [pair for pair in listed if pair[0] in wanted and pair[1] in inside]
-            parts.append(Links.of_queries(_some(part, chosen, listed), texts, chosen))
+            parts.append(Links.of_queries(_require_links(part, chosen, listed), texts, chosen))
     return replace(parts[0], n_missing=n_missing), parts[1]
 
 
-def _some(part: Corpus, chosen: list[tuple[str, str]], listed: list[tuple[str, str]]) -> Corpus:
+def _require_links(part: Corpus, chosen: list[tuple[str, str]], listed: list[tuple[str, str]]) -> Corpus:
     """Raise if no link is inside a part."""
     if not chosen:
         raise InputError(
@@ -223,7 +223,7 @@ def _some(part: Corpus, chosen: list[tuple[str, str]], listed: list[tuple[str, s
 def _numbers(
     pairs: Iterable[Sequence[Any]], sources: dict[str, int], targets: dict[str, int]
 ) -> tuple[NDArray[np.int64], int]:
-    found, n_missing = [], 0
+    numbers, n_missing = [], 0
     for pair in pairs:
         if isinstance(pair, str | bytes) or len(pair) != 2:
             raise InputError(f"a link is {pair!r}; pass pairs of document ids.")
@@ -231,10 +231,10 @@ def _numbers(
         if source is None or target is None:
             n_missing += 1
         else:
-            found.append((source, target))
-    if not found:
+            numbers.append((source, target))
+    if not numbers:
         raise InputError(f"none of the {n_missing} links is between existing documents; check their ids.")
-    return np.array(found, dtype=np.int64), n_missing
+    return np.array(numbers, dtype=np.int64), n_missing
 
 
 def _parts(

@@ -37,12 +37,8 @@ class Network:
     """
     A function of one number.
 
-    Attributes
-    ----------
-    mean, scale : float
-        Mean and scale that standardise the inputs.
-    theta : array of shape (3 n_hidden + 1,)
-        w, u, v and v₀.
+    mean, scale: standardise the inputs.
+    theta (3 n_hidden + 1,): w, u, v and v₀.
     """
 
     mean: float

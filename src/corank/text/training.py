@@ -27,10 +27,13 @@ from corank.text.links import Links
 from corank.text.network import Network
 
 Codes = NDArray[np.uint32]
-
+Floats = NDArray[np.float64]
+Networks = tuple[Network, Network, Network]
 
 # codes per unit of log tf with length normalisation: steps of 3 %
 _STEPS = 32
+# most texts for the average precision, and texts that set the initial scale
+_MOST_QUERIES, _FIRST_TEXTS = 500, 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,13 +136,6 @@ def length_inputs(lengths: NDArray[Any], mean_length: float) -> Floats:
     return np.asarray(np.log(np.maximum(lengths, 1) / mean_length))
 
 
-Floats = NDArray[np.float64]
-Networks = tuple[Network, Network, Network]
-
-# most texts for the average precision, and texts that set the initial scale
-_MOST_QUERIES, _FIRST_TEXTS = 500, 32
-
-
 @dataclass(frozen=True)
 class SimilarityForm:
     """The form of the similarity and of the loss; see the parameters of `LinkLearn`."""
@@ -169,7 +165,7 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class FittedLinkLearn:
-    """Fitted attributes; see `LinkLearn`."""
+    """The fitted attributes of `LinkLearn`."""
 
     networks: Networks
     n_iter: int
@@ -186,8 +182,8 @@ class LinkObjective:
 
     def __init__(self, links: Links, form: SimilarityForm) -> None:
         self.form = form
-        self.coded = EncodedCorpus.of(links.corpus, form.b, links)
-        self.problem: LinkProblem = self.coded.problem(links, form.symmetric)
+        self.encoded = EncodedCorpus.of(links.corpus, form.b, links)
+        self.problem: LinkProblem = self.encoded.problem(links, form.symmetric)
         n_linked = sizes(links.starts)
         self.texts = np.flatnonzero(n_linked + (links.own >= 0) < links.corpus.n_documents)
         if not len(self.texts):
@@ -195,21 +191,21 @@ class LinkObjective:
 
     def tables(self, networks: Networks) -> Tables:
         """Return the functions at all values that occur."""
-        return Tables(*(network(x) for network, x in zip(networks, self.coded.inputs, strict=True)))
+        return Tables(*(network(x) for network, x in zip(networks, self.encoded.inputs, strict=True)))
 
     def loss(self, networks: Networks, texts: NDArray[np.int64], n_jobs: int = 1) -> tuple[float, list[Floats]]:
         """Return the mean hinge loss of some texts, and its gradient by the parameters of each network."""
-        traces = [network.trace(x) for network, x in zip(networks, self.coded.inputs, strict=True)]
+        traces = [network.trace(x) for network, x in zip(networks, self.encoded.inputs, strict=True)]
         tables = Tables(*(trace.values for trace in traces))
 
-        def work(first: int, last: int) -> tuple[float, Tables]:
+        def add_part(first: int, last: int) -> tuple[float, Tables]:
             gradients = Tables(*map(np.zeros_like, tables))
             return add_links(self.problem, tables, texts, first, last, self.form.at_top, gradients), gradients
 
         # always the same parts, so that the sums do not depend on the number of threads
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
-        parts = parallel_map(work, list(pairwise(edges)), n_jobs)
-        sums = [np.sum([part[1][at] for part in parts], axis=0) / len(texts) for at in range(3)]
+        parts = spread(add_part, list(pairwise(edges)), n_jobs)
+        sums = [np.sum([part[1][i] for part in parts], axis=0) / len(texts) for i in range(3)]
         if not self.form.use_length:
             sums[2][:] = 0.0
         by_theta = [
@@ -259,10 +255,10 @@ def train(
 
     def step(_: int) -> None:
         nonlocal adam, networks, n_steps, order
-        at = n_steps % n_batches
-        if at == 0:
+        number = n_steps % n_batches
+        if number == 0:
             order = rng.permutation(objective.texts)
-        texts = order[at * schedule.batch : (at + 1) * schedule.batch]
+        texts = order[number * schedule.batch : (number + 1) * schedule.batch]
         loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
         adam = adam.update(gradients)
         directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
@@ -299,24 +295,24 @@ class ValidationPrecision:
 
     def __init__(self, links: Links, form: SimilarityForm, rng: np.random.Generator) -> None:
         queries = links.take(rng.permutation(len(links))[:_MOST_QUERIES])
-        self._corpus, self._coded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form.b), form
+        self._corpus, self._encoded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form.b), form
         self._bags, self._grades = queries.texts, queries.grades()
         self._qid = np.repeat(np.arange(len(queries)), links.corpus.n_documents)
 
     def __call__(self, networks: Networks) -> float:
         """Return the mean over queries."""
-        scores = index_of(networks, self._corpus, self._form, self._coded).scores(self._bags)
+        scores = index_of(networks, self._corpus, self._form, self._encoded).scores(self._bags)
         return float(evaluate(self._grades.ravel(), scores.ravel(), self._qid, "AP")["AP"].mean)
 
 
-def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, coded: EncodedCorpus | None = None) -> Index:
+def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, encoded: EncodedCorpus | None = None) -> Index:
     """Return an index with the product of the three functions as the weight of each word in each document."""
-    coded = coded or EncodedCorpus.of(corpus, form.b)
-    tf, df, length = (network(x) for network, x in zip(networks, coded.inputs, strict=True))
-    of_words = df[coded.df]
+    encoded = encoded or EncodedCorpus.of(corpus, form.b)
+    tf, df, length = (network(x) for network, x in zip(networks, encoded.inputs, strict=True))
+    of_words = df[encoded.df]
     weights = np.repeat(of_words.astype(np.float32), corpus.document_frequency)
-    weights *= tf.astype(np.float32)[coded.tf]
-    weights *= length[coded.length].astype(np.float32)[corpus.postings.docs]
+    weights *= tf.astype(np.float32)[encoded.tf]
+    weights *= length[encoded.length].astype(np.float32)[corpus.postings.docs]
 
     def weigh(bags: Bags) -> Floats:
         if not form.symmetric:
@@ -331,19 +327,19 @@ def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, coded: En
 
 def _initial_networks(objective: LinkObjective, rng: np.random.Generator) -> Networks:
     """Return networks close to BM25 (k1 = 2), at the scale of the margin."""
-    form, inputs, coded = objective.form, objective.coded.inputs, objective.coded
-    occurring = Tables(
-        np.bincount(coded.tf, minlength=len(inputs.tf)).astype(np.float64),
+    form, inputs, encoded = objective.form, objective.encoded.inputs, objective.encoded
+    frequencies = Tables(
+        np.bincount(encoded.tf, minlength=len(inputs.tf)).astype(np.float64),
         # weighted by how often they are used
-        np.bincount(coded.df, minlength=len(inputs.df)).astype(np.float64) * np.exp(-inputs.df),
-        np.bincount(coded.length, minlength=len(inputs.length)).astype(np.float64),
+        np.bincount(encoded.df, minlength=len(inputs.df)).astype(np.float64) * np.exp(-inputs.df),
+        np.bincount(encoded.length, minlength=len(inputs.length)).astype(np.float64),
     )
     tf = np.exp(inputs.tf)
     # lengths enter once, by b or by f₃
     by_length = form.use_length and form.b == 0.0
-    held = -np.log(1.5 + 1.5 * np.exp(inputs.length)) if by_length else np.zeros(len(inputs.length))
-    targets = Tables(np.log(tf / (tf + 2.0)), 0.5 * np.log(inputs.df + 0.1), held)
-    parts = zip(inputs, occurring, targets, strict=True)
+    log_length = -np.log(1.5 + 1.5 * np.exp(inputs.length)) if by_length else np.zeros(len(inputs.length))
+    targets = Tables(np.log(tf / (tf + 2.0)), 0.5 * np.log(inputs.df + 0.1), log_length)
+    parts = zip(inputs, frequencies, targets, strict=True)
     f1, f2, f3 = (Network.near(x, weight + 1e-6, target, form.n_hidden, rng) for x, weight, target in parts)
     gap = objective.gap((f1, f2, f3), rng.permutation(objective.texts)[:_FIRST_TEXTS])
     return f1, f2.times(1.0 / np.sqrt(gap)) if gap > 0.0 else f2, f3

@@ -116,10 +116,10 @@ class Counter:
         number, tokens, sizes, size = self._word_numbers.__getitem__, [], [], 0
         for text in texts:
             # faster than a Python loop over words by a factor of three
-            found = np.fromiter(map(number, split_words(fold(text))), np.uint32)
-            tokens.append(found)
-            sizes.append(len(found))
-            size += len(found)
+            numbers = np.fromiter(map(number, split_words(fold(text))), np.uint32)
+            tokens.append(numbers)
+            sizes.append(len(numbers))
+            size += len(numbers)
             if size >= _BATCH:
                 yield self._counted(tokens, sizes)
                 tokens, sizes, size = [], [], 0
@@ -140,12 +140,12 @@ class Counter:
         new = list(islice(self._word_numbers, len(self._term_of), None))
         is_counted = [word not in self._stop for word in new]
         stems = self._stem(new)
-        look = self.terms.__getitem__ if isinstance(self.terms, TermNumbers) else _of(self.terms)
-        numbers = [look(stem) if counted else NO_TERM for stem, counted in zip(stems, is_counted, strict=True)]
+        lookup = self.terms.__getitem__ if isinstance(self.terms, TermNumbers) else _lookup(self.terms)
+        numbers = [lookup(stem) if counted else NO_TERM for stem, counted in zip(stems, is_counted, strict=True)]
         self._term_of = np.append(self._term_of, np.array(numbers, dtype=np.uint32))
 
 
-def _of(terms: dict[str, int]) -> Callable[[str], Any]:
+def _lookup(terms: dict[str, int]) -> Callable[[str], Any]:
     return lambda stem: terms.get(stem, NO_TERM)
 
 

@@ -344,13 +344,13 @@ def test_users_with_one_rating_and_two_grades():
     ("change", "sentence"),
     [
         ({"item_features": Z[:-1]}, "item_features has 11 rows for 12 columns of X; pass one row for each item"),
-        ({"items": NAMES}, "items was passed without item_features"),
+        ({"items": NAMES}, "items was given without item_features"),
         (
             {"item_features": np.where(np.arange(N)[:, None] == 2, np.nan, Z)},
             "item_features contains NaN at row 2, column 0; pass",
         ),
-        ({"items": NAMES, "item_features": Z}, "items was passed with a matrix of ratings"),
-        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features was passed without items"),
+        ({"items": NAMES, "item_features": Z}, "items was given with a matrix of ratings"),
+        ({"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "item_features": Z}, "item_features was given without items"),
         (
             {"X": NAMES[ITEM], "y": Y[SEEN], "qid": USER, "items": NAMES[1:], "item_features": Z[1:]},
             "item 'i00' of X has no row in item_features",

@@ -197,7 +197,7 @@ def test_two_grades_and_ungraded_rows():
 
 
 def test_pairs_get_one_sentence():
-    with pytest.raises(InputError, match="pairs were passed, but OrdinalGP learns from grades of single rows; pass y"):
+    with pytest.raises(InputError, match="pairs were given, but OrdinalGP learns from grades of single rows; pass y"):
         OrdinalGP().fit(X, pairs=[[0, 1]])
 
 

@@ -231,7 +231,7 @@ def test_wrong_answers_get_one_sentence():
         model.partial_fit(X + 1.0, pairs=[[1, 2]])
     with pytest.raises(InputError, match="first call of partial_fit has no X; pass the rows that the answers"):
         PreferenceGP().partial_fit(pairs=[[0, 1]])
-    with pytest.raises(InputError, match="neither pairs nor y was passed"):
+    with pytest.raises(InputError, match="neither pairs nor y was given"):
         model.partial_fit()
     with pytest.raises(InputError, match="sigma is 0; pass a number above 0, or None"):
         PreferenceGP(sigma=0).fit(X, pairs=PAIRS)

@@ -55,7 +55,7 @@ class InputRows:
             raise InputError("X is missing; pass the rows, or the result of corank.read.")
         if isinstance(X, Collection | RankingData):
             if y is not None or qid is not None:
-                raise InputError(f"y or qid was passed with a {type(X).__name__}, which holds both; pass it alone.")
+                raise InputError(f"y or qid was given with a {type(X).__name__}, which holds both; pass it alone.")
             if isinstance(X, Collection):
                 return cls(X.X, X.y, X.qid, X.docids, X.names)
             if X.pairs is not None:

@@ -198,11 +198,11 @@ class CollaborativeGP(CollaborativePosterior):
             rows = scaled(rows, self.kernel) if self.scale else rows
             X, y, qid, prior = with_unrated(X, y, qid, prior, rated, items)
         elif items is not None:
-            raise InputError("items was passed without item_features; pass one row of features per item, or neither.")
+            raise InputError("items was given without item_features; pass one row of features per item, or neither.")
 
         def learn(data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCollaborativeGP:
             if self.likelihood == "ordinal" and data.prior is not None:
-                raise InputError("prior was passed, but grades are not numbers; use likelihood='gaussian'.")
+                raise InputError("prior was given, but grades are not numbers; use likelihood='gaussian'.")
             return self._shared(*ratings_matrix(data), rng, rows)
 
         return self._learn((X, y, qid, None), (sample_weight, None), prior, continues=False, fit=learn)
@@ -212,8 +212,8 @@ class CollaborativeGP(CollaborativePosterior):
 
     def _shared(self, ratings: Any, users: Ids, rng: np.random.Generator, rows: Any) -> FittedCollaborativeGP:
         view = None if rows is None else View(None, as_kernel(self.kernel).fit(rows, rng))
-        how = SharedPrior(self.likelihood, self.prior_weight, self.max_iter, self.tol, self.n_jobs)
-        return how.fitted(ratings, users, rows, view)
+        shared_prior = SharedPrior(self.likelihood, self.prior_weight, self.max_iter, self.tol, self.n_jobs)
+        return shared_prior.fitted(ratings, users, rows, view)
 
     def _scales_columns(self, data: RankingData) -> bool:
         return False  # columns are item ids

@@ -45,23 +45,23 @@ def in_order(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
     """
     if sparse.issparse(X):
         if items is not None:
-            raise InputError("items was passed with a matrix of ratings, whose columns are the items; leave it out.")
+            raise InputError("items was given with a matrix of ratings, whose columns are the items; leave it out.")
         if n != X.shape[1]:
             raise InputError(f"item_features has {n} rows for {X.shape[1]} columns of X; pass one row for each item.")
         return np.arange(n), np.arange(n)
     if items is None:
-        raise InputError("item_features was passed without items; pass the item id of each row.")
+        raise InputError("item_features was given without items; pass the item id of each row.")
     ids, codes = coded(items)
     if len(codes) != n or len(ids) != n:
         raise InputError(f"items holds {len(ids)} distinct ids for {n} rows of item_features; pass one id per row.")
     rated, _ = coded(X.X if isinstance(X, RankingData) else X)
-    at = positions(ids, rated)
-    if (at < 0).any():
+    places = positions(ids, rated)
+    if (places < 0).any():
         raise InputError(
-            f"item {rated[at < 0].tolist()[0]!r} of X has no row in item_features; pass one for each item."
+            f"item {rated[places < 0].tolist()[0]!r} of X has no row in item_features; pass one for each item."
         )
     row = np.argsort(codes)
-    return row[at], row[at] if isinstance(X, RankingData) else row
+    return row[places], row[places] if isinstance(X, RankingData) else row
 
 
 def with_unrated(X: Any, y: Any, qid: Any, prior: Any, rated: Integers, items: Any) -> tuple[Any, Any, Any, Any]:

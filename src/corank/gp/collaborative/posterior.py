@@ -106,8 +106,8 @@ class UserPosteriors:
         inner = np.broadcast_to(thresholds, (len(mean), thresholds.shape[-1]))
         ends = np.full((len(mean), 1), np.inf)
         lo, hi = np.hstack([-ends, inner]), np.hstack([inner, ends])
-        found = IntervalProbit(lo, hi, noise).probability(mean[:, None], var[:, None])
-        return np.asarray(found / found.sum(axis=1, keepdims=True))
+        probabilities = IntervalProbit(lo, hi, noise).probability(mean[:, None], var[:, None])
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def _user_fit(self, user: int, *, with_M: bool = True) -> tuple[Integers, UserFit]:
         """The items that a user rated, and the user's posterior."""
@@ -154,7 +154,7 @@ class CollaborativePosterior(RatingsRanker):
         return_std : bool
             Whether to return the standard deviation of f too, without the noise of a rating.
         prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if ``fit`` had a prior, and refused otherwise.
+            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -279,13 +279,13 @@ class CollaborativePosterior(RatingsRanker):
         C = coefficients(with_levels(gram, gram), k.T)
         # a precomputed kernel has no k(x, x) of new items: assume the mean of the others
         has_no_diagonal = is_precomputed(self.kernel_)
-        own = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
-        left = self.first_var_ * np.maximum(with_levels(own, gram) - np.sum(k.T * C, axis=0), 0.0)
+        diagonal = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
+        residual_var = self.first_var_ * np.maximum(with_levels(diagonal, gram) - np.sum(k.T * C, axis=0), 0.0)
         mean, var = np.empty((len(user_indices), len(k))), np.empty((len(user_indices), len(k)))
-        for at, user in enumerate(user_indices):
+        for i, user in enumerate(user_indices):
             f, of_items = posteriors.combined(user, C)
-            mean[at] = self.first_mean_ + C.T @ (f - self.first_mean_)
-            var[at] = of_items + posteriors.scales[user] * left
+            mean[i] = self.first_mean_ + C.T @ (f - self.first_mean_)
+            var[i] = of_items + posteriors.scales[user] * residual_var
         return (mean, np.sqrt(var)) if return_std else mean
 
     def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:

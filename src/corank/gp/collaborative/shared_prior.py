@@ -36,7 +36,7 @@ _MAX_LEVELS = 20
 
 @dataclass(frozen=True, eq=False)
 class FittedCollaborativeGP:
-    """The fitted attributes of `CollaborativeGP`, without their underscores."""
+    """The fitted attributes of `CollaborativeGP`."""
 
     users: Ids
     ratings: Any
@@ -123,8 +123,8 @@ class SharedPrior:
         while True:
             last, totals = e_step(likelihood, population, ratings, last, self.n_jobs)
             trace.append(totals.log_evidence)
-            is_still = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
-            if len(trace) > self.max_iter or is_still:
+            has_converged = len(trace) > 1 and abs(trace[-1] - trace[-2]) < self.tol * abs(trace[-1])
+            if len(trace) > self.max_iter or has_converged:
                 return population, likelihood, last, trace
             population, likelihood = population.m_step(totals, first, weight), likelihood.updated(last)
 

@@ -83,18 +83,19 @@ class ThresholdPrior:
         means, variances (k,): of the rated values with noise, without the rating itself.
         """
         low, high = self.mean - _REACH * np.sqrt(self.var), self.mean + _REACH * np.sqrt(self.var)
-        found = optimize.minimize(
+        solution = optimize.minimize(
             self._loss, np.clip(free, low, high), (codes, means, variances), jac=True, method="L-BFGS-B",
             bounds=list(zip(low, high, strict=True)), options={"ftol": 1e-10, "gtol": 1e-4},
         )  # fmt: skip
-        return np.asarray(found.x)
+        return np.asarray(solution.x)
 
     def spread(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
         """Posterior variance of a user's thresholds, from the curvature at `free`."""
         k = len(free)
         steps = _STEP * np.eye(k)
-        to = codes, means, variances
-        H = np.array([self._loss(free + s, *to)[1] - self._loss(free - s, *to)[1] for s in steps]) / (2.0 * _STEP)
+        ratings = codes, means, variances
+        differences = [self._loss(free + s, *ratings)[1] - self._loss(free - s, *ratings)[1] for s in steps]
+        H = np.array(differences) / (2.0 * _STEP)
         values, U = np.linalg.eigh(0.5 * (H + H.T))
         # the posterior variance is at most that of the prior
         return np.asarray(np.minimum(np.sum(U**2 / np.maximum(values, 1.0 / self.var.max()), axis=1), self.var))
@@ -187,17 +188,18 @@ class OrdinalLikelihood:
         sites = Sites.grades(np.arange(len(items)), lo, hi, population.noise)
         R, _ = root_of(population.covariance[np.ix_(items, items)])
         start = None if last is None else (last.tau, last.nu)
-        found = propagate(R, sites, start=start, tol=_TOLERANCE, quiet=True)
-        if found.gap > _TOLERANCE:
-            found = propagate(R, sites, tol=_TOLERANCE)
-        alpha, M = found.posterior_weights(R)
+        approximation = propagate(R, sites, start=start, tol=_TOLERANCE, quiet=True)
+        if approximation.gap > _TOLERANCE:
+            approximation = propagate(R, sites, tol=_TOLERANCE)
+        alpha, M = approximation.posterior_weights(R)
         # cavity: mean and variance of g without the site itself
-        c, own = np.sum(found.features(R) ** 2, axis=1), R @ found.mu
-        rest = np.maximum(1.0 - found.tau * c, 1e-8)
-        cavity = grades, mean + (own - c * found.nu) / rest, c / rest + population.noise
+        c, means = np.sum(approximation.features(R) ** 2, axis=1), R @ approximation.mu
+        rest = np.maximum(1.0 - approximation.tau * c, 1e-8)
+        cavity = grades, mean + (means - c * approximation.nu) / rest, c / rest + population.noise
         moved = prior.fitted(free, *cavity)
         spread = prior.spread(moved, *cavity)
-        return UserFit(alpha, M, found.tau, found.nu, found.log_evidence, 1.0, None, moved, spread)
+        tau, nu, log_evidence = approximation.tau, approximation.nu, approximation.log_evidence
+        return UserFit(alpha, M, tau, nu, log_evidence, 1.0, None, moved, spread)
 
     def converge(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
         """Alternate sites and thresholds until they converge, starting from `last`."""
@@ -238,14 +240,14 @@ def e_step(
         a, G, weight, log_z, noise = np.zeros(n_items), np.zeros((n_items, n_items)), 0.0, 0.0, 0.0
         for user in range(first, stop):
             items, y = row_of(ratings, user)
-            found = likelihood.fit(population, items, y, None if last is None else last[user])
-            users[user] = replace(found, M=found.M[:0])  # M is large and not needed later
-            of_mean = found.alpha / found.scale
+            fit = likelihood.fit(population, items, y, None if last is None else last[user])
+            users[user] = replace(fit, M=fit.M[:0])  # M is large and not needed later
+            of_mean = fit.alpha / fit.scale
             a[items] += of_mean
-            G[np.ix_(items, items)] += np.outer(found.alpha, of_mean) - found.M
-            weight += 1.0 / found.scale
-            log_z += found.log_evidence
-            noise += found.noise or 0.0
+            G[np.ix_(items, items)] += np.outer(fit.alpha, of_mean) - fit.M
+            weight += 1.0 / fit.scale
+            log_z += fit.log_evidence
+            noise += fit.noise or 0.0
         is_gaussian = isinstance(likelihood, GaussianLikelihood)
         n_ratings = int(starts[stop] - starts[first])
         return Totals(a, G, weight, log_z, stop - first, n_ratings, noise if is_gaussian else None)

@@ -51,12 +51,12 @@ def maximise(
     reach = _FARTHEST * _BROAD
     bounds = [(value - reach, value + reach) for value in start]
     best: Any = None
-    for at in (start, *(start + _RESTART * rng.standard_normal(len(start)) for _ in range(n_restarts))):
-        inside = np.clip(at, start - reach, start + reach)
+    for point in (start, *(start + _RESTART * rng.standard_normal(len(start)) for _ in range(n_restarts))):
+        clipped = np.clip(point, start - reach, start + reach)
         options = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-3}
-        found = optimize.minimize(loss, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        if best is None or found.fun < best.fun:
-            best = found
+        solution = optimize.minimize(loss, clipped, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        if best is None or solution.fun < best.fun:
+            best = solution
     if np.any(np.abs(best.x - start) > 0.999 * reach):
         warn("a parameter of the kernel, or sigma, reached the end of its range; scale the columns, or pass a number.")
     return np.asarray(best.x), -float(best.fun) * size, calls

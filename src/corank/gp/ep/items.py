@@ -39,12 +39,12 @@ class DistinctRows:
     @classmethod
     def of(cls, X: Any, kept: NDArray[np.bool_]) -> DistinctRows:
         """Find the distinct rows among those marked in `kept`."""
-        at = np.flatnonzero(kept)
-        rows = as_doubles(X[at])
+        numbers = np.flatnonzero(kept)
+        rows = as_doubles(X[numbers])
         first, code = _distinct(rows)
         of_row = np.full(X.shape[0], -1)
-        of_row[at] = code
-        return cls(rows[first], at[first], of_row)
+        of_row[numbers] = code
+        return cls(rows[first], numbers[first], of_row)
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -104,12 +104,13 @@ def _distinct(rows: Any) -> tuple[Integers, Integers]:
         _, first, code = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         return first, code.ravel()
     rows.sum_duplicates()
-    kinds: dict[tuple[bytes, bytes], list[int]] = {}
+    rows_of_key: dict[tuple[bytes, bytes], list[int]] = {}
     for row in range(rows.shape[0]):
         part = slice(rows.indptr[row], rows.indptr[row + 1])
-        kinds.setdefault((rows.indices[part].astype(np.int64).tobytes(), rows.data[part].tobytes()), []).append(row)
+        key = rows.indices[part].astype(np.int64).tobytes(), rows.data[part].tobytes()
+        rows_of_key.setdefault(key, []).append(row)
     code = np.empty(rows.shape[0], dtype=np.int64)
-    ordered = sorted(kinds.items())
+    ordered = sorted(rows_of_key.items())
     for number, (_, members) in enumerate(ordered):
         code[members] = number
     return np.array([members[0] for _, members in ordered], dtype=np.int64), code

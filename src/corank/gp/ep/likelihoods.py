@@ -18,18 +18,9 @@ class LogZ:
     """
     log Z = log P(lo < x < hi) of x ~ N(mean, var), and its derivatives.
 
-    Attributes
-    ----------
-    log_z : array
-        The logarithm of the probability.
-    gradient : array
-        Its derivative in the mean.
-    var_gradient : array
-        Its derivative in the variance.
-    lo_gradient, hi_gradient : array
-        Its derivatives in the ends of the interval; 0 where an end is infinite.
-    curvature : array
-        Minus its second derivative in the mean; at least 0, and below 1/var.
+    gradient, var_gradient: derivatives in the mean and in the variance.
+    lo_gradient, hi_gradient: derivatives in the ends of the interval; 0 where an end is infinite.
+    curvature: minus the second derivative in the mean; at least 0, and below 1/var.
     """
 
     log_z: Floats
@@ -48,15 +39,9 @@ class IntervalProbit:
     A preference is the interval (0, ∞) of a difference; a grade is the interval between two thresholds. Computed in
     logarithms and without cancellation: at least ten digits in both tails and for intervals of any width.
 
-    Parameters
-    ----------
-    lo, hi : float or array
-        Ends of the interval, lo < hi; either may be infinite.
-    noise : float or array
-        Variance of the noise.
+    lo, hi: ends of the interval, lo < hi; either may be infinite.
+    noise: variance of the noise.
 
-    Examples
-    --------
     >>> prefers = IntervalProbit(0.0, np.inf, noise=2.0)
     >>> [round(float(p), 4) for p in prefers.probability([0.0, 2.0, -60.0], [2.0, 2.0, 2.0])]
     [0.5, 0.8413, 0.0]
@@ -84,17 +69,5 @@ class IntervalProbit:
         return LogZ(*(out[:, j].reshape(arrays[0].shape) for j in range(6)))
 
     def probability(self, mean: ArrayLike, var: ArrayLike) -> Floats:
-        """
-        Compute P(lo < g + noise < hi).
-
-        Parameters
-        ----------
-        mean, var : float or array
-            Of g.
-
-        Returns
-        -------
-        array
-            Between 0 and 1.
-        """
+        """Return P(lo < g + noise < hi) for g ~ N(mean, var)."""
         return np.asarray(np.exp(self(mean, var).log_z))

@@ -174,8 +174,7 @@ class ProcessRanker(Ranker):
         return_std : bool
             Whether to return the standard deviation of the score too, without the noise of a judgement.
         prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows, on the scale of the scores; required if ``fit`` had a prior, and refused
-            otherwise.
+            Prior scores of these rows, on the scale of the scores; required if and only if ``fit`` had a prior.
 
         Returns
         -------

@@ -85,8 +85,8 @@ class Sites:
         weights = np.ones(len(all_pairs)) if weight is None else np.asarray(weight, dtype=np.float64)
         offsets = np.zeros(len(all_pairs)) if offset is None else np.asarray(offset, dtype=np.float64)
         keys = np.column_stack([all_pairs, offsets])[weights > 0.0]
-        distinct, at = np.unique(keys, axis=0, return_inverse=True)
-        summed = np.bincount(at.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
+        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+        summed = np.bincount(inverse.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
         left, right = (np.ascontiguousarray(distinct[:, side]).astype(np.int64) for side in (0, 1))
         m = len(distinct)
         return cls(left, right, 0.0 - distinct[:, 2], np.full(m, np.inf), np.full(m, 2.0 * sigma**2), summed)
@@ -117,10 +117,10 @@ class Sites:
     def carry_over(self, old: Sites, values: Floats) -> Floats:
         """Return the values of other preferences for those that are also here, and 0 for the rest."""
         keys = np.concatenate([np.column_stack([part.left, part.right, part.lo]) for part in (self, old)])
-        distinct, at = np.unique(keys, axis=0, return_inverse=True)
+        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
         carried = np.zeros(len(distinct))
-        carried[at.ravel()[len(self) :]] = values
-        return carried[at.ravel()[: len(self)]]
+        carried[inverse.ravel()[len(self) :]] = values
+        return carried[inverse.ravel()[: len(self)]]
 
     def shift(self, nu: Floats, n: int) -> Floats:
         """Bᵀ(weight ν), over n items."""
@@ -273,10 +273,10 @@ def root_of(K: Floats) -> tuple[Floats, Integers]:
     if not largest > 0.0:
         return np.zeros((n, 0)), np.empty(0, dtype=np.int64)
     factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=_RANK * largest, lower=1)
-    at = pivots.astype(np.int64) - 1
+    order = pivots.astype(np.int64) - 1
     R = np.empty((n, rank))
-    R[at] = np.tril(factor)[:, :rank]
-    return R, at[:rank]
+    R[order] = np.tril(factor)[:, :rank]
+    return R, order[:rank]
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,13 +144,13 @@ class OrdinalGrades:
         lo, hi = ends_of(thresholds_of(free))
         lo, hi = lo[self.code] - self.prior, hi[self.code] - self.prior
         sites = Sites.grades(self.item, lo, hi, sigma**2, self.weight)
-        found = propagate(R, sites, start=self.sites, tol=tol, quiet=True)
-        if found.gap > tol:
-            found = propagate(R, sites, tol=tol, quiet=quiet)
-        self.sites = (found.tau, found.nu) if found.gap <= tol else None
-        of_b = threshold_gradient(self.code, found.lo_gradient, found.hi_gradient, self.n_levels)
+        approximation = propagate(R, sites, start=self.sites, tol=tol, quiet=True)
+        if approximation.gap > tol:
+            approximation = propagate(R, sites, tol=tol, quiet=quiet)
+        self.sites = (approximation.tau, approximation.nu) if approximation.gap <= tol else None
+        of_b = threshold_gradient(self.code, approximation.lo_gradient, approximation.hi_gradient, self.n_levels)
         return GradePosterior(
-            found, free, free_gradient(free, of_b), 2.0 * sigma**2 * float(found.noise_gradient.sum())
+            approximation, free, free_gradient(free, of_b), 2.0 * sigma**2 * float(approximation.noise_gradient.sum())
         )
 
     def among(self, at: Integers) -> OrdinalGrades:
@@ -183,25 +183,25 @@ class GaussianGrades:
         """No parameters: intercept and amplitude have closed forms."""
         return np.empty(0)
 
-    def posterior(self, R: Floats, sigma: float, free: Floats, **how: Any) -> GradePosterior:
-        """Find the posterior of items with K = R Rᵀ by one linear system; `how` has no effect."""
+    def posterior(self, R: Floats, sigma: float, free: Floats, **options: Any) -> GradePosterior:
+        """Find the posterior of items with K = R Rᵀ by one linear system; `options` have no effect."""
         n, N, noise = len(R), float(self.weight.sum()), sigma**2
         W = np.asarray(np.bincount(self.item, self.weight, n), dtype=np.float64)
         y = np.bincount(self.item, self.weight * self.value, n) / W
-        about = float(self.weight @ (self.value - y[self.item]) ** 2)
+        residual_squares = float(self.weight @ (self.value - y[self.item]) ** 2)
         items, tau = np.arange(n), np.full(n, 1.0 / noise)
         sites = Sites.grades(items, -np.inf, np.inf, noise, W)
         eye = np.eye(R.shape[1])
         _, factor, _ = assemble(R, sites, tau, np.zeros(n), eye)
 
-        def under_C(v: Floats) -> Floats:
+        def solve_C(v: Floats) -> Floats:
             inner = linalg.cho_solve((factor, True), R.T @ (W * v), check_finite=False)
             return np.asarray(W * (v - R @ inner / noise) / noise)
 
-        of_one = under_C(np.ones(n))
+        of_one = solve_C(np.ones(n))
         intercept = float(of_one @ y / of_one.sum())
-        alpha = under_C(y - intercept)
-        amplitude = float(np.sqrt((about / noise + alpha @ (y - intercept)) / N))
+        alpha = solve_C(y - intercept)
+        amplitude = float(np.sqrt((residual_squares / noise + alpha @ (y - intercept)) / N))
         nu = tau * (y - intercept) / amplitude
         mu, factor, _ = assemble(R, sites, tau, nu, eye)
         volume = 2.0 * float(np.log(np.diagonal(factor)).sum())
@@ -209,10 +209,10 @@ class GaussianGrades:
         V = linalg.solve_triangular(factor, R.T, lower=True, check_finite=False)
         # tr C⁻¹W⁻¹, W of the weights, times noise
         rest = n - float(W @ np.sum(V**2, axis=0)) / noise
-        in_noise = (about / noise + noise * float(alpha @ (alpha / W))) / amplitude**2 - N + n - rest
+        in_noise = (residual_squares / noise + noise * float(alpha @ (alpha / W))) / amplitude**2 - N + n - rest
         zeros = np.zeros(n)
-        found = Approximation(sites, tau, nu, mu, factor, log_z, zeros, zeros, zeros, 1, 0.0)
-        return GradePosterior(found, free, np.empty(0), in_noise, intercept, amplitude)
+        approximation = Approximation(sites, tau, nu, mu, factor, log_z, zeros, zeros, zeros, 1, 0.0)
+        return GradePosterior(approximation, free, np.empty(0), in_noise, intercept, amplitude)
 
     def among(self, at: Integers) -> GaussianGrades:
         """A subset of the scores, with items renumbered in ascending order."""
@@ -225,8 +225,8 @@ Grades = OrdinalGrades | GaussianGrades
 
 def _merged(*columns: Floats | Integers, weight: Floats) -> tuple[Any, Floats]:
     """Columns of the sorted distinct rows of a table, and the sum of the weights of each row."""
-    kinds, at = np.unique(np.column_stack(columns).astype(np.float64), axis=0, return_inverse=True)
-    return kinds.T, np.asarray(np.bincount(at.ravel(), weight, len(kinds)), dtype=np.float64)
+    distinct, inverse = np.unique(np.column_stack(columns).astype(np.float64), axis=0, return_inverse=True)
+    return distinct.T, np.asarray(np.bincount(inverse.ravel(), weight, len(distinct)), dtype=np.float64)
 
 
 @dataclass
@@ -306,8 +306,8 @@ def fit_hyperparameters(
     """
     at = np.arange(len(items))
     if max_grades is not None and max_grades < len(grades.item):
-        some = np.sort(rng.choice(len(grades.item), max_grades, replace=False))
-        at, grades = np.unique(grades.item[some]), grades.among(some)
+        chosen = np.sort(rng.choice(len(grades.item), max_grades, replace=False))
+        at, grades = np.unique(grades.item[chosen]), grades.among(chosen)
     n_theta = len(view.kernel.theta) if learn else 0
     evidence = GradeEvidence(view, n_theta, items, at, grades, sigma)
     theta, calls = evidence.start(), 0

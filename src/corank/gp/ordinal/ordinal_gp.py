@@ -46,7 +46,7 @@ _MAX_GRADES = 500
 
 @dataclass(frozen=True, eq=False)
 class FittedOrdinalGP:
-    """The fitted attributes of `OrdinalGP`, without their underscores."""
+    """The fitted attributes of `OrdinalGP`."""
 
     kernel: Kernel
     sigma: float
@@ -180,7 +180,7 @@ class OrdinalGP(ProcessRanker):
 
     def _require_judgements(self, data: RankingData) -> None:
         if data.y is None:
-            raise InputError("pairs were passed, but OrdinalGP learns from grades of single rows; pass y instead.")
+            raise InputError("pairs were given, but OrdinalGP learns from grades of single rows; pass y instead.")
         if len(np.unique(data.y[data.scored_rows])) < 2:
             data.require_pairs()
         super()._require_judgements(data)
@@ -196,20 +196,22 @@ class OrdinalGP(ProcessRanker):
         grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
         basis = self._basis(view, data, for_basis)
-        max_grades = None if basis is None else _MAX_GRADES
-        how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
-        view, sigma, free, calls = fit_hyperparameters(view, items, grades, self.sigma, max_grades=max_grades, **how)
-        every = Sites.grades(np.arange(len(items)), -np.inf, np.inf, 1.0)
+        view, sigma, free, calls = fit_hyperparameters(
+            view, items, grades, self.sigma, max_grades=None if basis is None else _MAX_GRADES, learn=self.learn,
+            n_restarts=self.n_restarts, rng=for_learning,
+        )  # fmt: skip
+        all_items = Sites.grades(np.arange(len(items)), -np.inf, np.inf, 1.0)
         if basis is None:
-            features = exact(view, items, every)
+            features = exact(view, items, all_items)
         else:
-            features = on_basis(basis_features(basis, view, data.X), items, every, None)
-        found = grades.posterior(features.R, sigma, free)
-        halfway = (0.5 * (levels[1:] + levels[:-1]) - found.intercept) / found.amplitude
+            features = on_basis(basis_features(basis, view, data.X), items, all_items, None)
+        posterior = grades.posterior(features.R, sigma, free)
+        gaussian = posterior.approximation
+        halfway = (0.5 * (levels[1:] + levels[:-1]) - posterior.intercept) / posterior.amplitude
         return FittedOrdinalGP(
             kernel=view.kernel, sigma=sigma, levels=levels, thresholds=thresholds_of(free) if is_ordinal else halfway,
-            intercept=found.intercept, amplitude=found.amplitude, log_evidence=found.approximation.log_evidence,
-            process=PosteriorProcess(features.phi, found.approximation.mu, found.approximation.factor), n_iter=calls,
+            intercept=posterior.intercept, amplitude=posterior.amplitude, log_evidence=gaussian.log_evidence,
+            process=PosteriorProcess(features.phi, gaussian.mu, gaussian.factor), n_iter=calls,
         )  # fmt: skip
 
     @property

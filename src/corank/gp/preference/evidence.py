@@ -42,14 +42,14 @@ def preferences_of(data: RankingData, max_pairs: int, rng: np.random.Generator) 
     if total > max_pairs:
         chosen = np.sort(rng.choice(total, max_pairs, replace=False))
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    found = []
+    parts = []
     for q in np.flatnonzero(sizes):
         pairs = _of_query(data, int(q))
         if chosen is not None:
             first, last = np.searchsorted(chosen, starts[q : q + 2])
             pairs = pairs[chosen[first:last] - starts[q]]
-        found.append(pairs)
-    pairs = np.concatenate(found)
+        parts.append(pairs)
+    pairs = np.concatenate(parts)
     weight = data.weight_of(pairs.ravel()).reshape(pairs.shape).prod(axis=1)
     return pairs, weight if chosen is None else weight * (total / max_pairs)
 
@@ -101,29 +101,29 @@ class PreferenceEvidence:
             R, sites, _ = exact_columns(K, view, sites)
         else:
             R, precision, _ = graph_columns(K, self.L)
-        found = self._propagate(R, sites, precision)
+        approximation = self._propagate(R, sites, precision)
         gradient = np.empty(0)
         if len(of_kernel):
-            gradient = view.kernel.theta_gradient(self.rows, K, self._gram_gradient(R, precision, found))
+            gradient = view.kernel.theta_gradient(self.rows, K, self._gram_gradient(R, precision, approximation))
         if self.sigma is None:
-            gradient = np.append(gradient, 2.0 * float(found.noise_gradient @ sites.noise))
-        return found.log_evidence, gradient
+            gradient = np.append(gradient, 2.0 * float(approximation.noise_gradient @ sites.noise))
+        return approximation.log_evidence, gradient
 
     def _propagate(self, R: Floats, sites: Sites, precision: Floats | None) -> Approximation:
-        how: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
+        options: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
         if self.start is not None:
-            found = propagate(R, sites, start=self.start, max_sweeps=_WARM_SWEEPS, **how)
-            if found.gap <= _TOLERANCE:
-                self.start = found.tau, found.nu
-                return found
-        found = propagate(R, sites, **how)
-        self.start = (found.tau, found.nu) if found.gap <= _TOLERANCE else None
-        return found
+            approximation = propagate(R, sites, start=self.start, max_sweeps=_WARM_SWEEPS, **options)
+            if approximation.gap <= _TOLERANCE:
+                self.start = approximation.tau, approximation.nu
+                return approximation
+        approximation = propagate(R, sites, **options)
+        self.start = (approximation.tau, approximation.nu) if approximation.gap <= _TOLERANCE else None
+        return approximation
 
-    def _gram_gradient(self, R: Floats, precision: Floats | None, found: Approximation) -> Floats:
+    def _gram_gradient(self, R: Floats, precision: Floats | None, approximation: Approximation) -> Floats:
         """∂ log Z/∂K over the items."""
-        alpha, M = found.posterior_weights(R)
-        if found.sites.left is not self.sites.left:  # the features are those of answers
+        alpha, M = approximation.posterior_weights(R)
+        if approximation.sites.left is not self.sites.left:  # the features are those of answers
             m = len(self.sites)
             signs = np.concatenate([np.ones(m), -np.ones(m)])
             places = (np.tile(np.arange(m), 2), np.concatenate([self.sites.left, self.sites.right]))
@@ -160,11 +160,11 @@ def fit_hyperparameters(
     at, named = sites.compacted()
     if L is not None:
         at, named = np.arange(len(items)), sites
-    begin = of_kernel if sigma is not None else np.append(of_kernel, np.log(_SIGMA))
-    if not len(begin):
+    start = of_kernel if sigma is not None else np.append(of_kernel, np.log(_SIGMA))
+    if not len(start):
         assert sigma is not None
         return view, sigma, 0
     evidence = PreferenceEvidence(view, len(of_kernel), items, at, named, L, sigma)
-    theta, _, calls = maximise(evidence, begin, n_restarts, rng)
-    found = replace(view, kernel=view.kernel.with_theta(theta[: len(of_kernel)]))
-    return found, float(np.exp(theta[-1])) if sigma is None else sigma, calls
+    theta, _, calls = maximise(evidence, start, n_restarts, rng)
+    learnt = replace(view, kernel=view.kernel.with_theta(theta[: len(of_kernel)]))
+    return learnt, float(np.exp(theta[-1])) if sigma is None else sigma, calls

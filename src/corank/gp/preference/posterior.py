@@ -68,8 +68,8 @@ class PreferencePosterior(ProcessRanker):
         Posterior
             Mean and covariance.
         """
-        found = self._joint(X)
-        return replace(found, mean=self._add_prior(found.mean, prior))
+        joint = self._joint(X)
+        return replace(joint, mean=self._add_prior(joint.mean, prior))
 
     def _joint(self, X: Any) -> Posterior:
         """Return the joint Gaussian of f without the prior."""

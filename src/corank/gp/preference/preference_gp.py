@@ -53,7 +53,7 @@ _KEPT = ("column_scale_", "has_prior_")
 
 @dataclass(frozen=True, eq=False)
 class FittedPreferenceGP:
-    """The fitted attributes of `PreferenceGP`, without their underscores."""
+    """The fitted attributes of `PreferenceGP`."""
 
     kernel: Kernel
     sigma: float
@@ -210,8 +210,8 @@ class PreferenceGP(PreferencePosterior):
         sigma, n_calls = self.sigma, 0
         if self.learn or sigma is None:
             sample = (answers, L) if basis is None else (_sampled(answers, for_learning), None)
-            how: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
-            view, sigma, n_calls = fit_hyperparameters(view, items, *sample, sigma, **how)
+            options: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
+            view, sigma, n_calls = fit_hyperparameters(view, items, *sample, sigma, **options)
         sites = Sites.preferences(answers[0], sigma, *answers[1:])
         if basis is not None:
             phi = basis_features(basis, view, data.X)
@@ -250,7 +250,7 @@ class PreferenceGP(PreferencePosterior):
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the answers.
         prior : array-like of shape (n_rows,), optional
-            Prior scores of the rows of ``fit``; required if ``fit`` had a prior, and refused otherwise.
+            Prior scores of the rows of ``fit``; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -278,8 +278,8 @@ class PreferenceGP(PreferencePosterior):
             features = on_basis(phi, items, sites, precision)
         kept = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
         start = sites.carry_over(old, self.site_tau_), sites.carry_over(old, self.site_nu_)
-        noted = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
-        return install(self, _fitted(features, 0, kept, start), noted)
+        notes = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
+        return install(self, _fitted(features, 0, kept, start), notes)
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
@@ -291,13 +291,13 @@ class PreferenceGP(PreferencePosterior):
             if scaled.shape[0] != len(items.of_row) or not items.are_in(scaled):
                 raise InputError("X differs from the X of fit; pass the same rows, or None, or call fit with all rows.")
         elif y is not None:
-            raise InputError("y was passed without X; pass the rows of fit too, or pairs of row numbers.")
+            raise InputError("y was given without X; pass the rows of fit too, or pairs of row numbers.")
         if y is not None:
             data = self._problem(X, y, qid, pairs)[0].weighted(sample_weight, pair_weight)
             data.require_pairs()
             return preferences_of(data, self.max_pairs, rng_of(self.random_state))
         if pairs is None:
-            raise InputError("neither pairs nor y was passed; pass answers to learn from.")
+            raise InputError("neither pairs nor y was given; pass answers to learn from.")
         rows = as_pairs(pairs, np.zeros(len(items.of_row), dtype=np.int64))
         weight = (
             np.ones(len(rows)) if pair_weight is None else as_weights(pair_weight, len(rows), "pair", "pair_weight")
@@ -315,10 +315,11 @@ class PreferenceGP(PreferencePosterior):
 def _fitted(
     features: PriorFeatures, n_calls: int, kept: dict[str, Any], start: tuple[Floats, Floats] | None = None
 ) -> FittedPreferenceGP:
-    found = propagate(features.R, features.sites, precision=features.precision, start=start)
+    gaussian = propagate(features.R, features.sites, precision=features.precision, start=start)
     return FittedPreferenceGP(
-        kernel=features.phi.view.kernel, log_evidence=found.log_evidence, site_tau=found.tau, site_nu=found.nu,
-        process=PosteriorProcess(features.phi, found.mu, found.factor), n_iter=n_calls or found.n_sweeps,
+        kernel=features.phi.view.kernel, log_evidence=gaussian.log_evidence, site_tau=gaussian.tau,
+        site_nu=gaussian.nu, process=PosteriorProcess(features.phi, gaussian.mu, gaussian.factor),
+        n_iter=n_calls or gaussian.n_sweeps,
         prior_precision=features.precision, **kept,
     )  # fmt: skip
 

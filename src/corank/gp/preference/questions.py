@@ -88,7 +88,7 @@ def suggest_pairs(
     tol : float
         Stopping rule of "entropy" and "bald": pairs with a smaller expected gain, in nats, are not returned.
     prior : array-like of shape (n_rows,), optional
-        Prior scores of the rows; required if ``fit`` had a prior, and refused otherwise.
+        Prior scores of the rows; required if and only if ``fit`` had a prior.
     random_state : int, RandomState or None
         Random seed.
 
@@ -114,8 +114,10 @@ def suggest_pairs(
     posterior, rng = model.posterior(X, prior=prior), rng_of(random_state)
     if asked is None:
         asked = model.answered() if X is None else []
-    done = as_pairs(asked, np.zeros(len(posterior), dtype=np.int64)) if np.size(asked) else np.empty((0, 2), np.int64)
-    pairs = _candidates(len(posterior), candidates, done, rng)
+    excluded = np.empty((0, 2), np.int64)
+    if np.size(asked):
+        excluded = as_pairs(asked, np.zeros(len(posterior), dtype=np.int64))
+    pairs = _candidates(len(posterior), candidates, excluded, rng)
     if PAIR_STRATEGIES[strategy].code is None:
         return pairs[rng.permutation(len(pairs))[:n]]
     return _chosen(posterior, pairs, n, strategy, tol, 2.0 * model.sigma_**2)
