@@ -91,7 +91,7 @@ class ColumnMean(Ranker):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedColumnMean:
         numbers = list(self.columns)
-        if not numbers or not all(is_whole(j) and 0 <= j < data.n_features for j in numbers):
+        if not numbers or not all(is_integer(j) and 0 <= j < data.n_features for j in numbers):
             raise InputError(
                 f"columns is {self.columns!r}; pass one or more column numbers from 0 to {data.n_features - 1}."
             )

@@ -182,7 +182,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
             z[first:last] = block + fitted[_neighbours(block, fitted, k)].mean(axis=1)
 
         step = max(1, _BLOCK // max(len(fitted), k * u.shape[1]))
-        spread(smooth_block, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
+        parallel_map(smooth_block, [(first, min(first + step, len(u))) for first in range(0, len(u), step)])
         z[~u.any(axis=1)] = 0.0
         return np.asarray(normalize(z, copy=False))
 

@@ -150,7 +150,7 @@ class CoupledViews:
         e1, e2 = e[0][one] / root1, e[1][two] / root2
         ends = np.linspace(0, len(one), _PIECES + 1).astype(int)
         runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
-        bests = spread(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
+        bests = parallel_map(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
         gain, i, j = max(bests, key=lambda best: best[0])
         x = self._cross[i, j]
         a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)

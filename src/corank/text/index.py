@@ -91,7 +91,7 @@ class Index:
         def search_part(first: int, last: int) -> None:
             top_documents(postings, bags, first, last, self.corpus.n_documents, *result)
 
-        spread(search_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        parallel_map(search_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
         return result
 
     def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
@@ -119,7 +119,7 @@ class Index:
             for q in range(first, last):
                 add_scores(postings, bags, np.uint64(q), scores[q])
 
-        spread(score_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
+        parallel_map(score_part, _runs(n, n_jobs), n_threads(1 if n_jobs is None else n_jobs))
         return scores
 
     def __repr__(self) -> str:

@@ -204,7 +204,7 @@ class LinkObjective:
 
         # always the same parts, so that the sums do not depend on the number of threads
         edges = np.unique(np.linspace(0, len(texts), 5).astype(int)).tolist()
-        parts = spread(add_part, list(pairwise(edges)), n_jobs)
+        parts = parallel_map(add_part, list(pairwise(edges)), n_jobs)
         sums = [np.sum([part[1][i] for part in parts], axis=0) / len(texts) for i in range(3)]
         if not self.form.use_length:
             sums[2][:] = 0.0
