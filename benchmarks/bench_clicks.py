@@ -77,9 +77,9 @@ def main(n: int) -> None:
         "MGD, 49 candidates": MGD(),
     }
     for name, model in models.items():
-        simulate(model, data, user, 10, at=[10])  # compiled, or found in the cache
+        simulate(model, data, user, 10, evaluate_at=[10])  # compiled, or found in the cache
         lists = n if "MGD" not in name else n // 10
-        speed = lists / seconds(lambda: simulate(model, data, user, lists, at=[lists], random_state=0))  # noqa: B023
+        speed = lists / seconds(lambda: simulate(model, data, user, lists, evaluate_at=[lists], random_state=0))  # noqa: B023
         figure(what=name, lists_per_second=round(speed), times_plain=round(speed / plain, 1))
     X = data.X[: data.starts[1]]
 
@@ -91,7 +91,7 @@ def main(n: int) -> None:
 
     figure(what="PDGD, show and learn from Python", lists_per_second=round(1000 / seconds(by_hand)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    simulate(PDGD(), data, user, 100 * n, at=[100 * n], random_state=0)
+    simulate(PDGD(), data, user, 100 * n, evaluate_at=[100 * n], random_state=0)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     figure(what="memory", lists=100 * n, peak_grew_by_kib=grown)
 

@@ -29,7 +29,7 @@ figure, (offline, online) = plt.subplots(1, 2, figsize=(8.5, 3.8), layout="const
 rankers = {"PDGD": PDGD(), "MGD, 9 candidates": MGD(9), "DBGD": DBGD(), "pairs, ε = 0.8": PairwiseEpsilonGreedy(0.8)}
 user = CascadeClicks("navigational", 5)
 for name, ranker in rankers.items():
-    curve = simulate(ranker, data, user, AT[-1], test=test, at=AT, discount=1.0, n_runs=10, random_state=0)
+    curve = simulate(ranker, data, user, AT[-1], test=test, evaluate_at=AT, discount=1.0, n_runs=10, random_state=0)
     mean, band = curve.mean(), 2 * curve.error()
     (line,) = offline.plot(AT, mean, marker="o", markersize=3, label=name)
     offline.fill_between(AT, mean - band, mean + band, alpha=0.2, linewidth=0)

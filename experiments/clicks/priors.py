@@ -47,7 +47,7 @@ def curve(options: ExperimentOptions, learner: str, kind: str, scale: float, whi
         train, test = (_with_prior(part(fold, name), scale) for name in ("train", which))
         seed = seed_of(options.seed, fold, purpose)
         found = simulate(
-            LEARNERS[learner], train, user, AT[-1], test=test, k=K, at=AT, discount=DISCOUNT, n_runs=n_runs,
+            LEARNERS[learner], train, user, AT[-1], test=test, k=K, evaluate_at=AT, discount=DISCOUNT, n_runs=n_runs,
             random_state=seed,
         )  # fmt: skip
         values: list[list[float]] = np.column_stack([found.offline, found.online[:, -1]]).tolist()

@@ -51,7 +51,7 @@ def by_hand(model, data, user, n, k, seed, discount):
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS.keys())
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 def test_the_compiled_loop_equals_show_and_learn(model, user):
-    found = simulate(model, DATA, user, 120, k=5, discount=0.99, at=[0, 50, 120], random_state=7)
+    found = simulate(model, DATA, user, 120, k=5, discount=0.99, evaluate_at=[0, 50, 120], random_state=7)
     wanted, total = by_hand(model, DATA, user, 120, 5, 7, 0.99)
     np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
     assert found.online[0, -1] == pytest.approx(total, rel=1e-12)
@@ -173,8 +173,8 @@ def test_runs_differ_and_a_seed_repeats_them():
 
 def test_pieces_do_not_matter():
     """Measuring more often does not change what is learnt, nor what lists were worth."""
-    coarse = simulate(PDGD(), DATA, "perfect", 100, at=[100], random_state=1)
-    fine = simulate(PDGD(), DATA, "perfect", 100, at=np.arange(101), random_state=1)
+    coarse = simulate(PDGD(), DATA, "perfect", 100, evaluate_at=[100], random_state=1)
+    fine = simulate(PDGD(), DATA, "perfect", 100, evaluate_at=np.arange(101), random_state=1)
     np.testing.assert_allclose(coarse.coefs, fine.coefs, rtol=1e-12)
     assert coarse.online[0, -1] == pytest.approx(fine.online[0, -1], rel=1e-12)
     assert (np.diff(fine.online[0]) >= 0).all()
@@ -196,7 +196,7 @@ def test_clicks_teach():
     big = make_ranking(60, 20, random_state=0)
     data = RankingData.of(big.X, big.y, big.qid)
     for model in (PDGD(), PairwiseEpsilonGreedy(), DBGD(), MGD(9)):
-        curve = simulate(model, data, "perfect", 1500, at=[0, 1500], n_runs=2, random_state=0)
+        curve = simulate(model, data, "perfect", 1500, evaluate_at=[0, 1500], n_runs=2, random_state=0)
         assert curve.mean()[-1] > curve.mean()[0] + 0.1, str(model)
 
 
@@ -213,9 +213,15 @@ def test_no_lists_at_all():
         (lambda: simulate(RankRLS(), DATA), "ranker is a RankRLS, which cannot learn from clicks"),
         (lambda: simulate(PDGD(), DATA, "perfect", -1), "impressions is -1; pass a whole number of at least 0"),
         (lambda: simulate(PDGD(), DATA, "perfect", 5, discount=1.5), "discount is 1.5"),
-        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[3, 2]), "pass increasing numbers of lists between 0 and 5"),
-        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[6]), "pass increasing numbers of lists between 0 and 5"),
-        (lambda: simulate(PDGD(), DATA, "perfect", 5, at=[]), "pass increasing numbers of lists"),
+        (
+            lambda: simulate(PDGD(), DATA, "perfect", 5, evaluate_at=[3, 2]),
+            "pass increasing numbers of lists between 0 and 5",
+        ),
+        (
+            lambda: simulate(PDGD(), DATA, "perfect", 5, evaluate_at=[6]),
+            "pass increasing numbers of lists between 0 and 5",
+        ),
+        (lambda: simulate(PDGD(), DATA, "perfect", 5, evaluate_at=[]), "pass increasing numbers of lists"),
         (lambda: simulate(PDGD(), DATA, CascadeClicks("perfect", 3)), "grades of this click model are 0 to 2"),
         (lambda: simulate(PDGD(), RankingData.of([[0.0], [1.0]], [0, np.nan])), "some rows have no grade"),
         (lambda: simulate(PDGD(), RankingData.of_pairs([[0.0], [1.0]], [[0, 1]])), "some rows have no grade"),

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.clicks.position_bias import PositionBias
 from corank.data.formats.click_log import ClickLog
-from corank.data.problem.queries import Queries
+from corank.data.problem.queries import Queries, take_blocks
 from corank.errors import InputError
 from corank.parameters import check_values, number, one_of
 
@@ -150,16 +150,11 @@ def _against(
         clicked, inverse = np.unique(clicked, return_inverse=True)
         weight = np.asarray(np.bincount(inverse, weights=weight), np.float64)
         lists = groups.codes[clicked]  # type: ignore[union-attr]
-    sizes = np.diff(groups.starts)[lists]
-    worse = groups.order[np.repeat(groups.starts[lists], sizes) + _count(sizes)]
+    positions, ends = take_blocks(groups.starts, lists)
+    sizes, worse = np.diff(ends), groups.order[positions]
     better = np.repeat(clicked, sizes)
     kept = better != worse
     pairs = np.column_stack([better, worse])[kept]
     distinct, inverse = np.unique(pairs, axis=0, return_inverse=True)
     weights = np.bincount(inverse.ravel(), weights=np.repeat(weight, sizes)[kept], minlength=len(distinct))
     return distinct, np.asarray(weights, np.float64)
-
-
-def _count(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0, 1, 2, ... inside each of consecutive groups."""
-    return np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)

@@ -122,7 +122,7 @@ class ClickCurve:
         """
         if self.offline.shape != over.offline.shape or not np.array_equal(self.impressions, over.impressions):
             raise InputError(
-                "the two curves differ in their runs or points; simulate both with the same n_runs and at."
+                "the two curves differ in their runs or points; simulate both with the same n_runs and evaluate_at."
             )
         difference = self._values(kind) - over._values(kind)
         return np.asarray(difference.mean(axis=0)), standard_error(difference)
@@ -176,7 +176,7 @@ def simulate(
     test: RankingData | None = None,
     k: int = 10,
     discount: float = 0.9995,
-    at: ArrayLike | None = None,
+    evaluate_at: ArrayLike | None = None,
     n_runs: int = 1,
     random_state: Any = None,
     verbose: bool = False,
@@ -202,7 +202,7 @@ def simulate(
         Ranks of a list, and depth of nDCG.
     discount : float
         Factor of a list's nDCG relative to the list before, in the online performance.
-    at : array-like of int, optional
+    evaluate_at : array-like of int, optional
         Numbers of lists after which to evaluate; by default 0 and a geometric sequence up to `impressions`.
     n_runs : int
         Number of runs, each with its own random numbers.
@@ -242,7 +242,7 @@ def simulate(
     compiled = is_compiled(model)
     grades = as_grades(data.y, len(model.probabilities.click) if compiled else None)  # type: ignore[attr-defined,arg-type]
     queries = judged_queries(data, grades, k)
-    points = _points(at, impressions)
+    points = _points(evaluate_at, impressions)
     rows, measured = as_core_rows(data.X), data if test is None else test
     if measured.n_features != data.n_features or (measured.prior is None) != (data.prior is None):
         raise InputError(
@@ -316,15 +316,17 @@ def _highest(data: RankingData) -> int:
     return int(data.y.max())
 
 
-def _points(at: ArrayLike | None, impressions: int) -> NDArray[np.int64]:
-    if at is None:
+def _points(evaluate_at: ArrayLike | None, impressions: int) -> NDArray[np.int64]:
+    if evaluate_at is None:
         spread = np.append(0, np.rint(np.geomspace(1, max(impressions, 1), _POINTS)))
         return np.unique(np.minimum(spread, impressions)).astype(np.int64)
-    points = np.asarray(at)
+    points = np.asarray(evaluate_at)
     if points.ndim != 1 or not len(points) or points.dtype.kind not in "iu":
-        raise InputError(f"at is {at!r}; pass increasing numbers of lists.")
+        raise InputError(f"evaluate_at is {evaluate_at!r}; pass increasing numbers of lists.")
     if (np.diff(points) <= 0).any() or points[0] < 0 or points[-1] > impressions:
-        raise InputError(f"at is {points.tolist()}; pass increasing numbers of lists between 0 and {impressions}.")
+        raise InputError(
+            f"evaluate_at is {points.tolist()}; pass increasing numbers of lists between 0 and {impressions}."
+        )
     return points.astype(np.int64)
 
 

@@ -104,7 +104,7 @@ def shared_parameters(cls: Class) -> Class:
     <BLANKLINE>
     """
     if cls.__doc__ is not None:  # python -OO drops docstrings
-        cls.__doc__ = _PLACE.sub(lambda found: _indented(SHARED[found[2]], found[1]), cls.__doc__)
+        cls.__doc__ = _PLACE.sub(lambda match: _indented(SHARED[match[2]], match[1]), cls.__doc__)
     return cls
 
 

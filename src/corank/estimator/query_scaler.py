@@ -111,23 +111,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
         return out
 
     def fit_transform(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> NDArray[Any]:
-        """
-        Remember the columns and scale.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            The rows.
-        y : object, optional
-            Ignored.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-            Scaled rows.
-        """
+        """Remember the columns and scale; the parameters are those of `fit`."""
         return self.fit(X, y, qid=qid).transform(X, qid)
 
     def _require_one_query(self) -> None:

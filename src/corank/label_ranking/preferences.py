@@ -24,6 +24,7 @@ from corank.core.labels.constraints import (
     list_all,
     most_constraints,
 )
+from corank.data.problem.queries import take_blocks
 from corank.errors import InputError
 from corank.label_ranking.tables import (
     as_indicator,
@@ -290,9 +291,7 @@ class LabelPreferences:
 
     def __getitem__(self, examples: Any) -> LabelPreferences:
         numbers = np.atleast_1d(np.arange(len(self))[examples[0] if isinstance(examples, tuple) else examples])
-        sizes = (self.starts[1:] - self.starts[:-1]).astype(np.int64)[numbers]
-        starts = np.append(0, np.cumsum(sizes))
-        rows = np.repeat(self.starts.astype(np.int64)[numbers] - starts[:-1], sizes) + np.arange(starts[-1])
+        rows, starts = take_blocks(self.starts, numbers)
         levels, sides = self.levels[numbers], self.sides[numbers]
         return LabelPreferences(levels, sides, self.pairs[rows], starts.astype(np.uint64), self.kind)
 

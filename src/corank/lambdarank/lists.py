@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.problem.queries import take_blocks
 from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
@@ -94,18 +95,11 @@ class Lists:
 
         Returns: their lists, and the positions of their rows among all rows.
         """
-        positions, starts = _ranges(self.starts, queries)
+        positions, starts = take_blocks(self.starts, queries)
         rows, labels, weights = self.rows[positions], self.labels[positions], self.weights[positions]
         if self.pairs is None or self.pair_starts is None or self.pair_weights is None:
             return Lists(rows, starts, labels, weights), positions
-        chosen, pair_starts = _ranges(self.pair_starts, queries)
+        chosen, pair_starts = take_blocks(self.pair_starts, queries)
         shift = np.repeat(starts[:-1] - self.starts[queries], np.diff(pair_starts))
         pairs = self.pairs[chosen] + shift[:, None]
         return Lists(rows, starts, labels, weights, pairs, self.pair_weights[chosen], pair_starts), positions
-
-
-def _ranges(starts: Integers, queries: Integers) -> tuple[Integers, Integers]:
-    """Positions of the blocks of some queries, concatenated, and where each block begins."""
-    sizes = starts[queries + 1] - starts[queries]
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return np.repeat(starts[queries] - ends[:-1], sizes) + np.arange(ends[-1]), ends

@@ -119,11 +119,10 @@ class Corpus:
             )
         if len(rows.data) and rows.data.max() >= 2**32:
             raise InputError(f"X has the count {rows.data.max():g}, but the largest is 2³² − 1; pass smaller counts.")
-        bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
         names = _texts(range(rows.shape[1]) if terms is None else terms)
         if len(names) != rows.shape[1]:
             raise InputError(f"terms has {len(names)} words for {rows.shape[1]} columns of X; pass one for each.")
-        return _assembled(_ids(ids, rows.shape[0]), names, [bags], Words(None, ()))
+        return _assembled(_ids(ids, rows.shape[0]), names, [as_bags(rows)], Words(None, ()))
 
     @property
     def n_documents(self) -> int:
@@ -216,9 +215,7 @@ class Corpus:
         kept = np.arange(self.n_documents)[np.asarray(documents)]
         rows = self.counts[kept]
         used = np.flatnonzero(np.bincount(rows.indices, minlength=self.n_terms))
-        rows = rows[:, used]
-        bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
-        return _assembled(self.ids[kept], self.terms[used], [bags], self.words)
+        return _assembled(self.ids[kept], self.terms[used], [as_bags(rows[:, used])], self.words)
 
     def __len__(self) -> int:
         return self.n_documents
@@ -231,12 +228,13 @@ class Corpus:
         return {term: i for i, term in enumerate(self.terms.tolist())}
 
 
-def as_matrix(bags: Bags, n_terms: int) -> Any:
-    """
-    Return bags as a CSR matrix of float64.
+def as_bags(rows: Any) -> Bags:
+    """Return a CSR matrix of counts as bags."""
+    return Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
 
-    n_terms: number of columns.
-    """
+
+def as_matrix(bags: Bags, n_terms: int) -> Any:
+    """Return bags as a CSR matrix of float64 with `n_terms` columns."""
     parts = (bags.values.astype(np.float64), bags.terms.astype(np.int32), bags.starts.astype(np.int64))
     return sparse.csr_array(parts, shape=(len(bags.starts) - 1, n_terms))
 

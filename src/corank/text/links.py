@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import Bags, sizes, totals
+from corank.data.problem.queries import take_blocks
 from corank.errors import InputError
 from corank.parameters import check_values, number, rng_of
-from corank.text.corpus import Corpus
+from corank.text.corpus import Corpus, as_bags
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,8 +76,7 @@ class Links:
         is_own = numbers[:, 0] == numbers[:, 1]
         both = np.concatenate([numbers[~is_own], numbers[~is_own][:, ::-1]])
         sources, starts, linked = _grouped(both)
-        rows = corpus.counts[sources]
-        bags = Bags(rows.indptr.astype(np.uint64), rows.indices.astype(np.uint32), rows.data.astype(np.uint32))
+        bags = as_bags(corpus.counts[sources])
         return cls(corpus, bags, corpus.lengths[sources], starts, linked, sources, n_missing, int(is_own.sum()))
 
     @classmethod
@@ -135,11 +135,15 @@ class Links:
         Links
             Their links, in the order of `texts`.
         """
-        words, ends = _parts(self.texts.starts, texts)
-        links, starts = _parts(self.starts, texts)
-        bags = Bags(ends, self.texts.terms[words], self.texts.values[words])
+        words, ends = take_blocks(self.texts.starts, texts)
+        links, starts = take_blocks(self.starts, texts)
         return replace(
-            self, texts=bags, lengths=self.lengths[texts], starts=starts, linked=self.linked[links], own=self.own[texts]
+            self,
+            texts=Bags(ends.astype(np.uint64), self.texts.terms[words], self.texts.values[words]),
+            lengths=self.lengths[texts],
+            starts=starts.astype(np.uint64),
+            linked=self.linked[links],
+            own=self.own[texts],
         )
 
     def grades(self) -> NDArray[np.float64]:
@@ -235,15 +239,6 @@ def _numbers(
     if not numbers:
         raise InputError(f"none of the {n_missing} links is between existing documents; check their ids.")
     return np.array(numbers, dtype=np.int64), n_missing
-
-
-def _parts(
-    starts: NDArray[np.uint64], chosen: NDArray[np.integer[Any]]
-) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Return the positions of the entries of some blocks, and where each block begins."""
-    begins, each = starts[:-1].astype(np.int64)[chosen], sizes(starts)[chosen]
-    ends = np.concatenate([[0], np.cumsum(each)])
-    return np.repeat(begins - ends[:-1], each) + np.arange(ends[-1]), ends.astype(np.uint64)
 
 
 def _grouped(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]:

@@ -57,7 +57,9 @@ def test_identical_rankings_tie_and_blind_users_prefer_none(report):
 
 def test_worst_first_exploits_from_the_wrong_end():
     data, user = small_part(0, "train"), CascadeClicks("perfect")
-    right = simulate(PairwiseEpsilonGreedy(0.0), data, user, 300, at=[300], n_runs=5, random_state=0, discount=1.0)
+    right = simulate(
+        PairwiseEpsilonGreedy(0.0), data, user, 300, evaluate_at=[300], n_runs=5, random_state=0, discount=1.0
+    )
     upside_down = as_published.upside_down(data)
     wrong = simulate(
         as_published.WorstFirst(0.0),
@@ -71,7 +73,7 @@ def test_worst_first_exploits_from_the_wrong_end():
         discount=1.0,
     )
     assert wrong.mean("online")[-1] < right.mean("online")[-1] - 20.0
-    assert wrong.mean()[-1] > simulate(PDGD(0.0), data, user, 1, at=[0], n_runs=5).mean()[0]
+    assert wrong.mean()[-1] > simulate(PDGD(0.0), data, user, 1, evaluate_at=[0], n_runs=5).mean()[0]
 
 
 @pytest.mark.long

@@ -150,6 +150,21 @@ def _block_starts(values: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate([[0], changes]).astype(np.int64)
 
 
+def take_blocks(starts: NDArray[Any], blocks: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """
+    Return the positions of the entries of some blocks, concatenated, and where each block begins among them.
+
+    starts (n_blocks + 1,): where each block begins.
+
+    >>> [part.tolist() for part in take_blocks(np.array([0, 2, 5]), np.array([1, 0]))]
+    [[2, 3, 4, 0, 1], [0, 3, 5]]
+    """
+    first = starts.astype(np.int64, copy=False)
+    sizes = first[blocks + 1] - first[blocks]
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return np.repeat(first[blocks] - ends[:-1], sizes) + np.arange(ends[-1]), ends
+
+
 def _first_appearance(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the distinct values in order of first appearance, and the code of each value."""
     if values.dtype.kind == "O":
