@@ -114,10 +114,8 @@ class Interleaving(ABC):
 
         Parameters
         ----------
-        merged : InterleavedList
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
+        merged, clicks
+            As in `credit`.
 
         Returns
         -------

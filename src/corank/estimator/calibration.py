@@ -160,12 +160,10 @@ class Calibrated(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
+        X, prior
+            As in `Ranker.predict`.
         qid : array-like of shape (n_rows,), optional
             One query id per row, if the ranker needs it.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -184,9 +182,7 @@ class Calibrated(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        qid, prior : array-like of shape (n_rows,), optional
+        X, qid, prior
             As in `predict`.
 
         Returns
@@ -207,9 +203,7 @@ class Calibrated(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        qid, prior : array-like of shape (n_rows,), optional
+        X, qid, prior
             As in `predict`.
 
         Returns

@@ -113,12 +113,10 @@ class ColumnMean(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
+        X, prior
+            As in `Ranker.predict`.
         qid : array-like of shape (n_rows,), optional
             One query id per row; required if columns are scaled inside queries and ``fit`` had several.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -220,13 +218,10 @@ class OnTop(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
+        X, prior
+            As in `Ranker.predict`; `prior` is added to the scores of the prior ranker.
         qid : array-like of shape (n_rows,), optional
             One query id per row, if the prior ranker needs it.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows, added to those of the prior ranker; required if and only if ``fit`` had a
-            prior.
 
         Returns
         -------

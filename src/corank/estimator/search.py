@@ -168,12 +168,8 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; None ranks all rows together.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores, as in `corank.Ranker.predict`.
+        X, qid, prior
+            As in `predict`; without `qid` all rows are ranked together.
 
         Returns
         -------

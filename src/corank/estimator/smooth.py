@@ -215,7 +215,7 @@ def _neighbours(u: NDArray[Any], fitted: NDArray[Any], k: int) -> NDArray[np.int
 def _warn_if_useless(rows: Any) -> None:
     """Warn about rows for which smoothing was measured to be useless."""
     if not sparse.issparse(rows):
-        warn("X is dense, but Smooth is made for sparse text and was measured to hurt on tables of numbers.")
+        warn("X is dense, but Smooth is made for sparse text and was measured to hurt on tables of numbers; omit it.")
     elif rows.shape[0] < FEW:
         warn(f"X has {rows.shape[0]} rows; Smooth needs about {FEW:,}, judged or not, and may hurt with fewer.")
     else:

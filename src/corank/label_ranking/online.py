@@ -206,10 +206,8 @@ class OnlineLabelRanker(LabelRanker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
+        X, y
+            As in `fit`.
         classes : array-like, optional
             All classes of the stream, if its first part may lack some.
 

@@ -89,21 +89,7 @@ class Lambda:
         return Lambda(tuple(replace(term, factor=factor * term.factor) for term in self.terms))
 
     def __call__(self, scores: ArrayLike, labels: ArrayLike) -> Floats:
-        """
-        Return λ of one query.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n,)
-            Scores of its rows.
-        labels : array-like of shape (n,)
-            Their grades.
-
-        Returns
-        -------
-        array of shape (n,)
-            λ of each row.
-        """
+        """Return λ of one query from the scores and grades of its rows."""
         return self.with_curvatures(scores, labels)[0]
 
     def with_curvatures(self, scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
@@ -112,10 +98,8 @@ class Lambda:
 
         Parameters
         ----------
-        scores : array-like of shape (n,)
-            Scores of its rows.
-        labels : array-like of shape (n,)
-            Their grades.
+        scores, labels : array-like of shape (n,)
+            Scores and grades of its rows.
 
         Returns
         -------

@@ -169,7 +169,10 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
     params = {key: decode(value, tensors) for key, value in body["params"].items()}
     unknown = set(params) - set(kind._get_param_names())
     if unknown:
-        raise InputError(f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not have.")
+        raise InputError(
+            f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not have; save the model again, or "
+            "upgrade corank."
+        )
     if kind is Pipeline:
         _require_no_memory(params.get("memory"), where)
     try:

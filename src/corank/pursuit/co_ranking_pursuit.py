@@ -245,12 +245,10 @@ class CoRankingPursuit(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
+        X, prior
+            As in `Ranker.predict`.
         n_terms : int, optional
             Number of steps to use; all by default.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
@@ -268,11 +266,7 @@ class CoRankingPursuit(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        n_terms : int, optional
-            Number of steps to use; all by default.
-        prior : array-like of shape (n_rows,), optional
+        X, n_terms, prior
             As in `predict`.
 
         Returns

@@ -189,7 +189,9 @@ def split_views(
             )
     elif split == "dictionary":
         if len(rows) < int(views):
-            raise InputError(f"views={views} requires a row per view, but the dictionary has {len(rows)} rows.")
+            raise InputError(
+                f"views={views} requires a row per view, but the dictionary has {len(rows)} rows; pass fewer views."
+            )
         return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
     elif is_precomputed(kernel):
         raise InputError("kernel='precomputed' has no columns to split into views; set split='dictionary'.")

@@ -78,10 +78,8 @@ class ManyCoPursuits:
 
         Parameters
         ----------
-        items : array-like of int, shape (m,)
-            Rows of the catalogue.
-        problem : array-like of shape (m,)
-            The problem of each item.
+        items, problem : array-like of shape (m,)
+            As in `predict`.
         n_jobs : int, optional
             Number of threads; all processors by default.
 

@@ -264,14 +264,12 @@ class RankingPursuit(Ranker):
 
         Parameters
         ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
+        X, prior
+            As in `Ranker.predict`.
         n_terms : int, optional
             Number of terms to use; all by default.
         solution : int
             Index of one of the `n_solutions` models.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
 
         Returns
         -------
