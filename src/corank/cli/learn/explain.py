@@ -59,7 +59,7 @@ def explain(
     )
     require_model_features(rows.X.shape[1], sources[0], expected, model)
     chosen = _rows_of(pair, rows, str(sources[0]))
-    found = explained(
+    explanation = explained(
         ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
         names=rows.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
     )  # fmt: skip
