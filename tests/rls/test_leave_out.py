@@ -20,7 +20,7 @@ SIZES = ErrorScales(float(np.linalg.norm(T)), 0.0)
 
 @pytest.mark.parametrize("room", [1, 1 << 20])
 def test_short_and_long_queries_are_second_fits(monkeypatch, room):
-    monkeypatch.setattr(module, "_ROOM", room)
+    monkeypatch.setattr(module, "_MAX_ENTRIES", room)
     held, noise = queries_out(RidgeSpectrum.of(Z.T @ Z, Z.T @ T), Z, T, STARTS, SHARES, ALPHAS, SIZES)
     for (begin, end), share in zip(pairwise(STARTS), SHARES, strict=True):
         kept = np.r_[0:begin, end:40]
@@ -35,7 +35,7 @@ def test_short_and_long_queries_are_second_fits(monkeypatch, room):
 
 @pytest.mark.parametrize("room", [1, 1 << 20])
 def test_the_dual_is_made_of_second_fits_for_small_and_large_alphas(monkeypatch, room):
-    monkeypatch.setattr(module, "_ROOM", room)
+    monkeypatch.setattr(module, "_MAX_ENTRIES", room)
     wide = RNG.normal(size=(40, 60))
     M, done = wide @ wide.T, []
     sizes = ErrorScales(SIZES.targets, float(np.trace(M)))

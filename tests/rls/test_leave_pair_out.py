@@ -16,7 +16,9 @@ def test_one_grade_has_no_pair_to_leave_out():
     X = RNG.normal(size=(5, 2))
     frame = Frame.of(RankingData.of(X, np.ones(5)), "pairs", ties=True)
     ((_, _, rows, t),) = frame.designs(X, np.asarray)
-    assert np.isnan(pairs_out(RidgeSpectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.sizes(0.0))).all()
+    assert np.isnan(
+        pairs_out(RidgeSpectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.error_scales(0.0))
+    ).all()
 
 
 @pytest.mark.parametrize("weights", [np.ones(9), np.array([1, 2, 1, 1, 3, 1, 2, 1, 1.0])], ids=["plain", "weighted"])
@@ -26,6 +28,8 @@ def test_pairs_out_does_not_care_which_form_it_is_given(weights):
     ((_, _, rows, t),) = frame.designs(X, np.asarray)
     M = rows @ rows.T
     u = np.sqrt(weights / weights.sum())
-    dual = pairs_out(RidgeSpectrum.of(M + np.outer(u, u), t), None, frame, ALPHAS, frame.sizes(np.sum(X**2, axis=1)))
-    primal = pairs_out(RidgeSpectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.sizes(0.0))
+    dual = pairs_out(
+        RidgeSpectrum.of(M + np.outer(u, u), t), None, frame, ALPHAS, frame.error_scales(np.sum(X**2, axis=1))
+    )
+    primal = pairs_out(RidgeSpectrum.of(rows.T @ rows, rows.T @ t), rows, frame, ALPHAS, frame.error_scales(0.0))
     np.testing.assert_allclose(dual, primal)

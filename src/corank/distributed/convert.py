@@ -111,15 +111,15 @@ def _require_parts_only(place: Path) -> None:
 
 def _write_part(problems: Iterator[WholeQueries], target: _Target) -> tuple[int, str] | None:
     """Write the queries of a part; return the number of its first row and the file name, or None without queries."""
-    found = []
+    rows = []
     for problem in problems:
         data = problem.data
         assert data.y is not None
-        found.append(NumberedRows(Rows(data.X, data.y, data.queries.ids[data.queries.codes]), problem.numbers))
-    if not found:
+        rows.append(NumberedRows(Rows(data.X, data.y, data.queries.ids[data.queries.codes]), problem.numbers))
+    if not rows:
         return None
-    whole = joined(found) if len(found) > 1 else found[0]
-    X, y, qid = whole.rows
+    part = joined(rows) if len(rows) > 1 else rows[0]
+    X, y, qid = part.rows
     name = f"{uuid4().hex}{_SUFFIXES[target.kind]}"
     path = Path(target.folder, name)
     if target.kind == "store":
@@ -128,4 +128,4 @@ def _write_part(problems: Iterator[WholeQueries], target: _Target) -> tuple[int,
         write_parquet(path, X, y, qid, names=target.names)
     else:
         write_letor(path, X, y, qid, unscored=target.unscored)
-    return int(whole.numbers[0]), name
+    return int(part.numbers[0]), name

@@ -139,7 +139,7 @@ def _computed(argument: Any) -> Any:
     return argument.compute(scheduler="synchronous") if hasattr(argument, "__dask_graph__") else argument
 
 
-_LOOK = 0.2
+_POLL = 0.2
 """Seconds between two checks of a cluster."""
 _LARGE = 1 << 19
 """Bytes from which an argument shared by all tasks is sent to the workers once."""
@@ -172,15 +172,15 @@ class DaskEngine(Engine):
                 f"client is of type {type(client).__name__}; pass a synchronous distributed.Client of your cluster."
             )
         self.client, self.verbose, self.patience = client, verbose, patience
-        self._asked: dict[str, Any] | None = None
+        self._warm_ups: dict[str, Any] | None = None
         # tasks whose progress is shown while their results are reduced
         self._shown: list[Any] = []
 
     @property
     def ready(self) -> dict[str, float]:
         """Seconds that each worker needed to load or compile the kernels before its first task."""
-        asked = self._asked or {}
-        return {worker: float(one.result()) for worker, one in asked.items() if one.status == "finished"}
+        warm_ups = self._warm_ups or {}
+        return {worker: float(one.result()) for worker, one in warm_ups.items() if one.status == "finished"}
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
         """Submit the tasks, with keys of this call."""
@@ -228,13 +228,13 @@ class DaskEngine(Engine):
                         f"the cluster has had no worker for {self.patience:g} seconds, and nothing was written; start "
                         "workers and run this again."
                     )
-                time.sleep(_LOOK if len(waiting) > 1 else _LOOK / 10)
+                time.sleep(_POLL if len(waiting) > 1 else _POLL / 10)
             self._shown = []
             failed = [one.exception() for one in handles if one.status == "error"]
-            found = [] if failed else list(self.client.gather(list(handles)))
+            results = [] if failed else list(self.client.gather(list(handles)))
         if failed:
             raise self._explained(failed[0])
-        return found
+        return results
 
     def _explained(self, error: Exception) -> Exception:
         """Return the error of a task, or an `InputError` that explains it."""
@@ -249,11 +249,11 @@ class DaskEngine(Engine):
 
     def _make_ready(self) -> None:
         """Let every worker load the kernels, once and before any task."""
-        if self._asked is None:
+        if self._warm_ups is None:
             token = uuid4().hex
-            how = {"pure": True, "allow_other_workers": True}
-            self._asked = {
-                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{at}", workers=[worker], **how)
+            options = {"pure": True, "allow_other_workers": True}
+            self._warm_ups = {
+                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{at}", workers=[worker], **options)
                 for at, worker in enumerate(self._workers())
             }
 

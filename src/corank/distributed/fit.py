@@ -38,6 +38,8 @@ from corank.rls import CoRankRLS, RankRLS, Summary
 from corank.rls.least_squares import LeastSquares
 from corank.rls.selection import EVIDENCE
 
+Floats = NDArray[np.float64]
+
 # size of a block of rows: 8 MiB
 _ENTRIES = 1 << 20
 
@@ -119,7 +121,6 @@ def _blocks(problems: Iterator[WholeQueries]) -> Iterator[Floats]:
             yield dense(X[begin : begin + step])
 
 
-Floats = NDArray[np.float64]
 R = TypeVar("R", bound=Ranker | Pipeline)
 
 
@@ -242,8 +243,8 @@ def summarise(
 
 def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
     """Return the fitted record, and the column factors."""
-    found = summarise_parts(parts, model)
-    summary = found.summary
+    summarised = summarise_parts(parts, model)
+    summary = summarised.summary
     summary.require_pairs()
     if isinstance(model, CoRankRLS) and len(summary.maps) > 1:
         highest = model.coupling if model.couplings is None else max(model.couplings)
@@ -251,16 +252,16 @@ def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
     if model.alphas is None and getattr(model, "couplings", None) is None:
         fitted = model.solve_summary(summary)
     else:
-        metric = _metric(model, found)
+        metric = _metric(model, summarised)
         fitted = model.solve_candidates(
-            summary, metric, lambda ridges, alphas: leave_queries_out(parts, found, metric, ridges, alphas)
+            summary, metric, lambda ridges, alphas: leave_queries_out(parts, summarised, metric, ridges, alphas)
         )
     return fitted, summary.factors
 
 
-def _metric(model: LeastSquares, found: Summarised) -> str:
+def _metric(model: LeastSquares, summarised: Summarised) -> str:
     """Return the metric that chooses among candidates, as on one machine."""
-    if found.summary.free.n_queries < 2:
+    if summarised.summary.free.n_queries < 2:
         raise InputError(
             "only one query has scored rows to compare, but leave-query-out needs two; pass alpha and coupling instead "
             "of alphas and couplings."
@@ -269,7 +270,7 @@ def _metric(model: LeastSquares, found: Summarised) -> str:
         raise InputError("metric is 'evidence', which cannot be computed over parts; choose a metric, or pass alpha.")
     if model.metric is not None:
         return str(parse_metric(model.metric))
-    return "nDCG@10" if found.sums.are_grades else "disagreement"
+    return "nDCG@10" if summarised.sums.are_grades else "disagreement"
 
 
 Grouped = tuple[Any, NDArray[np.int64], NDArray[np.int64]]

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.distributed.engine import DaskEngine, Engine, LocalEngine
-from corank.distributed.sources import Reader, described, kind_of_ids, sources_of
+from corank.distributed.sources import Reader, kind_of_ids, part_name, sources_of
 from corank.distributed.tasks import (
     QueryCounts,
     Routing,
+    bytes_of,
     count,
     hold,
     over_held,
@@ -34,7 +35,6 @@ from corank.distributed.tasks import (
     send,
     sum_up,
     take_rows,
-    weigh,
 )
 from corank.errors import InputError
 
@@ -168,10 +168,10 @@ class Parts:
     def origin(self) -> NDArray[np.float64]:
         """First row of the lowest query id, dense; it does not depend on the division into parts."""
         number = 0
-        for share, one in zip(self._shares, self.census, strict=True):
+        for routing, one in zip(self._routings, self.census, strict=True):
             at = np.flatnonzero(one.ids == self._ids[0][0])
             if one.n_rows and len(at):
-                number = share.first_row + int(one.firsts[at[0]])
+                number = routing.first_row + int(one.firsts[at[0]])
                 break
         row = self.rows(np.array([number]))
         return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
@@ -263,13 +263,13 @@ class Parts:
         array or CSR matrix
             The rows, in this order.
         """
-        first = np.array([share.first_row for share in self._shares])
+        first = np.array([routing.first_row for routing in self._routings])
         part = np.searchsorted(first, numbers, side="right") - 1
         # of several parts with one first row, the last one has rows
         used = np.unique(part)
         if self._steps:
             # a row is transformed where its query is complete
-            places = np.unique(np.concatenate([used, *(self._shares[at].homes for at in used)]))
+            places = np.unique(np.concatenate([used, *(self._routings[at].homes for at in used)]))
             handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
             found = [one for some in self.engine.gather(handles) for one in some]
             known, X = (np.concatenate(column) for column in zip(*found, strict=True))
@@ -295,7 +295,7 @@ class Parts:
         if self._steps:
             function, settings = over_steps, (self._steps, function, settings)
         return self.engine.map(
-            over_whole, [self.sources[at] for at in places], [self.reader] * n, [self._shares[at] for at in places],
+            over_whole, [self.sources[at] for at in places], [self.reader] * n, [self._routings[at] for at in places],
             [self._arrivals[at] for at in places], [function] * n, [settings] * n, name=name,
         )  # fmt: skip
 
@@ -314,8 +314,8 @@ class Parts:
                 before, other = seen.setdefault(what, (at, value))
                 if other != value:
                     raise InputError(
-                        f"{described(self.sources, before)} has {_describe(what, other, value)}, but "
-                        f"{described(self.sources, at)} has {_describe(what, value, other)}; make all parts alike."
+                        f"{part_name(self.sources, before)} has {_describe(what, other, value)}, but "
+                        f"{part_name(self.sources, at)} has {_describe(what, value, other)}; make all parts alike."
                     )
         if not seen:
             raise InputError(f"all {len(found)} parts are empty; pass parts with rows.")
@@ -349,42 +349,42 @@ class Parts:
         return np.where(np.bincount(codes, minlength=len(ids)) > 1, homes, -1)
 
     @cached_property
-    def _shares(self) -> list[Routing]:
+    def _routings(self) -> list[Routing]:
         homes, codes = self._homes, self._ids[1]
         if self.split == "refuse" and self.n_straddling:
             at = int(np.flatnonzero(homes >= 0)[0])
-            places = [described(self.sources, k) for k in self._full if self._ids[0][at] in self.census[k].ids]
+            places = [part_name(self.sources, k) for k in self._full if self._ids[0][at] in self.census[k].ids]
             raise InputError(
                 f"query {self._ids[0][at]!s} has rows in {' and '.join(places[:3])}, and {self.n_straddling} queries "
                 "are spread over parts; write complete queries into each part, or pass split='move'."
             )
-        shares, begin, first_row = [], 0, 0
+        routings, begin, first_row = [], 0, 0
         for at, one in enumerate(self.census):
             own = homes[codes[begin : begin + len(one.ids)]] if one.n_rows else np.empty(0, dtype=np.int64)
             begin += len(own)
-            shares.append(Routing(first_row, one.ids[: len(own)][own >= 0], own[own >= 0], at))
+            routings.append(Routing(first_row, one.ids[: len(own)][own >= 0], own[own >= 0], at))
             first_row += one.n_rows
-        return shares
+        return routings
 
     @cached_property
     def _arrivals(self) -> list[list[Any]]:
         """Handles of the rows that move to each part."""
         began, arrivals = time.perf_counter(), [list[Any]() for _ in self.sources]
-        senders = [at for at in self._full if (self._shares[at].homes != at).any()]
+        senders = [at for at in self._full if (self._routings[at].homes != at).any()]
         if not senders:
             return arrivals
         sent = self.engine.map(
             send, [self.sources[at] for at in senders], [self.reader] * len(senders),
-            [self._shares[at] for at in senders], name="straddling rows",
+            [self._routings[at] for at in senders], name="straddling rows",
         )  # fmt: skip
-        routes = [(at, home) for at in senders for home in np.unique(self._shares[at].homes) if home != at]
+        routes = [(at, home) for at in senders for home in np.unique(self._routings[at].homes) if home != at]
         by_sender = dict(zip(senders, sent, strict=True))
         moving = self.engine.map(
             pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="rows to move"
         )
         for (_, home), parcel in zip(routes, moving, strict=True):
             arrivals[home].append(parcel)
-        moved = sum(self.engine.gather(self.engine.map(weigh, moving, name="bytes moved")))
+        moved = sum(self.engine.gather(self.engine.map(bytes_of, moving, name="bytes moved")))
         self.passes.append(Pass("straddling rows", len(senders), time.perf_counter() - began, moved))
         return arrivals
 

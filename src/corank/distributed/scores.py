@@ -95,21 +95,21 @@ def evaluate_parts(
     parts = _checked(model, parts, client)
     names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     handles = parts.over(_evaluate_part, (model, names, convention), "metrics")
-    found: list[Evaluation] = [one for some in parts.engine.gather(handles) for one in some]
-    ids = np.concatenate([one.query_ids for one in found])
+    evaluations: list[Evaluation] = [one for some in parts.engine.gather(handles) for one in some]
+    ids = np.concatenate([one.query_ids for one in evaluations])
     order = np.argsort(ids, kind="stable")
-    results = {name: _together([one.results[name] for one in found], order) for name in found[0].results}
+    results = {name: _together([one.results[name] for one in evaluations], order) for name in evaluations[0].results}
     counts = ("n_rows", "n_unjudged_rows", "n_unjudged_queries", "n_single_grade")
-    totals = {name: sum(getattr(one, name) for one in found) for name in counts}
-    return Evaluation(found[0].convention, ids[order], MappingProxyType(results), **totals)
+    totals = {name: sum(getattr(one, name) for one in evaluations) for name in counts}
+    return Evaluation(evaluations[0].convention, ids[order], MappingProxyType(results), **totals)
 
 
 def _checked(model: Any, parts: Any, client: Any) -> Parts:
     """Return parts with the columns of the model; raise `InputError` for other names, or another order of them."""
-    found = parts if isinstance(parts, Parts) else Parts(parts, client)
-    known, names = getattr(model, "feature_names_in_", None), found.feature_names
+    checked = parts if isinstance(parts, Parts) else Parts(parts, client)
+    known, names = getattr(model, "feature_names_in_", None), checked.feature_names
     if known is None or names is None or list(known) == list(names):
-        return found
+        return checked
     if len(known) != len(names):
         raise InputError(
             f"the parts have {len(names)} columns, but the model was fitted on {len(known)}; pass parts with the same "
@@ -141,13 +141,13 @@ def _ranks_part(problems: Iterator[WholeQueries], model: Any) -> list[tuple[Inte
 
 def _evaluate_part(problems: Iterator[WholeQueries], settings: tuple[Any, tuple[str, ...], Any]) -> list[Evaluation]:
     model, names, convention = settings
-    found = []
+    evaluations = []
     for problem in problems:
         data, queries = problem.data, problem.data.queries
         assert data.y is not None
         one = evaluate(data.y, _scores(model, problem), queries.codes, names, convention=convention)
-        found.append(replace(one, query_ids=queries.ids[one.query_ids], results=dict(one.results)))
-    return found
+        evaluations.append(replace(one, query_ids=queries.ids[one.query_ids], results=dict(one.results)))
+    return evaluations
 
 
 def _scores(model: Any, problem: WholeQueries) -> Floats:

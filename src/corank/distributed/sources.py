@@ -80,7 +80,7 @@ class Reader:
     qid: str | None = None
     n_features: int | None = None
 
-    def look(self, source: Any) -> PartInfo:
+    def inspect(self, source: Any) -> PartInfo:
         """Read the query ids and columns of a part, and as little else as its format allows."""
         if not isinstance(source, str):
             rows, names = self._from_memory(source)
@@ -93,7 +93,7 @@ class Reader:
             if kind is None:
                 return PartInfo(np.empty(0, dtype=np.int64), None)
             if kind == "parquet":
-                return self._look_into_parquet(path)
+                return self._inspect_parquet(path)
             rows = self._read(path)
             names = None if rows.names is None else tuple(rows.names)
             return PartInfo(_ids(rows.qid, source), rows.X.shape[1], names, kind == "text", names)
@@ -104,8 +104,8 @@ class Reader:
             rows, _ = self._from_memory(source)
             return Rows(self._laid_out(rows.X), *rows[1:])
         with fetched(source) as path:
-            found = self._read(path)
-            return Rows(self._laid_out(found.X), found.y, _ids(found.qid, source))
+            rows = self._read(path)
+            return Rows(self._laid_out(rows.X), rows.y, _ids(rows.qid, source))
 
     def _read(self, path: Path) -> Any:
         is_table = detect_format(path) in ("parquet", "csv")
@@ -139,7 +139,7 @@ class Reader:
             raise InputError(f"qid has {len(ids)} values for {X.shape[0]} rows of a part; pass one query id per row.")
         return Rows(X, y if self.unscored is None else np.where(y == self.unscored, np.nan, y), ids), names
 
-    def _look_into_parquet(self, path: Path) -> PartInfo:
+    def _inspect_parquet(self, path: Path) -> PartInfo:
         parquet = import_extra("pyarrow.parquet", "frames")
         name = self.qid or "qid"
         try:
@@ -255,7 +255,7 @@ def kind_of_ids(qid: NDArray[Any]) -> Literal["integers", "text", "numbers"]:
     raise InputError("a part has query ids that are missing, or neither numbers nor text; give each row a query id.")
 
 
-def described(sources: Sequence[Any], number: int) -> str:
-    """Name a part in a message."""
+def part_name(sources: Sequence[Any], number: int) -> str:
+    """Return the name of a part, for messages."""
     source = sources[number]
     return source if isinstance(source, str) else f"part {number}"

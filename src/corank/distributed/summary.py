@@ -37,9 +37,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Summarised:
-    """
-    A summary and the sums it was computed from.
-    """
+    """A summary and the sums it was computed from."""
 
     summary: Summary
     sums: Sums
@@ -64,8 +62,8 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     names: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
     # the same generator as above
     rng = rng_of(model.random_state).spawn(2)[1]
-    seen = _BasisProblem(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
-    maps = model.choose_maps(seen, names.frame, rng)  # type: ignore[arg-type]
+    problem = _BasisProblem(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
+    maps = model.choose_maps(problem, names.frame, rng)  # type: ignore[arg-type]
     settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, None, maps, factors)
     return _summed(parts, maps, settings, factors)
 
@@ -91,14 +89,14 @@ def summarise_maps(
                     query_weight, ties)  # fmt: skip
 
 
-def leave_queries_out(parts: Parts, found: Summarised, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
+def leave_queries_out(parts: Parts, summarised: Summarised, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
     """
     Evaluate every candidate by leave-query-out, in one more pass.
 
     Returns: means of the metric over queries (n_couplings, n_alphas).
     """
-    settings = _LeaveOutSettings(found.summary, metric, ridges, alphas, _sizes(found))
-    sums: ExactSum = parts.summed(_judge_part, settings, "leave-query-out")
+    settings = _LeaveOutSettings(summarised.summary, metric, ridges, alphas, _error_scales(summarised))
+    sums: ExactSum = parts.summed(_evaluate_part, settings, "leave-query-out")
     total, used = sums.value.reshape(2, len(ridges), len(alphas))
     return np.asarray(np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0))
 
@@ -219,12 +217,12 @@ class _LeaveOutSettings:
     metric: str
     ridges: list[Ridge]
     alphas: Floats
-    sizes: ErrorScales
+    scales: ErrorScales
 
 
-def _sizes(found: Summarised) -> ErrorScales:
+def _error_scales(summarised: Summarised) -> ErrorScales:
     """Return the scales of rounding errors, as in `corank.rls.systems.FeatureSystem`."""
-    summary, compared = found.summary, found.sums.weights.value[4]
+    summary, compared = summarised.summary, summarised.sums.weights.value[4]
     bases = [phi.basis for phi in summary.maps if phi.basis is not None]
     length = sum(float(np.mean(basis.diagonal(basis.rows))) for basis in bases)
     return ErrorScales(
@@ -233,7 +231,7 @@ def _sizes(found: Summarised) -> ErrorScales:
     )  # fmt: skip
 
 
-def _judge_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
+def _evaluate_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
     """Sum a metric over the queries of a part, and count queries with a value, for each coupling and alpha."""
     total = None
     for problem in problems:
@@ -249,12 +247,12 @@ def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
     assert isinstance(frame, RowFrame)
     X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
     pieces = [
-        views_out(settings.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, settings.sizes)
+        views_out(settings.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, settings.scales)
         for some, starts, Z, t in frame.designs(X, stack_features(summary.maps))
     ]
     n_candidates = len(settings.ridges) * len(alphas)
     if not pieces:
         return np.zeros((0, 2 * n_candidates))
     held = [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
-    found = np.column_stack([result.values for one in held for result in frame.results(one, settings.metric)])
-    return np.hstack([np.nan_to_num(found), (~np.isnan(found)).astype(np.float64)])
+    values = np.column_stack([result.values for one in held for result in frame.results(one, settings.metric)])
+    return np.hstack([np.nan_to_num(values), (~np.isnan(values)).astype(np.float64)])

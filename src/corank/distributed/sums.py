@@ -37,7 +37,7 @@ from corank.solvers.penalty import Freedom, freedom
 Floats = NDArray[np.float64]
 
 # number of rows from which threads pay off
-_FEW = 1 << 14
+_MIN_ROWS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,25 +140,25 @@ def _sums(data: RankingData, settings: SumSettings) -> Sums:
     assert data.y is not None
     require_squares(data.y)
     scores = data.y[data.is_scored]
-    seen = data if settings.factors is None else replace(data, X=ScaledRows(data.X, settings.factors))
+    scaled = data if settings.factors is None else replace(data, X=ScaledRows(data.X, settings.factors))
     features = None if settings.maps is None else stack_features(settings.maps)
     how: tuple[Any, ...] = (settings.ties, settings.query_weight)
-    scored = prepare_pass(seen, features, "scored", *how)
+    scored = prepare_pass(scaled, features, "scored", *how)
     assert isinstance(scored, RowPass)
     pairs, rows = _pair_weights(scored), _row_weights(scored)
     weights = [pairs, _drawn_weights(data, settings.query_weight, "scored"), *3 * [np.zeros(0)]]
     weights[4] = rows[pairs > 0.0] ** 2
     unscored = None
     if settings.unscored:
-        walk = prepare_pass(seen, features, "unscored", *how)
-        assert isinstance(walk, RowPass)
-        unscored = _over_runs(walk, _add_pairs, walk.width)
-        weights[2:4] = _pair_weights(walk), _drawn_weights(data, settings.query_weight, "unscored")
+        rows_pass = prepare_pass(scaled, features, "unscored", *how)
+        assert isinstance(rows_pass, RowPass)
+        unscored = _over_runs(rows_pass, _add_pairs, rows_pass.width)
+        weights[2:4] = _pair_weights(rows_pass), _drawn_weights(data, settings.query_weight, "unscored")
     # overflow is reported by the solver
     with np.errstate(over="ignore", invalid="ignore"):
         pair, plain = _over_runs(scored, _add_pairs, scored.width), None
         if settings.origin is not None:
-            plain = _over_runs(replace(scored, features=_From(settings.origin)), _add_rows, scored.width + 1)
+            plain = _over_runs(replace(scored, features=_RelativeTo(settings.origin)), _add_rows, scored.width + 1)
     sums = [ExactSum.of(terms[:, None]) for terms in weights]
     return Sums(
         len(scores), len(data.single_grade_queries), freedom(data, settings.ties),
@@ -168,7 +168,7 @@ def _sums(data: RankingData, settings: SumSettings) -> Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class _From:
+class _RelativeTo:
     """Rows as differences from a point."""
 
     origin: Floats
@@ -181,45 +181,45 @@ def _both(one: ExactSum | None, other: ExactSum | None) -> ExactSum | None:
     return None if one is None or other is None else one + other
 
 
-def _over_runs(walk: RowPass, add: Any, d: int) -> ExactSum:
+def _over_runs(rows_pass: RowPass, add: Any, d: int) -> ExactSum:
     """Add up the products of d columns over rows, on threads."""
-    starts = np.append(np.flatnonzero(np.diff(walk.slots.query, prepend=-1)), len(walk.order))
+    starts = np.append(np.flatnonzero(np.diff(rows_pass.slots.query, prepend=-1)), len(rows_pass.order))
 
     def run(first: int, last: int) -> ExactSum:
-        bins, carried = Bins.of(d * (d + 1) // 2), np.empty((3, walk.width))
-        block, workspace = np.empty((walk.block, walk.width)), np.empty((3 * walk.block // 2 + 2, d))
+        bins, carried = Bins.of(d * (d + 1) // 2), np.empty((3, rows_pass.width))
+        block, workspace = np.empty((rows_pass.block, rows_pass.width)), np.empty((3 * rows_pass.block // 2 + 2, d))
         begin, stop = int(starts[first]), int(starts[last])
         while begin < stop:
             # complete queries, or a piece of a long one that begins at a fixed place in it
-            whole = int(starts[np.searchsorted(starts, begin + walk.block, side="right") - 1])
-            end = min(whole if whole > begin else begin + walk.block, stop)
-            rows, F = walk.order[begin:end], block[: end - begin]
-            F[:, :-1], F[:, -1] = walk.features(take(walk.X, rows)), walk.y[rows]
-            add(walk, begin, F, carried, workspace, bins)
+            full = int(starts[np.searchsorted(starts, begin + rows_pass.block, side="right") - 1])
+            end = min(full if full > begin else begin + rows_pass.block, stop)
+            rows, F = rows_pass.order[begin:end], block[: end - begin]
+            F[:, :-1], F[:, -1] = rows_pass.features(take(rows_pass.X, rows)), rows_pass.y[rows]
+            add(rows_pass, begin, F, carried, workspace, bins)
             begin = end
         return bins.total()
 
-    runs = cut(starts, n_threads() if len(walk.order) > _FEW else 1)
+    runs = cut(starts, n_threads() if len(rows_pass.order) > _MIN_ROWS else 1)
     totals = parallel_map(run, runs) or [Bins.of(d * (d + 1) // 2).total()]
     for other in totals[1:]:
         totals[0] = totals[0] + other
     return totals[0]
 
 
-def _add_pairs(walk: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
+def _add_pairs(rows_pass: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
     n, d = F.shape
     if d <= MAX_COLUMNS:
-        add_pair_products(F, walk.slots, first, carried, workspace, bins)
+        add_pair_products(F, rows_pass.slots, first, carried, workspace, bins)
         return
     Z, plus, minus = np.empty((n, d)), np.empty((n // 2 + 1, d)), np.empty((n, d))
-    n_plus, n_minus = fold(F, walk.slots, first, carried[0], carried[1:], Z, plus, minus)
+    n_plus, n_minus = fold(F, rows_pass.slots, first, carried[0], carried[1:], Z, plus, minus)
     P, M = plus[:n_plus], minus[:n_minus]
     add_triangle(Z.T @ Z + P.T @ P - M.T @ M, d, bins)
 
 
-def _add_rows(walk: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
+def _add_rows(rows_pass: RowPass, first: int, F: Floats, carried: Floats, workspace: Floats, bins: Bins) -> None:
     if F.shape[1] < MAX_COLUMNS:
-        add_plain_products(F, walk.slots.query[first : first + len(F)], workspace, bins)
+        add_plain_products(F, rows_pass.slots.query[first : first + len(F)], workspace, bins)
         return
     A = np.column_stack([F, np.ones(len(F))])
     add_triangle(A.T @ A, A.shape[1], bins)
@@ -237,24 +237,24 @@ def _spread(data: RankingData) -> Spread:
             add_spreads(X, w, order, starts, first, last, bins)
         return bins.total()
 
-    totals = parallel_map(run, cut(starts, n_threads() if data.n_rows > _FEW else 1))
+    totals = parallel_map(run, cut(starts, n_threads() if data.n_rows > _MIN_ROWS else 1))
     for other in totals[1:]:
         totals[0] = totals[0] + other
     return Spread(data.n_rows, totals[0])
 
 
-def _pair_weights(walk: RowPass) -> Floats:
+def _pair_weights(rows_pass: RowPass) -> Floats:
     """Return the weight of the pairs of each query, see `corank.pairwise.moment_blocks.RowPass.pair_weight`."""
-    slots = walk.slots
+    slots = rows_pass.slots
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))
     return np.add.reduceat(own, starts) / 2 if len(starts) else np.zeros(0)
 
 
-def _row_weights(walk: RowPass) -> Floats:
+def _row_weights(rows_pass: RowPass) -> Floats:
     """Return √c_q W_q for each query."""
-    starts = np.flatnonzero(np.diff(walk.slots.query, prepend=-1))
-    return np.add.reduceat(walk.slots.weight, starts) if len(starts) else np.zeros(0)
+    starts = np.flatnonzero(np.diff(rows_pass.slots.query, prepend=-1))
+    return np.add.reduceat(rows_pass.slots.weight, starts) if len(starts) else np.zeros(0)
 
 
 def _drawn_weights(data: RankingData, query_weight: str, rows: str) -> Floats:

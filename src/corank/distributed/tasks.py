@@ -44,7 +44,7 @@ class QueryCounts:
 @dataclass(frozen=True, eq=False)
 class Routing:
     """
-    How a part takes part in moving the queries that are spread over parts.
+    Where the rows of a part move whose queries are spread over parts.
 
     first_row: number of its first row among the rows of all parts.
     straddling: ids of such queries with rows in this part.
@@ -60,9 +60,7 @@ class Routing:
 
 @dataclass(frozen=True, eq=False)
 class NumberedRows:
-    """
-    Rows and their numbers among the rows of all parts.
-    """
+    """Rows and their numbers among the rows of all parts."""
 
     rows: Rows
     numbers: Integers
@@ -90,7 +88,7 @@ def sum_up(parts: Sequence[Any]) -> Any:
 
 def count(source: Any, reader: Reader) -> QueryCounts:
     """Count the rows of each query of a part."""
-    info = reader.look(source)
+    info = reader.inspect(source)
     queries = Queries.of(info.qid, len(info.qid))
     kind_of_ids(queries.ids)
     ids = queries.ids.astype(np.str_) if queries.ids.dtype.kind in "OT" and len(queries) else queries.ids
@@ -101,12 +99,12 @@ def _is_among(qid: NDArray[Any], ids: NDArray[Any]) -> NDArray[np.bool_]:
     return np.isin(qid.astype(np.str_) if qid.dtype.kind in "OT" else qid, ids)
 
 
-def send(source: Any, reader: Reader, share: Routing) -> Moving:
+def send(source: Any, reader: Reader, routing: Routing) -> Moving:
     """Read the rows of a part that move, by destination."""
     rows, moving = reader.rows(source), {}
-    for home in np.unique(share.homes[share.homes != share.here]):
-        at = np.flatnonzero(_is_among(rows.qid, share.straddling[share.homes == home]))
-        moving[int(home)] = NumberedRows(rows.take(at), share.first_row + at)
+    for home in np.unique(routing.homes[routing.homes != routing.here]):
+        at = np.flatnonzero(_is_among(rows.qid, routing.straddling[routing.homes == home]))
+        moving[int(home)] = NumberedRows(rows.take(at), routing.first_row + at)
     return moving
 
 
@@ -115,7 +113,7 @@ def pick(moving: Moving, home: int) -> NumberedRows:
     return moving[home]
 
 
-def weigh(moved: NumberedRows) -> int:
+def bytes_of(moved: NumberedRows) -> int:
     """Return the number of bytes that move."""
     return moved.rows.nbytes
 
@@ -157,41 +155,41 @@ def laid_out_for(model: Any, X: Any) -> Any:
 
 def take_rows(problems: Iterator[WholeQueries], wanted: Integers) -> list[tuple[Integers, Any]]:
     """Return the wanted rows of this part and their numbers."""
-    found = []
+    rows = []
     for problem in problems:
         at = np.flatnonzero(np.isin(problem.numbers, wanted))
-        found.append((problem.numbers[at], problem.data.X[at]))
-    return found
+        rows.append((problem.numbers[at], problem.data.X[at]))
+    return rows
 
 
 def over_whole(
     source: Any,
     reader: Reader,
-    share: Routing,
+    routing: Routing,
     arrivals: list[NumberedRows],
     function: Callable[..., Any],
     settings: Any,
 ) -> Any:
     """Run a task on the complete queries of a part."""
-    return function(_problems(source, reader, share, arrivals), settings)
+    return function(_problems(source, reader, routing, arrivals), settings)
 
 
-def _problems(source: Any, reader: Reader, share: Routing, arrivals: list[NumberedRows]) -> Iterator[WholeQueries]:
+def _problems(source: Any, reader: Reader, routing: Routing, arrivals: list[NumberedRows]) -> Iterator[WholeQueries]:
     """Yield the queries of this part alone, then those that are spread over parts and move to this one."""
     rows = reader.rows(source)
-    if not len(share.straddling):
-        yield _problem(NumberedRows(rows, share.first_row + np.arange(len(rows.y))))
+    if not len(routing.straddling):
+        yield _problem(NumberedRows(rows, routing.first_row + np.arange(len(rows.y))))
         return
-    alone = np.flatnonzero(~_is_among(rows.qid, share.straddling))
+    alone = np.flatnonzero(~_is_among(rows.qid, routing.straddling))
     if len(alone):
         # consecutive rows are a view of X, not a copy
         is_run = alone[-1] - alone[0] == len(alone) - 1
         chosen = slice(alone[0], alone[-1] + 1) if is_run else alone
-        yield _problem(NumberedRows(rows.take(chosen), share.first_row + alone))
-    homed = share.straddling[share.homes == share.here]
+        yield _problem(NumberedRows(rows.take(chosen), routing.first_row + alone))
+    homed = routing.straddling[routing.homes == routing.here]
     if len(homed):
         at = np.flatnonzero(_is_among(rows.qid, homed))
-        yield _problem(joined([NumberedRows(rows.take(at), share.first_row + at), *arrivals]))
+        yield _problem(joined([NumberedRows(rows.take(at), routing.first_row + at), *arrivals]))
 
 
 def joined(pieces: list[NumberedRows]) -> NumberedRows:

@@ -36,19 +36,19 @@ class ErrorScales:
     similarities: float = 0.0
     inflation: float = 1.0
 
-    def of_features(self, seen: Floats, solution: Floats | float, root: float, rows: Floats) -> Floats:
+    def of_features(self, response: Floats, solution: Floats | float, root: float, rows: Floats) -> Floats:
         """
         Bound the effect of errors of similarities on a prediction by features, in units of u.
 
         They are errors of features, or errors of K times coefficients of rows; the smaller of the two bounds holds.
 
-        seen: norm of the row times (A + λI)⁻¹.
+        response: norm of the row times (A + λI)⁻¹.
         solution: norm of the solution.
         root: √ of the scale of A.
         rows: norm of the coefficients of all rows in the solution, times that of the coefficients of the row.
         """
         blur = self.inflation * np.sqrt(self.similarities)
-        by_features = blur * (seen * (self.targets + root * solution) + solution)
+        by_features = blur * (response * (self.targets + root * solution) + solution)
         return np.asarray(np.minimum(self.similarities * rows, by_features))
 
 

@@ -36,7 +36,7 @@ from corank.kernels.views import View, as_views, kernels_of
 from corank.parameters import Rules, integer, items, listing, none, number
 from corank.progress import progress
 from corank.rls.frame import Frame
-from corank.rls.least_squares import Judge, LeastSquares, raw_weights
+from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.rls.selection import best, candidates, metric_for
 from corank.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.rls.summary import Summary
@@ -195,12 +195,12 @@ class CoRankRLS(LeastSquares):
             )
         system, metric = FeatureSystem(data, frame, None, summary), metric_for(self.metric, frame)
 
-        def judge(ridges: list[Ridge], alphas: Floats) -> Floats:
+        def evaluate(ridges: list[Ridge], alphas: Floats) -> Floats:
             with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
                 held = system.views_out(ridges, alphas, advance)
             return np.stack([frame.scores(one, metric) for one in held])
 
-        return self.solve_candidates(summary, metric, judge)
+        return self.solve_candidates(summary, metric, evaluate)
 
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Return the feature map of each view, see `LeastSquares`."""
@@ -225,14 +225,14 @@ class CoRankRLS(LeastSquares):
         w, jitter = solve_one(equations, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=float(self.coupling), jitter=jitter)
 
-    def solve_candidates(self, summary: Summary, metric: str, judge: Judge) -> FittedCoRankRLS:
+    def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> FittedCoRankRLS:
         """Solve the grid and keep the best, see `LeastSquares`."""
         couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
         systems = [summary.equations(float(one)) for one in couplings]
         alpha, source = self._alpha(systems[0])
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
         ridges = [ridge_of(one, alphas) for one in systems]
-        scores = judge(ridges, alphas)
+        scores = evaluate(ridges, alphas)
         c, a = best(scores, metric)
         return _fitted(
             summary, ridges[c].solve(alphas[[a]])[:, 0], alpha=float(alphas[a]), coupling=float(couplings[c]),
@@ -264,20 +264,23 @@ class CoRankRLS(LeastSquares):
 
     def _views_of(self, X: Any) -> Floats:
         check_is_fitted(self)
-        seen, parts = self._scaled_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
+        scaled, parts = self._scaled_rows(X), zip(self.view_bases_, self.view_coefs_, strict=True)
         return np.column_stack(
-            [score_columns(plain(seen), coef) if basis is None else basis.score(seen, coef) for basis, coef in parts]
+            [
+                score_columns(plain(scaled), coef) if basis is None else basis.score(scaled, coef)
+                for basis, coef in parts
+            ]
         )
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """Return the columns of all linear views together, and the basis rows of each other view."""
         chosen, share = self._checked_rows(X)[rows], 1.0 / len(self.view_coefs_)
-        seen, found = self._scale_rows(chosen), []
+        scaled, terms = self._scale_rows(chosen), []
         columns = [coef for basis, coef in zip(self.view_bases_, self.view_coefs_, strict=True) if basis is None]
         if columns:
-            found.append(Terms.of_columns(chosen, share * np.sum(columns, axis=0)))
+            terms.append(Terms.of_columns(chosen, share * np.sum(columns, axis=0)))
         parts = enumerate(zip(self.view_bases_, self.view_coefs_, strict=True))
-        return found + [basis.terms(seen, share * coef, v) for v, (basis, coef) in parts if basis is not None]
+        return terms + [basis.terms(scaled, share * coef, v) for v, (basis, coef) in parts if basis is not None]
 
 
 def _fitted(summary: Summary, w: Floats, **facts: Any) -> FittedCoRankRLS:

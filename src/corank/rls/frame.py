@@ -67,7 +67,7 @@ class Frame(ABC):
         """The targets t of `design` for all queries."""
 
     @abstractmethod
-    def sizes(self, lengths: Floats | float) -> ErrorScales:
+    def error_scales(self, lengths: Floats | float) -> ErrorScales:
         """Return the scales of rounding errors, from k(x, x) of each row, or of all."""
 
     @abstractmethod
@@ -126,7 +126,7 @@ class RowFrame(Frame):
         """H (y − prior)."""
         return np.asarray(self.L.half(self.y - self.prior))
 
-    def sizes(self, lengths: Floats | float) -> ErrorScales:
+    def error_scales(self, lengths: Floats | float) -> ErrorScales:
         """Return the norms of the targets and of rows √(s w) φ(x)."""
         scale = np.repeat(self.L.scale, np.diff(self.starts)) * self.w
         return ErrorScales(float(np.linalg.norm(self.targets)), float(np.sum(scale * lengths)))
@@ -170,51 +170,51 @@ class PairFrame(Frame):
 
     winners, losers (n,): row numbers in X.
     w (n,): weight of each pair, above zero; their sum is 1.
-    known (n,): difference of the priors of winner and loser.
+    prior_gap (n,): difference of the priors of winner and loser.
     """
 
     winners: NDArray[np.int64]
     losers: NDArray[np.int64]
     w: Floats
-    known: Floats
+    prior_gap: Floats
 
     @property
     def targets(self) -> Floats:
-        """√w (1 − known)."""
-        return np.sqrt(self.w) * (1.0 - self.known)
+        """√w (1 − prior_gap)."""
+        return np.sqrt(self.w) * (1.0 - self.prior_gap)
 
-    def sizes(self, lengths: Floats | float) -> ErrorScales:
+    def error_scales(self, lengths: Floats | float) -> ErrorScales:
         """Return the norms of the targets and of rows √w φ(x) of winners and losers."""
         return ErrorScales(float(np.linalg.norm(self.targets)), 2.0 * float(np.mean(lengths)))
 
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
-        """Return √w (Φ_winner − Φ_loser) and √w (1 − known) of some queries."""
+        """Return √w (Φ_winner − Φ_loser) and √w (1 − prior_gap) of some queries."""
         part = slice(self.starts[first], self.starts[last])
         root = np.sqrt(self.w[part])
         D = np.asarray(features(X[self.winners[part]]), dtype=np.float64) - features(X[self.losers[part]])
-        return root[:, None] * D, root * (1.0 - self.known[part])
+        return root[:, None] * D, root * (1.0 - self.prior_gap[part])
 
     def scores(self, held: LeftOut, metric: str) -> Floats:
         """Return the share of pairs in the wrong order, predicted ties counting ½, averaged over queries."""
         if str(parse_metric(metric)) != "disagreement":
             raise InputError(f"metric is {metric!r}, but preference pairs have no grades; use metric='disagreement'.")
-        margins = held.values + (np.sqrt(self.w) * self.known)[:, None]
+        margins = held.values + (np.sqrt(self.w) * self.prior_gap)[:, None]
         wrong = np.where(np.abs(margins) <= held.noise, 0.5, margins < 0)
         return np.asarray((np.add.reduceat(wrong, self.starts[:-1]) / np.diff(self.starts)[:, None]).mean(axis=0))
 
 
 def _row_frame(data: RankingData, query_weight: str, ties: bool, total: float | None) -> RowFrame:
     assert data.y is not None
-    whole = Laplacian.per_query(data, query_weight, "scored", ties=ties)
-    L, of_query = whole.of_queries(0, len(whole.scale)), whole.pair_weight
+    full = Laplacian.per_query(data, query_weight, "scored", ties=ties)
+    L, of_query = full.of_queries(0, len(full.scale)), full.pair_weight
     if ties:
         W_q = np.add.reduceat(L.weights, L.starts[:-1]) if len(L.weights) else np.diff(L.starts)
         of_query = L.scale * W_q / 2
     if total is None:
         total = drawn_weight(data, query_weight) if ties else float(of_query.sum())
     L = replace(L, scale=L.scale / total)
-    y, prior = data.y[whole.order], data.prior_of(whole.order)
-    return RowFrame(whole.order, L.starts, of_query / total, query_weight, ties, y, prior, L)
+    y, prior = data.y[full.order], data.prior_of(full.order)
+    return RowFrame(full.order, L.starts, of_query / total, query_weight, ties, y, prior, L)
 
 
 def _pair_frame(data: RankingData, query_weight: str, ties: bool) -> PairFrame:

@@ -32,7 +32,7 @@ from corank.rls.spectrum import Equations, Ridge
 from corank.rls.summary import Summary
 
 Floats = NDArray[np.float64]
-Judge = Callable[[list[Ridge], Floats], Floats]
+EvaluateRidges = Callable[[list[Ridge], Floats], Floats]
 """Takes a system for each coupling and the alphas, and returns means of a metric (n_couplings, n_alphas)."""
 
 
@@ -57,7 +57,7 @@ class LeastSquares(Ranker):
     verbose: bool
 
     # criteria for candidates in addition to the metrics
-    _judges: ClassVar[tuple[str, ...]] = ()
+    _criteria: ClassVar[tuple[str, ...]] = ()
     _rules: ClassVar[Rules] = {
         "alpha": number(0) | none,
         "kernel": parameters.kernel,
@@ -77,7 +77,7 @@ class LeastSquares(Ranker):
             candidates(self.alphas, "alphas")
             if self.alpha is not None:
                 raise InputError("alpha and alphas were both given; pass one of them.")
-        if self.metric is not None and self.metric not in self._judges:
+        if self.metric is not None and self.metric not in self._criteria:
             parse_metric(self.metric)
         require_choice(self.basis)
 
@@ -154,86 +154,26 @@ class LeastSquares(Ranker):
                 )
         summary.require_pairs()
         fitted = self.solve_summary(summary)
-        found = {"n_features_in_": summary.n_features, "column_scale_": summary.factors}
-        return install(self, fitted, {name: value for name, value in found.items() if value is not None})
+        attributes = {"n_features_in_": summary.n_features, "column_scale_": summary.factors}
+        return install(self, fitted, {name: value for name, value in attributes.items() if value is not None})
 
     @abstractmethod
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
-        """
-        Choose the feature map of each view.
-
-        Parameters
-        ----------
-        data : RankingData
-            The problem.
-        frame : Frame
-            Its comparisons.
-        rng : Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        tuple of FeatureMap
-            One per view.
-        """
+        """Choose the feature map of each view for a problem and its comparisons."""
 
     @abstractmethod
     def split_views(
         self, n_features: int | None, rng: np.random.Generator
     ) -> tuple[list[View], list[np.random.Generator]]:
-        """
-        Return the views before their kernels are fitted.
-
-        Parameters
-        ----------
-        n_features : int or None
-            Number of columns; None if rows are objects.
-        rng : Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        views : list of View
-            The views.
-        generators : list of Generator
-            One per view.
-        """
+        """Return the views before their kernels are fitted, and a generator for each; objects have no `n_features`."""
 
     @abstractmethod
     def solve_summary(self, summary: Summary) -> Any:
-        """
-        Solve for one alpha, without changing the model.
-
-        Parameters
-        ----------
-        summary : Summary
-            Sums over all rows.
-
-        Returns
-        -------
-        object
-            The fitted record.
-        """
+        """Return the fitted record for one alpha, from sums over all rows, without changing the model."""
 
     @abstractmethod
-    def solve_candidates(self, summary: Summary, metric: str, judge: Judge) -> Any:
-        """
-        Solve for every candidate and keep the best, without changing the model.
-
-        Parameters
-        ----------
-        summary : Summary
-            Sums over all rows.
-        metric : str
-            The metric that chooses.
-        judge : callable
-            Takes a system for each coupling and the alphas; returns means of the metric (n_couplings, n_alphas).
-
-        Returns
-        -------
-        object
-            The fitted record.
-        """
+    def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> Any:
+        """Return the fitted record of the candidate with the best `metric`, as computed by `evaluate`."""
 
     def _map(self, view: View, data: RankingData, rows: NDArray[np.int64], rng: np.random.Generator) -> FeatureMap:
         """Return the features of a fitted view: its columns if it is linear and they are few, else basis rows."""

@@ -37,7 +37,7 @@ Advance = Callable[[int], Any]
 # number of right-hand sides that represent rounding errors
 N_PROBES = 4
 # largest number of entries of the matrices I − S_qq, and of their scaled rows, in memory
-_ROOM = 1 << 20
+_MAX_ENTRIES = 1 << 20
 
 
 def dual_queries_out(
@@ -46,7 +46,7 @@ def dual_queries_out(
     starts: NDArray[np.int64],
     shares: Floats,
     alphas: Floats,
-    sizes: ErrorScales,
+    scales: ErrorScales,
     advance: Advance,
 ) -> LeftOut:
     """
@@ -57,12 +57,12 @@ def dual_queries_out(
     starts (n_queries + 1,): where each query begins.
     shares (n_queries,): share of each query in the weight of all pairs.
     alphas (m,): weights of the penalty.
-    sizes: scales of rounding errors.
+    scales: scales of rounding errors.
     advance: called with the number of rows done.
     Returns: H f, each query by the model without it.
     """
     assert isinstance(spectrum, RidgeSpectrum)
-    e, most, grain = spectrum.values, spectrum.scale, sizes.similarities
+    e, largest, grain = spectrum.values, spectrum.scale, scales.similarities
     held, signs = LeftOut.empty(len(t), len(alphas)), _signs(len(e))
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
         V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
@@ -75,7 +75,7 @@ def dual_queries_out(
                 scaled = V * row
                 np.matmul(scaled, V.T, out=R[at])
                 probes.append(scaled @ signs)
-            is_large = shifts[some, 0] > most
+            is_large = shifts[some, 0] > largest
             side = np.where(is_large, from_others[:, some], residual[:, some]).T[..., None]
             root, most_kept = np.sqrt(np.diagonal(R, axis1=1, axis2=2)), np.sqrt(kept[some].max(axis=1))
             unit = root[..., None] * signs[: len(V)]
@@ -83,11 +83,11 @@ def dual_queries_out(
             error = solved[:, :, 0]
             # the coefficients without the query are those of all minus the effect of its errors
             b = np.linalg.norm(kept[some] * (spectrum.target - error @ V), axis=1) / shifts[some, 0]
-            through, own = _seen(solved[:, :, 1:])
-            summed = most_kept * sizes.targets + np.sum(root * np.abs(error), axis=1)
+            through, own = _responses(solved[:, :, 1:])
+            summed = most_kept * scales.targets + np.sum(root * np.abs(error), axis=1)
             noise = grain * through * b + own * summed + np.abs(t_q).max()
             # if λ is above every e, fitted values are as small as e / λ
-            small = own * (2.0 * grain / shifts[some, 0] * sizes.targets + np.linalg.norm(error, axis=1))
+            small = own * (2.0 * grain / shifts[some, 0] * scales.targets + np.linalg.norm(error, axis=1))
             held.values[begin:end, some] = np.where(is_large, error.T, t_q[:, None] - error.T)
             held.noise[begin:end, some] = UNIT * np.where(is_large, small, noise)
         advance(end - begin)
@@ -101,17 +101,17 @@ def queries_out(
     starts: NDArray[np.int64],
     shares: Floats,
     alphas: Floats,
-    sizes: ErrorScales,
+    scales: ErrorScales,
 ) -> LeftOut:
     """
     Predict each query from all others, for features.
 
-    ridge: of ZᵀZ (plus what else is penalised) and Zᵀt over all queries.
+    ridge: of ZᵀZ (plus further quadratic penalties, such as the coupling) and Zᵀt over all queries.
     Z, t (n, k): rows of some queries and their targets.
     starts: where each of these queries begins.
     shares: share of each of these queries in the weight of all pairs.
     alphas (m,): weights of the penalty.
-    sizes: scales of rounding errors.
+    scales: scales of rounding errors.
     Returns: H f, each query by the model without it.
     """
     A, root, held = ridge.transform(Z), np.sqrt(ridge.scale), LeftOut.empty(len(t), len(alphas))
@@ -127,9 +127,9 @@ def queries_out(
                 rest = ridge.matrices(shifts[some]) - A_q.T @ A_q
                 sides = np.column_stack([others, signs])
                 solved = _solve(rest, np.broadcast_to(sides, (len(rest), *sides.shape)))
-                w, found = solved[:, :, 0], A_q @ solved
-                values, (seen,) = found[:, :, 0], _seen(found[:, :, 1:])
-                own = 1.0 + length * seen
+                w, predicted = solved[:, :, 0], A_q @ solved
+                values, (response,) = predicted[:, :, 0], _responses(predicted[:, :, 1:])
+                own = 1.0 + length * response
             else:
                 e = ridge.values + shifts[some, None]
                 scaled = A_q / e[:, None, :]
@@ -137,14 +137,16 @@ def queries_out(
                 right = scaled @ np.column_stack([A_q.T, others, signs])
                 unit = np.broadcast_to(signs[:n], (len(scaled), n, N_PROBES))
                 solved = _solve(np.eye(n) - right[:, :, :n], np.concatenate([right[:, :, n:], unit], axis=2))
-                values, (seen, own) = solved[:, :, 0], _seen(solved[:, :, 1:])
+                values, (response, own) = solved[:, :, 0], _responses(solved[:, :, 1:])
                 w = (others + values @ A_q) / e
             size = np.linalg.norm(w, axis=1)
-            noise = root * seen * (sizes.targets + root * size) + own * (length * size + np.abs(values).sum(axis=1))
-            if sizes.similarities > 0.0:
-                left = sizes.targets**2 - t_q @ t_q - w @ others
-                left = np.sqrt(np.maximum(left, UNIT * sizes.targets**2)) / shifts[some]
-                noise += sizes.of_features(seen, size, root, np.sqrt(own) * left)
+            noise = root * response * (scales.targets + root * size) + own * (
+                length * size + np.abs(values).sum(axis=1)
+            )
+            if scales.similarities > 0.0:
+                left = scales.targets**2 - t_q @ t_q - w @ others
+                left = np.sqrt(np.maximum(left, UNIT * scales.targets**2)) / shifts[some]
+                noise += scales.of_features(response, size, root, np.sqrt(own) * left)
             held.values[begin:end, some], held.noise[begin:end, some] = values.T, UNIT * noise
     return held
 
@@ -157,7 +159,7 @@ def views_out(
     shares: Floats,
     blocks: list[slice],
     alphas: Floats,
-    sizes: ErrorScales,
+    scales: ErrorScales,
 ) -> list[LeftOut]:
     """
     Predict each query from all others by the mean of several views.
@@ -170,7 +172,7 @@ def views_out(
     shares: share of each of these queries in the weight of all pairs.
     blocks: features of each view.
     alphas (m,): weights of the penalty.
-    sizes: scales of rounding errors.
+    scales: scales of rounding errors.
     Returns: H f, each query by the models without it.
     """
     M, lengths = len(blocks), np.diff(starts)
@@ -181,38 +183,38 @@ def views_out(
     targets = np.empty(len(tall))
     for place, block in zip(places, blocks, strict=True):
         tall[place, block], targets[place] = Z[:, block], t
-    sizes = replace(sizes, targets=np.sqrt(M) * sizes.targets)
-    held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, sizes) for ridge in ridges)
+    scales = replace(scales, targets=np.sqrt(M) * scales.targets)
+    held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, scales) for ridge in ridges)
     return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
 
 
-def rows_out(ridge: Ridge, A: Floats, alphas: Floats, sizes: ErrorScales, length: float, is_dual: bool) -> LeftOut:
+def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool) -> LeftOut:
     """
     Predict rows outside the system, up to a constant.
 
     A (n, k): similarities to the rows of the dense dual (times H), or features.
     alphas (m,): weights of the penalty.
-    sizes: scales of rounding errors.
+    scales: scales of rounding errors.
     length: mean k(x, x) of similarities.
     Returns: f.
     """
     A, held = A - A.mean(axis=0), LeftOut.empty(len(A), len(alphas))
-    grain, root = sizes.similarities, np.sqrt(ridge.scale)
+    grain, root = scales.similarities, np.sqrt(ridge.scale)
     for at, shift in enumerate(ridge.shifts(alphas)):
         through, w = ridge.times_inverse(A, shift), ridge.times_inverse(ridge.target, shift)
-        seen, size = np.linalg.norm(through, axis=1), float(np.linalg.norm(w))
+        response, size = np.linalg.norm(through, axis=1), float(np.linalg.norm(w))
         if is_dual:
-            noise = (np.sqrt(grain * length) + grain * seen) * size + seen * sizes.targets
+            noise = (np.sqrt(grain * length) + grain * response) * size + response * scales.targets
         else:
-            noise = root * seen * (sizes.targets + root * size) + np.linalg.norm(A, axis=1) * size
-            rows = (np.sqrt(length / grain) + root * seen) * sizes.targets / shift if grain > 0.0 else seen
-            noise += sizes.of_features(seen, size, root, rows)
+            noise = root * response * (scales.targets + root * size) + np.linalg.norm(A, axis=1) * size
+            rows = (np.sqrt(length / grain) + root * response) * scales.targets / shift if grain > 0.0 else response
+            noise += scales.of_features(response, size, root, rows)
         held.values[:, at], held.noise[:, at] = A @ w, UNIT * noise
     return held
 
 
 def _portions(n_alphas: int, size: int) -> list[slice]:
-    step = max(1, _ROOM // max(size, 1))
+    step = max(1, _MAX_ENTRIES // max(size, 1))
     return [slice(start, min(start + step, n_alphas)) for start in range(0, n_alphas, step)]
 
 
@@ -221,7 +223,7 @@ def _signs(n: int) -> Floats:
     return np.random.default_rng(0).choice([-1.0, 1.0], (n, N_PROBES))
 
 
-def _seen(probes: Floats) -> list[Floats]:
+def _responses(probes: Floats) -> list[Floats]:
     """Return the root mean square of the solutions of each group of `N_PROBES` right-hand sides, in the worst row."""
     m, n, _ = probes.shape
     squares = np.square(probes).reshape(m, n, -1, N_PROBES).sum(axis=3).max(axis=1)

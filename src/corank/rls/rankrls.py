@@ -39,7 +39,7 @@ from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
-from corank.rls.least_squares import Judge, LeastSquares, raw_weights
+from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for
 from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
@@ -133,7 +133,7 @@ class RankRLS(LeastSquares):
     ((4,), 'leave-query-out nDCG@10')
     """
 
-    _judges = (EVIDENCE,)
+    _criteria = (EVIDENCE,)
 
     def __init__(
         self,
@@ -199,11 +199,11 @@ class RankRLS(LeastSquares):
             jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
 
-    def solve_candidates(self, summary: Summary, metric: str, judge: Judge) -> FittedRankRLS:
+    def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> FittedRankRLS:
         """Solve for all alphas and keep the best, see `LeastSquares`."""
         phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
         ridge = ridge_of(summary.equations(), alphas)
-        (scores,) = judge([ridge], alphas)
+        (scores,) = evaluate([ridge], alphas)
         (at,) = best(scores, metric)
         return _fitted(
             phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, at, loo_scores=scores,

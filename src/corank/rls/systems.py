@@ -30,6 +30,7 @@ from corank.rls.spectrum import Equations, Ridge, RidgeSpectrum
 from corank.rls.summary import Summary
 from corank.solvers.penalty import alpha_of, freedom
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -48,7 +49,7 @@ class Margins(NamedTuple):
     grown: Floats
 
 
-def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, sizes: ErrorScales) -> Floats:
+def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, scales: ErrorScales) -> Floats:
     """
     Return the leave-pair-out disagreement error of one query; O(n² k) for each λ and each distinct sum of two weights.
 
@@ -56,7 +57,7 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
     Z (n, k): rows HΦ of the query; None for the dense dual.
     frame: the rows of the one query; rows of equal score, if any, are compared.
     alphas (m,): weights of the penalty.
-    sizes: scales of rounding errors.
+    scales: scales of rounding errors.
     Returns: share of pairs of different scores in the wrong order, predicted ties counting ½; NaN without pairs.
     """
     w, y, root = frame.w, frame.y, np.sqrt(frame.w)
@@ -65,8 +66,8 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
         return np.full(len(alphas), np.nan)
     W, squares = w.sum() - (w[i] + w[j]), np.sum(w * w) - (w[i] ** 2 + w[j] ** 2)
     # s of a mean over the pairs of the other rows; with ties, including pairs of a row with itself
-    scales, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
-    better, known = np.sign(y[i] - y[j]), frame.prior[i] - frame.prior[j]
+    distinct, group = np.unique(2.0 * W / (W**2 - (0.0 if frame.ties else squares)), return_inverse=True)
+    better, prior_gap = np.sign(y[i] - y[j]), frame.prior[i] - frame.prior[j]
     y = y - frame.prior
     y = y - np.average(y, weights=w)
     if Z is None:
@@ -76,21 +77,21 @@ def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, s
         A, kept = ridge.transform(Z), np.ones(1)
     # H y = √s √w y; the following uses √w y
     size = float(np.sqrt(frame.L.scale[0]))
-    target, sizes = ridge.target / size, replace(sizes, targets=sizes.targets / size)
+    target, scales = ridge.target / size, replace(scales, targets=scales.targets / size)
     wrong = np.zeros(len(alphas))
-    for g, scale in enumerate(scales):
+    for g, scale in enumerate(distinct):
         pairs = (i[group == g], j[group == g])
         for at, shift in enumerate(ridge.shifts(alphas * (frame.L.scale[0] / scale))):
             through = ridge.times_inverse(A, shift)
             if shift > ridge.largest:
-                found = _small_margins((through * kept) @ A.T, y, root, *pairs)
+                margins = _small_margins((through * kept) @ A.T, y, root, *pairs)
             elif Z is None:
-                found = _margins((through * shift) @ A.T, y, root, *pairs)
+                margins = _margins((through * shift) @ A.T, y, root, *pairs)
             else:
-                found = _margins(np.eye(len(A)) - through @ A.T, y, root, *pairs)
+                margins = _margins(np.eye(len(A)) - through @ A.T, y, root, *pairs)
             solution = float(np.linalg.norm(ridge.times_inverse(target, shift)))
-            noise = _noise(ridge, through, solution, shift, found, pairs, sizes, Z is None)
-            margin = (found.values + known[group == g]) * better[group == g]
+            noise = _noise(ridge, through, solution, shift, margins, pairs, scales, Z is None)
+            margin = (margins.values + prior_gap[group == g]) * better[group == g]
             wrong[at] += np.where(np.abs(margin) <= noise, 0.5, margin < 0).sum()
     return wrong / len(i)
 
@@ -145,9 +146,9 @@ def _noise(
     through: Floats,
     solution: float,
     shift: float,
-    found: Margins,
+    margins: Margins,
     pairs: tuple[Integers, Integers],
-    sizes: ErrorScales,
+    scales: ErrorScales,
     is_dual: bool,
 ) -> Floats:
     """
@@ -156,23 +157,20 @@ def _noise(
     through: the rows times (A + λI)⁻¹.
     solution: norm of the solution for all rows.
     """
-    (i, j), (p, q), (error_i, error_j), own = pairs, found.turned, np.abs(found.errors), found.grown
+    (i, j), (p, q), (error_i, error_j), own = pairs, margins.turned, np.abs(margins.errors), margins.grown
     root, missed = np.sqrt(ridge.scale), error_i + error_j
     if shift > ridge.largest:
-        grain = max(sizes.similarities, ridge.largest)
-        return np.asarray(UNIT * own * (2.0 * grain / shift * sizes.targets + missed))
+        grain = max(scales.similarities, ridge.largest)
+        return np.asarray(UNIT * own * (2.0 * grain / shift * scales.targets + missed))
     P = through @ through.T
     length = np.sqrt(np.diag(P))
-    seen = np.sqrt(np.maximum(p * p * P[i, i] + q * q * P[j, j] + 2.0 * p * q * P[i, j], 0.0))
+    response = np.sqrt(np.maximum(p * p * P[i, i] + q * q * P[j, j] + 2.0 * p * q * P[i, j], 0.0))
     b = solution + length[i] * error_i + length[j] * error_j
-    noise = own * (sizes.targets + missed)
+    noise = own * (scales.targets + missed)
     if is_dual:
-        return np.asarray(UNIT * (noise + sizes.similarities * shift * seen * b))
-    noise += root * seen * (sizes.targets + root * b)
-    return np.asarray(UNIT * (noise + sizes.of_features(seen, b, root, np.sqrt(own) * sizes.targets / shift)))
-
-
-Floats = NDArray[np.float64]
+        return np.asarray(UNIT * (noise + scales.similarities * shift * response * b))
+    noise += root * response * (scales.targets + root * b)
+    return np.asarray(UNIT * (noise + scales.of_features(response, b, root, np.sqrt(own) * scales.targets / shift)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,11 +215,11 @@ class System(ABC):
         compared rows and q twice the minimum of the objective.
         """
         m = freedom(self.data, self.frame.ties).differences
-        found = []
+        evidence = []
         for shift in ridge.shifts(alphas):
             q, log_det = self._misfit(ridge, float(shift))
-            found.append(-0.5 * (m * np.log(max(q, np.finfo(np.float64).tiny) / m) + log_det))
-        return np.array(found)
+            evidence.append(-0.5 * (m * np.log(max(q, np.finfo(np.float64).tiny) / m) + log_det))
+        return np.array(evidence)
 
     @abstractmethod
     def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
@@ -230,9 +228,7 @@ class System(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DenseSystem(System):
-    """
-    The dense dual: one coefficient per scored row; the basis are the compared rows.
-    """
+    """The dense dual: one coefficient per scored row; the basis are the compared rows."""
 
     frame: RowFrame
     basis: Basis
@@ -268,17 +264,17 @@ class DenseSystem(System):
     def queries_out(self, ridge: Ridge, alphas: Floats, advance: Advance) -> LeftOut:
         """Predict each query from all others."""
         frame = self.frame
-        return dual_queries_out(ridge, frame.targets, frame.starts, frame.shares, alphas, self._sizes, advance)
+        return dual_queries_out(ridge, frame.targets, frame.starts, frame.shares, alphas, self._error_scales, advance)
 
     def pairs_out(self, ridge: Ridge, alphas: Floats) -> Floats:
         """Return the leave-pair-out disagreement error of the one query."""
-        return pairs_out(ridge, None, self.frame, alphas, self._sizes)
+        return pairs_out(ridge, None, self.frame, alphas, self._error_scales)
 
     def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeftOut:
         """Predict other rows of the one query, up to a constant."""
-        seen = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
+        similarities = self.frame.L.half(np.ascontiguousarray(self.basis.similarities(rows).T)).T
         length = float(np.mean(self.basis.diagonal(self.data.X)))
-        return rows_out(ridge, ridge.transform(seen), alphas, self._sizes, length, is_dual=True)
+        return rows_out(ridge, ridge.transform(similarities), alphas, self._error_scales, length, is_dual=True)
 
     def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
         assert isinstance(ridge, RidgeSpectrum)
@@ -289,15 +285,13 @@ class DenseSystem(System):
         return q, ridge.log_det(shift) - float(np.sum(np.log1p(levels / shift)))
 
     @property
-    def _sizes(self) -> ErrorScales:
-        return self.frame.sizes(self.basis.diagonal(self.data.X))
+    def _error_scales(self) -> ErrorScales:
+        return self.frame.error_scales(self.basis.diagonal(self.data.X))
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureSystem(System):
-    """
-    The system of features: columns, or similarities to basis rows.
-    """
+    """The system of features: columns, or similarities to basis rows."""
 
     summary: Summary
 
@@ -315,9 +309,9 @@ class FeatureSystem(System):
 
     def views_out(self, ridges: list[Ridge], alphas: Floats, advance: Advance) -> list[LeftOut]:
         """Predict each query from all others by the mean of the views, for each coupling."""
-        frame, blocks, parts, sizes = self.frame, self.summary.blocks, [], self._sizes
+        frame, blocks, parts, scales = self.frame, self.summary.blocks, [], self._error_scales
         for some, starts, Z, t in frame.designs(self.data.X, stack_features(self.summary.maps)):
-            parts.append(views_out(ridges, Z, t, starts, frame.shares[some], blocks, alphas, sizes))
+            parts.append(views_out(ridges, Z, t, starts, frame.shares[some], blocks, alphas, scales))
             advance(len(t))
         return [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*parts, strict=True)]
 
@@ -325,12 +319,12 @@ class FeatureSystem(System):
         """Return the leave-pair-out disagreement error of the one query."""
         assert isinstance(self.frame, RowFrame)
         Z, _ = self.frame.design(0, 1, self.data.X, self.summary.only_map)
-        return pairs_out(ridge, Z, self.frame, alphas, self._sizes)
+        return pairs_out(ridge, Z, self.frame, alphas, self._error_scales)
 
     def rows_out(self, ridge: Ridge, rows: Any, alphas: Floats) -> LeftOut:
         """Predict other rows of the one query, up to a constant."""
-        seen = ridge.transform(self.summary.only_map(rows))
-        return rows_out(ridge, seen, alphas, self._sizes, self._length, is_dual=False)
+        features = ridge.transform(self.summary.only_map(rows))
+        return rows_out(ridge, features, alphas, self._error_scales, self._length, is_dual=False)
 
     def _misfit(self, ridge: Ridge, shift: float) -> tuple[float, float]:
         explained = float(ridge.times_inverse(ridge.target, shift) @ ridge.target)
@@ -343,9 +337,9 @@ class FeatureSystem(System):
         return sum(float(np.mean(basis.diagonal(self.data.X))) for basis in bases)
 
     @property
-    def _sizes(self) -> ErrorScales:
+    def _error_scales(self) -> ErrorScales:
         inflation = max(phi.inflation for phi in self.summary.maps)
-        return replace(self.frame.sizes(self._length), inflation=inflation)
+        return replace(self.frame.error_scales(self._length), inflation=inflation)
 
 
 def _spread(n: int) -> Floats:

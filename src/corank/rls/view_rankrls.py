@@ -174,7 +174,7 @@ class ViewRankRLS(RankRLS):
             equal = (sizes > 0.0) / np.count_nonzero(sizes > 0.0)
         alphas = self._candidates(fit, equal)
 
-        def judge(c: Floats) -> float:
+        def quality(c: Floats) -> float:
             scores = fit(c, alphas).loo_scores
             advance(1)
             assert scores is not None
@@ -182,7 +182,7 @@ class ViewRankRLS(RankRLS):
 
         m = freedom(data, self.ties).differences
         with progress(1 + _STEPS * len(_FACTORS) * len(views), "weights tried", self.verbose) as advance:
-            c = (m * climb(judge, equal) + _PRIOR * equal) / (m + _PRIOR)
+            c = (m * climb(quality, equal) + _PRIOR * equal) / (m + _PRIOR)
         return FittedViewRankRLS(**vars(fit(c, alphas)), views=views, view_weights=c)
 
     def _candidates(self, fit: Fit, equal: Floats) -> Floats:
@@ -203,15 +203,15 @@ class ViewRankRLS(RankRLS):
             model = RankRLS(**{**params, **own})
             return model._fit(data, None, np.random.default_rng(seed))
 
-        seen = [slice(None) if view.columns is None else view.columns for view in views]
+        chosen = [slice(None) if view.columns is None else view.columns for view in views]
         if all(view.kernel.is_linear for view in views):
             squares, total = pair_squares(data, ties=self.ties, query_weight=self.query_weight)
-            sizes = np.array([squares[columns].sum() / total for columns in seen])
+            sizes = np.array([squares[columns].sum() / total for columns in chosen])
             rows, factors = plain(data.X), factors_of(data.X)
 
             def of_columns(c: Floats, alphas: Floats | None) -> FittedRankRLS:
                 share = np.zeros(data.n_features)
-                for columns, own in zip(seen, _over(c, sizes), strict=True):
+                for columns, own in zip(chosen, _over(c, sizes), strict=True):
                     share[columns] += own
                 scaled = ScaledRows(rows, np.sqrt(share) if factors is None else np.sqrt(share) * factors)
                 return fit("linear", replace(data, X=scaled), alphas)
@@ -235,27 +235,27 @@ class ViewRankRLS(RankRLS):
         raise _no_summary()
 
 
-def climb(judge: Callable[[Floats], float], here: Floats) -> Floats:
+def climb(quality: Callable[[Floats], float], weights: Floats) -> Floats:
     """
     Search weights of views by steps that change one of them; a weight of zero stays zero.
 
-    judge: returns the quality of weights, whose sum is 1.
-    here: the first weights.
+    quality: returns the quality of weights, whose sum is 1.
+    weights: the first weights.
     Returns: weights that no step improves, or those after eight steps.
 
     >>> climb(lambda c: -abs(c[0] - 0.75), np.array([0.5, 0.5])).tolist()
     [0.75, 0.25]
     """
-    value, seen = judge(here), {here.round(9).tobytes()}
+    value, tried = quality(weights), {weights.round(9).tobytes()}
     for _ in range(_STEPS):
-        fresh = [c for c in _steps(here) if c.round(9).tobytes() not in seen]
-        seen |= {c.round(9).tobytes() for c in fresh}
-        values = [judge(c) for c in fresh]
+        fresh = [c for c in _steps(weights) if c.round(9).tobytes() not in tried]
+        tried |= {c.round(9).tobytes() for c in fresh}
+        values = [quality(c) for c in fresh]
         at = int(np.argmax(values)) if values else -1
         if not values or not values[at] > value + _GAIN * (1.0 + abs(value)):
             break
-        here, value = fresh[at], values[at]
-    return here
+        weights, value = fresh[at], values[at]
+    return weights
 
 
 def _no_summary() -> InputError:
