@@ -51,9 +51,7 @@ def learn_clicks(
     from corank.persist import save
 
     require_place(output, overwrite=force)
-    ranker = build_ranker(find_ranker(model), {}, assignments or [])
-    if ranker.get_params(deep=False).get("random_state", seed) is None:
-        ranker.set_params(random_state=seed)
+    ranker = build_ranker(find_ranker(model), {}, assignments or [], seed)
     data = read(rows, y=None, qid=qid, layout=preferred_layout(ranker))
     ids, documents = data.qid, data.docids
     if ids is None or documents is None:

@@ -62,13 +62,14 @@ def suggest(
 ) -> None:
     """Suggest what to judge next: rows as query, document and score, or pairs of rows for a preference model."""
     from corank.cli.judge.preferences import names_of
+    from corank.cli.learn.models import last_step
     from corank.data.formats.compressed import require_text_place
     from corank.gp import PreferenceGP
 
     if output is not None:
         require_text_place(output, overwrite=force)
     ranker, rows = _read(model, data, qid, id_column, label, unscored)
-    last = getattr(ranker, "steps", [("", ranker)])[-1][1]
+    last = last_step(ranker)
     is_pairs = isinstance(last, PreferenceGP)
     if is_pairs and (per_query or last is not ranker):
         raise InputError(
@@ -77,8 +78,8 @@ def suggest(
         )
     if pairs is not None and not is_pairs:
         raise InputError(
-            f"{model} holds a {type(last).__name__}, which suggests rows to grade; leave --pairs out, or fit --model "
-            "preference-gp to get pairs."
+            f"{model} contains a {type(last).__name__}, which suggests rows to grade; leave --pairs out, or fit "
+            "--model preference-gp to get pairs."
         )
     names = names_of(rows)
     if is_pairs:
@@ -99,12 +100,9 @@ def _read(
 ) -> tuple[Any, Collection]:
     """Load the model, and read rows with the features that it was fitted on."""
     from corank.cli.judge.preferences import read_named
-    from corank.cli.learn.models import require_model_features
-    from corank.persist import load
+    from corank.cli.learn.models import load_ranker, require_model_features
 
-    ranker = load(model)
-    if not hasattr(ranker, "predict"):
-        raise InputError(f"{model} holds a {type(ranker).__name__}, which does not rank; pass a ranker or a pipeline.")
+    ranker = load_ranker(model)
     expected = getattr(ranker, "n_features_in_", None)
     rows = read_named(data, qid, id_column, y=label, unscored=unscored, n_features=expected)
     require_model_features(rows.X.shape[1], data[0], expected, model)

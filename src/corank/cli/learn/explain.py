@@ -37,21 +37,20 @@ def explain(
     The contributions of columns, or of training rows, add up to the difference: corank explain m.safetensors rows.txt
     --pair 3 8
     """
-    from corank.cli.learn.models import preferred_layout, require_model_features
+    from corank.cli.learn.models import last_step, load_ranker, preferred_layout, require_model_features
     from corank.data.durable.atomic import require_place
     from corank.data.formats.read import open_source, read
     from corank.errors import InputError
     from corank.estimator.explanation import SHOWN, explained
     from corank.label_ranking import LabelRanker
-    from corank.persist import load
 
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg"):
             raise InputError(f"--plot is {str(plot)!r}; pass a file name that ends in .png or .svg.")
         require_place(plot, overwrite=force)
-    ranker = load(model)
-    if not hasattr(ranker, "predict") or isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
-        raise InputError(f"{model} holds a {type(ranker).__name__}, which does not score rows; pass a ranker.")
+    ranker = load_ranker(model)
+    if isinstance(last_step(ranker), LabelRanker):
+        raise InputError(f"{model} contains a {type(ranker).__name__}, which ranks labels; pass a ranker of rows.")
     expected = getattr(ranker, "n_features_in_", None)
     sources = [open_source(one) for one in data]
     rows = read(

@@ -129,9 +129,7 @@ def build_model(options: FitOptions) -> ModelSpec:
         if value is not None and options.loop in IGNORE_QUERIES:
             raise InputError(f"{option} works within queries, which --loop {options.loop} ignores; remove one of them.")
     prior_columns = None if options.prior is None else parse_features(options.prior, "--prior")
-    ranker = build_ranker(kind, parameters, options.assignments or [])
-    if ranker.get_params(deep=False).get("random_state", options.seed) is None:
-        ranker.set_params(random_state=options.seed)
+    ranker = build_ranker(kind, parameters, options.assignments or [], options.seed)
     return ModelSpec(ranker, prior_columns, options.scale)
 
 

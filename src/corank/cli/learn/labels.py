@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.cli.learn.models import require_model_features
+from corank.cli.learn.models import last_step, require_model_features
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import open_source, read
 from corank.data.problem.collection import Collection
@@ -67,7 +67,7 @@ def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[st
     """
     if len(data) > 1:
         raise InputError(f"found {len(data)} files, but label rankers score one at a time; pass one file.")
-    last = getattr(ranker, "steps", [("", ranker)])[-1][1]
+    last = last_step(ranker)
     rows = read(open_source(data[0]), y=label, n_features=ranker.n_features_in_)
     X, _ = _split_labels(rows)
     require_model_features(X.shape[1], data[0], ranker.n_features_in_, "the model")

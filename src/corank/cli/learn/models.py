@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -76,12 +77,32 @@ def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
     return None if needed else thing
 
 
-def build_ranker(kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str]) -> Any:
+def load_ranker(path: Path) -> Any:
+    """Load a ranker or a pipeline; raise `InputError` for other saved objects."""
+    from corank.persist import load
+
+    ranker = load(path)
+    if not hasattr(ranker, "predict"):
+        raise InputError(
+            f"{path} contains a {type(ranker).__name__}, which has no predict; pass a ranker or a pipeline."
+        )
+    return ranker
+
+
+def last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
+    return getattr(model, "steps", [("", model)])[-1][1]
+
+
+def build_ranker(
+    kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str], seed: int | None = None
+) -> Any:
     """
     Build a ranker from options and from ``name=value`` assignments.
 
     options: parameter to (option, value); None means that the option was not given.
     assignments: ``name=value``; the value is parsed as JSON (numbers, true, null, lists), else taken as a string.
+    seed: random_state, if the ranker has one that was not set.
     """
     names = sorted(inspect.signature(kind).parameters)
     values = {parameter: value for parameter, (_, value) in options.items() if value is not None}
@@ -99,7 +120,10 @@ def build_ranker(kind: type[Any], options: Mapping[str, tuple[str, Any]], assign
         if parameter not in names:
             raise InputError(f"{kind.__name__} has no parameter {parameter!r}; {suggest_names(parameter, names)}.")
         values[parameter] = _value(text)
-    return kind(**values)
+    ranker = kind(**values)
+    if ranker.get_params(deep=False).get("random_state", seed) is None:
+        ranker.set_params(random_state=seed)
+    return ranker
 
 
 def add_working_directory() -> None:

@@ -38,11 +38,11 @@ def rank(
     """Score rows with a saved model; higher is better."""
     import sys
 
+    from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
     from corank.data.formats.compressed import is_stream, require_text_place, write_text
     from corank.errors import InputError
     from corank.label_ranking import LabelRanker
-    from corank.persist import load
 
     if format is ScoreFormat.trec and output is None:
         raise InputError("--format trec needs a file; name it with --output (- for standard output).")
@@ -50,12 +50,8 @@ def rank(
         raise InputError("--json describes a written file, but the scores go to the screen; name a file with --output.")
     if output is not None:
         require_text_place(output, overwrite=force)
-    ranker = load(model)
-    if not hasattr(ranker, "predict"):
-        raise InputError(
-            f"{model} contains a {type(ranker).__name__}, which has no predict; pass a ranker or a pipeline."
-        )
-    if isinstance(getattr(ranker, "steps", [("", ranker)])[-1][1], LabelRanker):
+    ranker = load_ranker(model)
+    if isinstance(last_step(ranker), LabelRanker):
         from corank.cli.learn.labels import label_lines
 
         if format is ScoreFormat.trec or qid is not None:
