@@ -44,7 +44,7 @@ def test_a_preference_of_weight_two_is_the_preference_twice(make):
 def test_pairs_come_without_scores_and_weights_with_pairs(make):
     with pytest.raises(InputError, match="y and pairs were both given; pass scores or preferences, not both"):
         make().fit(X, Y, pairs=PAIRS, qid=QID)
-    with pytest.raises(InputError, match="pair_weight came, but no pairs to weigh"):
+    with pytest.raises(InputError, match="pair_weight was passed, but pairs was not"):
         make().fit(X, Y, qid=QID, pair_weight=np.ones(len(PAIRS)))
     with pytest.raises(InputError, match=r"pair_weight has shape \(3,\) for \d+ pairs"):
         make().fit(X, pairs=PAIRS, qid=QID, pair_weight=np.ones(3))

@@ -1,1 +1,1 @@
-"""Loops over arrays: numpy and numba, nothing else."""
+"""Compiled kernels; they import numpy and numba only."""

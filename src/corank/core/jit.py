@@ -26,9 +26,7 @@ Kernel = Callable[..., Any]
 
 
 class CompileNotice(event.Listener):
-    """
-    Prints one line when kernels are compiled, if stderr is a terminal.
-    """
+    """Prints one line when kernels are compiled, if stderr is a terminal."""
 
     def __init__(self) -> None:
         self.is_printed = False

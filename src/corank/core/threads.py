@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 # largest default number of threads; None for no limit
-_MOST: ContextVar[int | None] = ContextVar("most threads", default=None)
+_LIMIT: ContextVar[int | None] = ContextVar("thread limit", default=None)
 
 
 @contextmanager
 def at_most(n: int | None) -> Iterator[None]:
     """Limit the default of `n_threads`, for a caller that shares the machine."""
-    before = _MOST.set(n)
+    before = _LIMIT.set(n)
     try:
         yield
     finally:
-        _MOST.reset(before)
+        _LIMIT.reset(before)
 
 
 def n_threads(n_jobs: int | None = None) -> int:
@@ -35,7 +35,7 @@ def n_threads(n_jobs: int | None = None) -> int:
     if n_jobs is not None and n_jobs > 0:
         return n_jobs
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(available, _MOST.get() or available)
+    return min(available, _LIMIT.get() or available)
 
 
 def threads_for(n_numbers: int) -> int:

@@ -1,4 +1,4 @@
-"""What a ranking problem is, and the files it is read from and written to."""
+"""Ranking problems, and the files they are read from and written to."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from corank.data.formats import compressed
-from corank.data.formats.compressed import is_stream, packing_of, unpack, write_text
+from corank.data.formats.compressed import compression_of, is_stream, unpack, write_text
 from corank.errors import InputError
 
 CONTENT = np.random.default_rng(0).integers(32, 127, 1_500_000, dtype=np.uint8).tobytes() + b"\nend\n"
@@ -33,9 +33,9 @@ def unpacked(packed: bytes, kind: str) -> bytes:
 @pytest.mark.parametrize("kind", PACK)
 def test_packed_bytes_are_known_by_the_first_of_them(kind: str) -> None:
     handle = io.BytesIO(PACK[kind](CONTENT))
-    assert packing_of(handle) == kind
+    assert compression_of(handle) == kind
     assert b"".join(unpack(handle, kind, "a")) == CONTENT
-    assert packing_of(io.BytesIO(CONTENT)) is packing_of(io.BytesIO(b"")) is None
+    assert compression_of(io.BytesIO(CONTENT)) is compression_of(io.BytesIO(b"")) is None
 
 
 @pytest.mark.parametrize("kind", PACK)

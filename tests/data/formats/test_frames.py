@@ -186,8 +186,8 @@ def test_a_missing_label_of_text_is_an_unscored_row(tmp_path: Path, label: str) 
         ("label,f\n1,2\n1,\n", r"column 'f' is null at row 1; fill or remove missing values"),
         ("label,f\n1,inf\n", "X contains infinity at row 0, column 0"),
         ("label,f\ninf,1\n", "y contains infinity at row 0"),
-        ("label,qid,f\n1,a,1\n1,,1\n", "column 'qid' is null at row 1; every row needs an id"),
-        ("label,qid,f\n1,3,1\n1,,1\n", "column 'qid' is null at row 1; every row needs an id"),
+        ("label,qid,f\n1,a,1\n1,,1\n", "column 'qid' is null at row 1; give every row an id"),
+        ("label,qid,f\n1,3,1\n1,,1\n", "column 'qid' is null at row 1; give every row an id"),
         ("label,f,f\n1,2,3\n", "has two columns named 'f'; rename one"),
         ("label,qid\n1,2\n", "has 1 rows and 0 feature columns; expected at least one of each"),
         ("label,f\n", "has 0 rows and 1 feature columns; expected at least one of each"),
@@ -248,7 +248,7 @@ def test_ids_that_are_not_utf8_are_kept_as_in_other_files(tmp_path: Path, kind: 
 
 @pytest.mark.parametrize("ids", [[[1], [2, 3]], [{"a": 1}, {"a": 2}]])
 def test_ids_are_numbers_or_text(tmp_path: Path, ids: list) -> None:
-    with pytest.raises(InputError, match=r"column 'qid' has the type (list|struct)<.*>; ids must be numbers or text"):
+    with pytest.raises(InputError, match=r"column 'qid' has the type (list|struct)<.*>; use numbers or text as ids"):
         read_parquet(parquet_of(tmp_path / "t", label=[1.0, 2.0], f=[1.0, 2.0], qid=ids))
 
 

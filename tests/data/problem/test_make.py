@@ -41,8 +41,14 @@ def test_bad_settings_get_one_sentence():
         make_ranking(features_per_view=2)
     for bad, sentence in (
         ({"n_queries": 5.5}, r"n_queries is 5\.5; pass a whole number of at least 1"),
-        ({"rows_per_query": 2.5}, r"rows_per_query is 2\.5; pass a whole number of at least 1, or two of them"),
-        ({"rows_per_query": (1, 2.5)}, r"rows_per_query is \(1, 2\.5\); pass a whole number of at least 1, or two"),
+        (
+            {"rows_per_query": 2.5},
+            r"rows_per_query is 2\.5; pass a whole number of at least 1, or a tuple of two of them",
+        ),
+        (
+            {"rows_per_query": (1, 2.5)},
+            r"rows_per_query is \(1, 2\.5\); pass a whole number of at least 1, or a tuple of two",
+        ),
         ({"features_per_view": "7"}, "features_per_view is '7'; pass a whole number"),
     ):
         with pytest.raises(InputError, match=sentence):

@@ -23,7 +23,7 @@ def test_weights_become_float64():
         ([1, 2, -3], "weights is -3.0 at pair 2; pass finite weights of at least 0"),
         ([1, np.nan, 3], "weights is nan at pair 1"),
         ([0, 0, 0], "weights is zero for all 3 pairs"),
-        (["a", 1, 2], "weights must hold numbers"),
+        (["a", 1, 2], "weights cannot be read as numbers"),
     ],
 )
 def test_bad_weights_are_refused_in_a_sentence(weights, message):

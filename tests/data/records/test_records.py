@@ -185,7 +185,7 @@ def test_records_of_columns_that_differ_in_length_are_refused():
         Records(["a", "b"], ["x"], ["", ""])
     with pytest.raises(InputError, match=r"labels contains 2; pass 1"):
         Records(["a"], ["x"], [""], labels=[2])
-    with pytest.raises(InputError, match="records are empty"):
+    with pytest.raises(InputError, match="there are no records"):
         Records([], [], [])
 
 

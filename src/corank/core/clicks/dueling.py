@@ -73,12 +73,12 @@ class DuelScratch(NamedTuple):
 def duel_scratch(n: int, k: int, n_candidates: int, d: int, tau: float) -> DuelScratch:
     """Allocate memory for lists of up to k of n rows."""
     k, m = min(n, k), n_candidates + 1
-    whole, flags = np.int64, np.bool_
+    integers, flags = np.int64, np.bool_
     return DuelScratch(
-        np.zeros((n_candidates, d)), np.zeros((m, n), dtype=whole), np.zeros(n), np.zeros(n),
-        np.arange(1, n + 1, dtype=np.float64) ** -tau, np.zeros(n, dtype=whole), np.zeros(n, dtype=flags),
+        np.zeros((n_candidates, d)), np.zeros((m, n), dtype=integers), np.zeros(n), np.zeros(n),
+        np.arange(1, n + 1, dtype=np.float64) ** -tau, np.zeros(n, dtype=integers), np.zeros(n, dtype=flags),
         np.zeros(m, dtype=flags), np.zeros((k, m)), np.zeros(2 * k + 1), np.zeros(2 * k + 1),
-        np.zeros(k, dtype=whole), np.zeros(k), np.zeros(k, dtype=whole), np.zeros(k, dtype=flags),
+        np.zeros(k, dtype=integers), np.zeros(k), np.zeros(k, dtype=integers), np.zeros(k, dtype=flags),
     )  # fmt: skip
 
 

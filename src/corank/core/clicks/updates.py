@@ -14,8 +14,7 @@ rank r
     log P(R*)/P(R) = Σ_{r = i+1..j} log D_r − log D*_r,    D*_r = D_r − e^{f of rank j} + e^{f of rank i}.
 
 D* is computed as a sum without the row of rank j, never as a difference, and everything in logarithms. m and ρ are
-those
-at the time the list was drawn: a step depends on its impression alone, and steps may be applied in any order.
+those at the time the list was drawn: a step depends on its impression alone, and steps may be applied in any order.
 
     pairs          w ← w + η Σ_ab g(m) (a − b),    g = −ℓ', at the current weights.
 """
@@ -39,7 +38,8 @@ class UpdateSettings(NamedTuple):
     Constants of a ranker's updates.
 
     policy, loss: codes of `corank.core.clicks.policies` and `corank.core.pairs.losses`; the loss is used with ε-greedy
-    lists only. epsilon: probability of exploration.
+        lists only.
+    epsilon: probability of exploration.
     eta0, decay: the learning rate after n lists is eta0 · decay^n.
     """
 

@@ -84,8 +84,8 @@ def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
             relevant += sides[i, r] == RELEVANT
             irrelevant += sides[i, r] == IRRELEVANT
         of_levels = (known * known - squares) // 2
-        given = np.int64(starts[i + 1] - starts[i])
-        most = max(most, of_levels + given + relevant * irrelevant + relevant + irrelevant)
+        n_pairs = np.int64(starts[i + 1] - starts[i])
+        most = max(most, of_levels + n_pairs + relevant * irrelevant + relevant + irrelevant)
     return most
 
 

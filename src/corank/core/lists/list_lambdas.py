@@ -218,19 +218,19 @@ def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, fir
         begin, n = starts[q], starts[q + 1] - starts[q]
         if n < 2:
             continue
-        y, given = labels[begin : begin + n].copy(), scores[begin : begin + n]
+        y, unsorted = labels[begin : begin + n].copy(), scores[begin : begin + n]
         if code != ERR:
             for i in range(n):
                 y[i] = 1.0 if y[i] >= parameter else 0.0
-        order = np.argsort(-given)
-        s = given[order]
+        order = np.argsort(-unsorted)
+        s = unsorted[order]
         tolerance = _ROUNDING * max(abs(s[0]), abs(s[n - 1]))
         group = 0
         while group < n:
             after = tie_after(s, group, n, tolerance)
             _sort_inside(order, y, group, after)
             group = after
-        s, y = given[order], y[order]
+        s, y = unsorted[order], y[order]
         chances, hits, sums, firsts = np.zeros(n), np.zeros(n + 1), np.zeros(n + 1), np.empty(2, dtype=np.int64)
         if code == ERR:
             for i in range(n):

@@ -34,8 +34,8 @@ def top_gains(grades, scores, starts, first, last, discounts, gain, threshold, t
 
     The gain of rank i ≤ k is weighted by `discounts[i - 1]`. With `ties` EXPECTED the rows of a tie share
     their mean gain, which is the expectation over random orders of the tie; with GIVEN the earlier row comes
-    first. Rows with score -inf were not retrieved: they earn nothing but belong to the best order. One pass
-    keeps the k highest grades and scores, a second meets the rows at or above the k-th score: O(n) comparisons
+    first. Rows with score -inf were not retrieved: they have no gain but belong to the ideal order. One pass
+    keeps the k highest grades and scores, a second visits the rows at or above the k-th score: O(n) comparisons
     and, for rows in random order, O(k log(n/k)) insertions of O(k). `starts` is uint64; `gain` BEST counts rows
     of the query's highest grade, RELEVANT rows of grade ≥ `threshold`.
     """

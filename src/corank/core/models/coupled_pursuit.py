@@ -34,7 +34,7 @@ class SmallTwoViewProblems(NamedTuple):
 @jit
 def _centred(K, rows, over, columns, factor):  # type: ignore[no-untyped-def]
     """
-    H D, and the squared norms of the columns of H D and of D; H = √(factor n) (I − 1 1ᵀ/n), HᵀH = L.
+    Return H D, and the squared norms of the columns of H D and of D; H = √(factor n) (I − 1 1ᵀ/n), HᵀH = L.
 
     D are the columns `columns` over the rows `over`.
     """
@@ -89,7 +89,7 @@ def _onto(D, r):  # type: ignore[no-untyped-def]
 
 @relaxed("nnan", "nsz", "reassoc", "contract")
 def _row_top(x, inverse, e, twice, square):  # type: ignore[no-untyped-def]
-    """Largest value of a row of the search."""
+    """Return the largest value of a row of the search."""
     top = 0.0
     for j in range(len(e)):
         value = (square + e[j] * (e[j] - twice * x[j])) * inverse[j]
@@ -121,7 +121,7 @@ def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, 
     small: the problems.
     coupling: ν.
     separate: whether each view has its own residual and whole views must agree, rather than the terms of a step.
-    tol: A step that lowers J by at most this share of its initial value is not taken.
+    tol: a step that lowers J by at most this share of its initial value is not taken.
     least: share of its upper bound that a column's squared norm must exceed; others are constant up to rounding.
     chosen (B, P, 2): receives row numbers of K, -1 after the last step and in a view without a candidate.
     coefs (B, P, 2): receives coefficients, 0 after the last step.
@@ -182,7 +182,7 @@ def coscore_many(K1, K2, chosen, coefs, rows, starts, out, first, last):  # type
     K1, K2 (N, N): Gram matrices of the views.
     chosen, coefs: from `copursue_many`.
     rows, starts: problem b scores ``rows[starts[b]:starts[b + 1]]``.
-    out (len(rows): receives the scores.
+    out (len(rows), P + 1): receives the scores.
     first, last: the range of problems.
     """
     one = np.uint64(1)

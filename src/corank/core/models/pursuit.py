@@ -41,7 +41,7 @@ class SmallProblems(NamedTuple):
 
 @jit
 def _weigh(u, out, mix, factor):  # type: ignore[no-untyped-def]
-    """out = L̃ u."""
+    """Write L̃ u to `out`."""
     mean = 0.0
     for i in range(np.uint64(len(u))):
         mean += u[i]
@@ -53,7 +53,7 @@ def _weigh(u, out, mix, factor):  # type: ignore[no-untyped-def]
 
 @jit
 def _transposed(D, v, out):  # type: ignore[no-untyped-def]
-    """out = Dᵀ v, row by row, so that the loop vectorises."""
+    """Write Dᵀ v to `out`, row by row, so that the loop vectorises."""
     out[:] = 0.0
     for i in range(np.uint64(D.shape[0])):
         a = v[i]
@@ -71,7 +71,7 @@ def _dot(u, v):  # type: ignore[no-untyped-def]
 
 @jit
 def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
-    """out_j = kᵀL̃k of column j; 0 if it is below `least` times its upper bound."""
+    """Write kᵀL̃k of each column; 0 if it is below `least` times its upper bound."""
     n = D.shape[0]
     means = np.zeros(D.shape[1])
     plain = np.zeros(D.shape[1])
@@ -90,7 +90,7 @@ def _squares(D, mix, factor, least, out):  # type: ignore[no-untyped-def]
 
 @jit
 def _best(c, squares, below, usable):  # type: ignore[no-untyped-def]
-    """Column with the largest c²/below among those with usable > 0, and that value; -1 if there is none."""
+    """Return the column with the largest c²/below among those with usable > 0, and that value; -1 if there is none."""
     at, top = -1, 0.0
     for j in range(len(c)):
         if usable[j] > 0.0 and squares[j] > 0.0:
@@ -108,7 +108,7 @@ def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # ty
     K (N, N): Gram matrix.
     small: the problems.
     fitting: BASIC, BACK or PRE.
-    tol: A step that lowers J by at most this share of its initial value is not taken.
+    tol: a step that lowers J by at most this share of its initial value is not taken.
     least: shares of its squared norm that a candidate must have in L̃, and outside the span of the chosen columns.
     chosen (B, P): receives row numbers of K, -1 after the last step.
     path (B, P, P): receives the coefficients of the first p terms in ``path[b, p - 1]``, the last model repeated to the
@@ -213,7 +213,7 @@ def score_many(K, chosen, path, levels, rows, starts, out, first, last):  # type
     chosen, path: from `pursue_many`.
     levels (B,): added to the scores of each problem.
     rows, starts: problem b scores ``rows[starts[b]:starts[b + 1]]``.
-    out (len(rows): receives the scores.
+    out (len(rows), P + 1): receives the scores.
     first, last: the range of problems.
     """
     one = np.uint64(1)
@@ -247,7 +247,7 @@ def joint_best(cross, e1, e2, first, last):  # type: ignore[no-untyped-def]
     after division by the roots of its diagonal.
 
     cross (N1, N2): x.
-    e1, e2 (N1,): first and second view.
+    e1 (N1,), e2 (N2,): e of the first and second view.
     first, last: the range of columns of the first view.
     Returns: the largest value, i and j.
     """

@@ -111,7 +111,7 @@ def interval_moments(mean, var, lo, hi, out):  # type: ignore[no-untyped-def]
 
 @inline
 def cavity(mean, c, tau, nu):  # type: ignore[no-untyped-def]
-    """Mean and variance of the cavity, g without one site, and the share of the precision that it keeps."""
+    """Return mean and variance of the cavity, g without one site, and the share of the precision that it keeps."""
     rest = max(1.0 - tau * c, _LEAST)
     return (mean - c * nu) / rest, c / rest, rest
 
@@ -203,7 +203,7 @@ def spread_sites(R, left, right, t, out):  # type: ignore[no-untyped-def]
 
 @jit
 def gaps(V, values, left, right, variances, means):  # type: ignore[no-untyped-def]
-    """Variance ‖V_i − V_j‖² and mean values_i − values_j of each site's g."""
+    """Write the variance ‖V_i − V_j‖² and mean values_i − values_j of each site's g."""
     for k in range(len(left)):
         i, j = left[k], right[k]
         total = 0.0
@@ -222,7 +222,7 @@ def gaps(V, values, left, right, variances, means):  # type: ignore[no-untyped-d
 @jit
 def site_evidence(means, variances, lo, hi, noise, weight, tau, nu, gradient):  # type: ignore[no-untyped-def]
     """
-    Return Σ weight · (log Z of a site − log of what its Gaussian gives in its place).
+    Return Σ weight · (log Z of a site − log of the same integral of its Gaussian approximation).
 
     gradient (m, 3): receives weight times the derivatives of log Z by noise, lo and hi.
     """

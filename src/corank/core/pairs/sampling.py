@@ -35,7 +35,7 @@ class PairIndex(NamedTuple):
     Index for drawing pairs; arrays that a kind does not use are empty.
 
     kind: one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
-    table (n_faces, 2): alias table over the faces (see `corank.core.random.alias_table`).
+    table (n_entries, 2): alias table over groups, slots or pairs (see `corank.core.random.alias_table`).
     spans (n_groups, 4): slots of a group and of its partners: members ``START:STOP``, partners ``LOWER:START`` and
         ``STOP:HIGHER``.
     rows: row number at each slot, sorted by (query, score); for LISTED winner and loser of each pair in turn.
@@ -73,9 +73,9 @@ def draw_pairs(state, index, out):  # type: ignore[no-untyped-def]
 @jit
 def _draw_listed(state, table, rows, out):  # type: ignore[no-untyped-def]
     for i in range(np.uint64(len(out))):
-        face = draw_alias(next_u64(state), table)
-        out[i, _FIRST] = rows[face + face]
-        out[i, _SECOND] = rows[face + face + _ONE]
+        entry = draw_alias(next_u64(state), table)
+        out[i, _FIRST] = rows[entry + entry]
+        out[i, _SECOND] = rows[entry + entry + _ONE]
 
 
 @jit
@@ -97,9 +97,9 @@ def _draw_counted(state, blocks, table, spans, rows, out):  # type: ignore[no-un
         for i in range(m):
             words[i, _FIRST] = draw_alias(words[i, _FIRST], table)
         for i in range(m):
-            face = words[i, _FIRST]
-            lower, start = np.uint64(spans[face, LOWER]), np.uint64(spans[face, START])
-            stop, higher = np.uint64(spans[face, STOP]), np.uint64(spans[face, HIGHER])
+            entry = words[i, _FIRST]
+            lower, start = np.uint64(spans[entry, LOWER]), np.uint64(spans[entry, START])
+            stop, higher = np.uint64(spans[entry, STOP]), np.uint64(spans[entry, HIGHER])
             a = start + high_product(words[i, _SECOND], stop - start)
             if blocks:
                 start, stop = a, a + _ONE

@@ -55,7 +55,7 @@ def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type:
     Return Σ ½ w_i w_j m_ij² over active pairs of queries first..last-1, and write its derivatives.
 
     Outputs: `order`, the rows of each query in ascending order of s; `gradient[i]`, the derivative by s_i; `degree[i]`,
-    the weight w_i Σ w_j of i's active partners. Since Σ slope_i s_i = Σ m² − Σ m over active pairs, the
+    the weight w_i Σ w_j of i's active partners. Since Σ gradient_i s_i = Σ m² − Σ m over active pairs, the
     loss needs no sums of squares.
     """
     loss = 0.0

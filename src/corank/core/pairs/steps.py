@@ -16,7 +16,7 @@ from corank.core.random import draw_alias, next_u64, random_uniform
 
 PEGASOS, CONSTANT, SQRT, ADAGRAD = 0, 1, 2, 3
 
-# one random generator per question, so that one draw does not shift the others
+# one random generator per kind of draw, so that the kinds do not shift each other
 KIND_STREAM, PAIR_STREAM, ROW_STREAM, UNSCORED_STREAM = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 N_STREAMS = 4
 
@@ -166,8 +166,8 @@ def draw_examples(rng_state, mix, examples, scratch, out):  # type: ignore[no-un
     n_pairs = np.uint64(0)
     for i in range(n):
         if mix >= 1.0 or random_uniform(rng_state[KIND_STREAM]) < mix:
-            face = draw_alias(next_u64(rng_state[ROW_STREAM]), examples.rows.table)
-            out[i, _FIRST], out[i, _SECOND] = examples.rows.rows[face], NO_PARTNER
+            entry = draw_alias(next_u64(rng_state[ROW_STREAM]), examples.rows.table)
+            out[i, _FIRST], out[i, _SECOND] = examples.rows.rows[entry], NO_PARTNER
         else:
             out[i, _SECOND] = _FIRST
             n_pairs += _ONE

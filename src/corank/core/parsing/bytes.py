@@ -11,7 +11,7 @@ from numba.core import types
 
 from corank.core.jit import jit
 
-intrinsic: Any = numba.extending.intrinsic  # its own annotation denies the typing context it is given
+intrinsic: Any = numba.extending.intrinsic  # numba's annotation omits the typing context
 
 PADDING = 16
 """Readable bytes that a kernel needs after its range, because it loads whole words."""
@@ -68,7 +68,7 @@ def word(typingctx, at):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def trailing_zeros(typingctx, x):  # type: ignore[no-untyped-def]
-    """Number of zero bits below the lowest one; 64 for zero."""
+    """Return the number of zero bits below the lowest one; 64 for zero."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -78,7 +78,7 @@ def trailing_zeros(typingctx, x):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def leading_zeros(typingctx, x):  # type: ignore[no-untyped-def]
-    """Number of zero bits above the highest one; 64 for zero."""
+    """Return the number of zero bits above the highest one; 64 for zero."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
@@ -88,7 +88,7 @@ def leading_zeros(typingctx, x):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def count_ones(typingctx, x):  # type: ignore[no-untyped-def]
-    """Number of one bits."""
+    """Return the number of one bits."""
 
     def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.ctpop(arguments[0])
@@ -127,7 +127,7 @@ def matches(w, pattern):  # type: ignore[no-untyped-def]
 
 @jit
 def count_digits(w):  # type: ignore[no-untyped-def]
-    """Number of decimal digits at the start of a word, 0 to 8."""
+    """Return the number of decimal digits at the start of a word, 0 to 8."""
     t = w ^ ZEROS
     # a byte above 9 sets its high bit; a carry affects only bytes after the first such one
     stops = ((t + PAST_NINE) | t) & HIGHS

@@ -28,7 +28,7 @@ ZERO, POINT, MINUS, PLUS, EXPONENT, NEWLINE = (ord(c) for c in "0.-+e\n")
 
 
 def _powers_of_ten() -> tuple[np.ndarray, np.ndarray]:
-    """High and low halves of 10^k scaled to [2^127, 2^128), rounded up."""
+    """Return the high and low halves of 10^k scaled to [2^127, 2^128), rounded up."""
     high, low = [], []
     for k in range(MIN_POWER, MAX_POWER + 1):
         shift = ((k * 1741647) >> 19) - 127
@@ -44,7 +44,7 @@ TENS_HIGH, TENS_LOW = _powers_of_ten()
 
 @jit
 def _product(k, c):  # type: ignore[no-untyped-def]
-    """Return the first 64 of the 192 bits of a power of ten times c; the last is set where others are."""
+    """Return the first 64 of the 192 bits of a power of ten times c; the last bit is set if a dropped one is."""
     low, high = TENS_HIGH[k] * c, high_product(TENS_HIGH[k], c)
     more = high_product(TENS_LOW[k], c)
     low += more
@@ -55,7 +55,7 @@ def _product(k, c):  # type: ignore[no-untyped-def]
 
 @jit
 def shortest(bits):  # type: ignore[no-untyped-def]
-    """Return d and k of a positive finite double, given as its bits: d·10^k, d not always without zeros at its end."""
+    """Return d and k of a positive finite double, given as its bits: d·10^k, where d may end in zeros."""
     fraction, exponent = bits & FRACTION, np.int64((bits >> FRACTION_BITS) & EXPONENT_BITS)
     c, q = (fraction | IMPLICIT, exponent - BIAS) if exponent else (fraction, np.int64(1 - BIAS))
     if 0 <= -q <= 52:
@@ -100,7 +100,7 @@ def number_lines(values: NDArray[np.float64]) -> bytes:
 @jit
 def write_lines(values, out):  # type: ignore[no-untyped-def]
     """
-    Write finite numbers, one a line.
+    Write finite numbers, one per line.
 
     values (n,): bits of doubles.
     out (n·LONGEST,): bytes, filled from the first.

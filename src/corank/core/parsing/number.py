@@ -36,7 +36,7 @@ EXACT_POWERS = np.array([float(10**k) for k in range(EXACT_POWER + 1)])
 
 
 def _powers_of_five() -> tuple[np.ndarray, np.ndarray]:
-    """High and low halves of 5^q scaled to [2^127, 2^128): rounded down, but up where 5^-q fits 64 bits."""
+    """Return the high and low halves of 5^q scaled to [2^127, 2^128): rounded down, but up where 5^-q fits 64 bits."""
     high, low = [], []
     for q in range(MIN_POWER, MAX_POWER + 1):
         if q >= 0:
@@ -58,8 +58,8 @@ def nearest(m, q):  # type: ignore[no-untyped-def]
     Return the double nearest to m·10^q and whether it is sure (GOOD) or not (HARD).
 
     With w = m·2^l, its highest bit set, and T ≈ 5^q·2^s, the product w·T has 128 leading bits of which the first
-    64 hold the 53 bits wanted, the rounding bit and 9 or 10 more; only when those are all ones can the error of
-    T reach the rounding bit, and then the second half of T is taken in.
+    64 hold the 53 bits of the result, the rounding bit and 9 or 10 more; only if those are all ones can the error of
+    T reach the rounding bit, and then the second half of T is used, too.
     """
     if m == 0:
         return 0.0, GOOD
@@ -105,8 +105,8 @@ def read_number(begin):  # type: ignore[no-untyped-def]
     """
     Read the decimal number that starts at `begin`: sign, digits, point, digits, exponent, as Python's `float`.
 
-    Returns the value, the position behind the number, and GOOD, BAD (no number here) or HARD (well formed; value
-    not decided here).
+    Returns the value, the position after the number, and GOOD, BAD (no number here) or HARD (well formed; needs
+    exact arithmetic).
     """
     i = begin
     c = byte(i)

@@ -134,7 +134,7 @@ def _index_fault(index, y):  # type: ignore[no-untyped-def]
             return SCORED_STOPS
         if index.query_grades[q] != grade:
             return QUERY_GRADES
-        # both orders name rows of the query only, and rise, so that none is named twice
+        # both orders contain rows of this query only, in ascending order, so that no row occurs twice
         for k in range(begin, end):
             row, by_score = index.query_order[k], index.order[k]
             if row < 0 or row >= n or codes[row] != q or (k > begin and row <= index.query_order[k - 1]):

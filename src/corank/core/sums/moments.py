@@ -31,7 +31,7 @@ def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyp
     """
     Fold the block F of rows first, first+1, ... into Z, plus and minus with XᵀLX = ZᵀZ + plusᵀplus − minusᵀminus.
 
-    With z_i = F_i − shift (L1 = 0 lets any shift pass), s_q = Σ w_i z_i over a query and s_g over a grade:
+    With z_i = F_i − shift (any shift is valid, since L 1 = 0), s_q = Σ w_i z_i over a query and s_g over a grade:
     XᵀLX = Σ_i d_i z_i z_iᵀ + Σ_g s_g s_gᵀ − Σ_q s_q s_qᵀ. The shift of a query is the mean of its rows in the first
     block that contains it, so that s_q is near 0 without cancellation. `shift` and `sums` (row 0: s_q, row 1: s_g)
     carry a query over the end of a block. Returns the numbers of filled rows of `plus` and `minus`.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from corank.core.jit import inline, jit, relaxed
 
 NO_TERM = np.uint32(0xFFFFFFFF)
-"""Number of words that are not counted."""
+"""Term number of words that are not counted."""
 
 _BLOCK = 64
 
@@ -160,13 +160,13 @@ def top_documents(postings, bags, first, last, n_docs, found, found_scores):  # 
         threshold = heap_scores[0]
         for begin in range(0, n_docs, _BLOCK):
             end = min(begin + _BLOCK, n_docs)
-            # most blocks hold nothing that is good enough, which lanes of a vector find out
+            # the vectorised maximum skips blocks without a candidate, which are most
             if _largest(scores, begin, end) <= threshold:
                 continue
             for doc in range(begin, end):
                 score = scores[doc]
                 if score > threshold and score != 0.0:
-                    # until k are there, the root is an empty place
+                    # until k documents are kept, the root is an empty entry
                     _sink(heap_scores, heap_docs, k, score, doc)
                     threshold = heap_scores[0]
         scores[:] = 0.0

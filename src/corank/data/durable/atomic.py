@@ -98,9 +98,7 @@ def require_place(path: str | os.PathLike[str], *, overwrite: bool, folder: bool
 
 
 def folder_exists(path: Path) -> bool:
-    """
-    Return whether a folder exists, after moving back one that a killed writer had moved aside.
-    """
+    """Return whether a folder exists, after moving back one that a killed writer had moved aside."""
     if not os.path.lexists(path):
         remove_leftovers(Path(os.path.realpath(path)))
     return path.is_dir()
@@ -160,7 +158,7 @@ def _taken(path: str | os.PathLike[str]) -> InputError:
 
 @contextmanager
 def _scratch_for(path: str | os.PathLike[str], place: Path) -> Iterator[Path]:
-    """A scratch folder; errors that it cannot be made or that the disk is full name the file."""
+    """Make a scratch folder; if that fails or the disk is full, the error names the file."""
     with ExitStack() as stack:
         with explain_write_errors(path):
             folder = stack.enter_context(scratch_folder(place))

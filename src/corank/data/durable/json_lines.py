@@ -85,6 +85,6 @@ def complete_lines(path: Path) -> list[bytes]:
 
 
 def _split(content: bytes) -> tuple[list[bytes], int]:
-    """Complete lines, and the offset of their end."""
+    """Return the complete lines, and the offset of their end."""
     end = content.rfind(b"\n") + 1
     return content[:end].splitlines(), end

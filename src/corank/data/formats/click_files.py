@@ -129,10 +129,10 @@ def _write_table(path: Path, log: ClickLog, comma: str, overwrite: bool) -> None
 
 
 def _numbers(cells: list[Any], name: str, rows: Rows) -> list[float]:
-    found = []
+    numbers = []
     for (where, _), cell in zip(rows, cells, strict=True):
         try:
-            found.append(float(cell))
+            numbers.append(float(cell))
         except (TypeError, ValueError):
             raise InputError(f"{where}: {name} is {cell!r}; expected a number.") from None
-    return found
+    return numbers

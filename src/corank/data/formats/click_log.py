@@ -186,13 +186,13 @@ def _numbered(first: Ints, second: Ints) -> Ints:
 
 
 def _names(values: ArrayLike) -> NDArray[np.object_]:
-    given: Any = values if isinstance(values, list | tuple) else np.asarray(values).tolist()
-    if not isinstance(given, list | tuple):
+    ids: Any = values if isinstance(values, list | tuple) else np.asarray(values).tolist()
+    if not isinstance(ids, list | tuple):
         raise InputError(f"ids are {values!r}; pass one for each row.")
-    missing = next((row for row, value in enumerate(given) if is_missing(value)), None)
+    missing = next((row for row, value in enumerate(ids) if is_missing(value)), None)
     if missing is not None:
         raise InputError(f"row {missing} has no id of its query or document; pass both for every row.")
-    return as_texts([str(value) for value in given])
+    return as_texts([str(value) for value in ids])
 
 
 def _require(fits: NDArray[np.bool_], values: NDArray[np.float64], name: str, wanted: str) -> None:

@@ -38,7 +38,7 @@ ALLOWANCE = "CORANK_UNPACK_GB"
 _LAST_FRAME = b"\n" * 100
 
 
-def packing_of(handle: IO[bytes]) -> str | None:
+def compression_of(handle: IO[bytes]) -> str | None:
     """Return the compression of a file, a key of `MAGIC` or None, and rewind the file."""
     handle.seek(0)
     head = handle.read(max(map(len, MAGIC.values())))
@@ -61,11 +61,11 @@ def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
     with _naming_damage(name, kind):
         for piece in unpackers[kind](handle):
             unpacked += len(piece)
-            require_explained(name, packed, unpacked)
+            require_plausible_size(name, packed, unpacked)
             yield piece
 
 
-def require_explained(name: object, packed: int, unpacked: int) -> None:
+def require_plausible_size(name: object, packed: int, unpacked: int) -> None:
     """
     Raise `InputError` if a file of `packed` bytes expands to suspiciously many bytes (a decompression bomb).
 
@@ -73,12 +73,12 @@ def require_explained(name: object, packed: int, unpacked: int) -> None:
     """
     allowance = os.environ.get(ALLOWANCE)
     try:
-        most = max(LEAST, TIMES * packed) if allowance is None else int(float(allowance) * 1e9)
+        limit = max(LEAST, TIMES * packed) if allowance is None else int(float(allowance) * 1e9)
     except (ValueError, OverflowError):
         raise InputError(f"{ALLOWANCE} is {allowance!r}; set it to a number of gigabytes, such as 10.") from None
-    if unpacked > most:
+    if unpacked > limit:
         raise InputError(
-            f"{name} has {packed:,} bytes and expands to more than {most / 1e9:.2g} GB; if this is intended, set the "
+            f"{name} has {packed:,} bytes and expands to more than {limit / 1e9:.2g} GB; if this is intended, set the "
             f"environment variable {ALLOWANCE} to the number of gigabytes it may take."
         )
 
@@ -94,14 +94,14 @@ def write_text(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iter
     """Open a text file for atomic writing, or a stream; the suffixes .gz, .xz and .zst select compression."""
     if is_stream(path):
         with _stream(path) as handle:
-            with _packing(handle, Path(path).suffix) as stream:
+            with _compressing(handle, Path(path).suffix) as stream:
                 yield stream
             handle.flush()
         return
     with (
         atomic_file(path, overwrite=overwrite) as scratch,
         scratch.open("wb") as handle,
-        _packing(handle, Path(path).suffix) as stream,
+        _compressing(handle, Path(path).suffix) as stream,
     ):
         yield stream
 
@@ -124,7 +124,7 @@ def _stream(path: str | os.PathLike[str]) -> AbstractContextManager[IO[bytes]]:
     return nullcontext(buffer)
 
 
-def _packing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
+def _compressing(handle: IO[bytes], suffix: str) -> AbstractContextManager[IO[bytes]]:
     stream: Any = nullcontext(handle)
     if suffix == ".gz":
         # without name and time, the same rows give the same bytes

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.data.durable.atomic import atomic_file
-from corank.data.formats.compressed import is_stream, require_explained
+from corank.data.formats.compressed import is_stream, require_plausible_size
 from corank.data.formats.text import Source, open_text
 from corank.data.problem.collection import Collection, as_names, as_texts
 from corank.data.problem.inputs import as_scores
@@ -32,9 +32,9 @@ def ids_of(column: Any, name: str) -> list[str] | NDArray[Any]:
     """
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
-        raise InputError(f"{name} is null at row {row}; every row needs an id.")
+        raise InputError(f"{name} is null at row {row}; give every row an id.")
     if import_extra("pyarrow", "frames").types.is_nested(column.type):
-        raise InputError(f"{name} has the type {column.type}; ids must be numbers or text.")
+        raise InputError(f"{name} has the type {column.type}; use numbers or text as ids.")
     if is_text(column.type):
         return _texts(column)
     ids = to_numpy(column)
@@ -125,7 +125,7 @@ def read_parquet(
         texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
         # dictionaries keep a text shared by many rows once
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
-            _require_explained(path, file.metadata)
+            _require_plausible_size(path, file.metadata)
             return _collection(
                 _Columns(
                     path,
@@ -144,7 +144,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[st
     if not Path(path).is_file():
         raise InputError(f"there is no file {path}; check the path.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
-        _require_explained(path, file.metadata)
+        _require_plausible_size(path, file.metadata)
         rows = file.read().to_pylist()
         return list(file.schema_arrow.names), [(f"{path}, row {at}", row) for at, row in enumerate(rows, 1)]
 
@@ -158,12 +158,12 @@ def _naming_damage(path: str | os.PathLike[str]) -> Iterator[None]:
         raise InputError(f"{path} cannot be read as Parquet ({reason(error)}); check the file.") from error
 
 
-def _require_explained(path: str | os.PathLike[str], metadata: Any) -> None:
+def _require_plausible_size(path: str | os.PathLike[str], metadata: Any) -> None:
     """Raise `InputError` if the footer declares more rows or bytes than the file can hold."""
     # not by column: pyarrow aborts the process if the footer describes a column wrongly
     sizes = [metadata.row_group(k).total_byte_size for k in range(metadata.num_row_groups)]
     unpacked = max(sum(sizes), metadata.num_rows * metadata.num_columns * np.dtype(np.float32).itemsize)
-    require_explained(path, os.path.getsize(path), unpacked)
+    require_plausible_size(path, os.path.getsize(path), unpacked)
 
 
 def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, docid: str | None = None) -> Collection:

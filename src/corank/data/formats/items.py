@@ -62,8 +62,8 @@ class Items:
         if len(self.fields) != n:
             raise InputError(f"fields has {len(self.fields)} values for {n} names; pass one per name.")
         if len(self.number) < n:
-            twice = next(one for at, one in enumerate(self.names) if self.number[one] != at)
-            raise InputError(f"two rows have the name {twice!r}; names must be different.")
+            twice = next(name for row, name in enumerate(self.names) if self.number[name] != row)
+            raise InputError(f"two rows have the name {twice!r}; rename one of them.")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -74,7 +74,7 @@ class Items:
     @cached_property
     def number(self) -> dict[str, int]:
         """Number of each item, from 0, by name."""
-        return {one: at for at, one in enumerate(self.names)}
+        return {name: row for row, name in enumerate(self.names)}
 
 
 def read_items(
@@ -149,16 +149,16 @@ def _rows(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
 
 
 def _numbers(cells: list[Any]) -> Floats | None:
-    """A numeric column, NaN for empty cells; None if a cell is not a number, or all are empty."""
-    found = np.full(len(cells), np.nan)
-    for at, cell in enumerate(cells):
+    """Return a numeric column, NaN for empty cells; None if a cell is not a number, or all are empty."""
+    numbers = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
         if cell is None or (isinstance(cell, str) and not cell.strip()):
             continue
         try:
-            found[at] = float(cell)
+            numbers[row] = float(cell)
         except (TypeError, ValueError):
             return None
-    return None if np.isnan(found).all() else found
+    return None if np.isnan(numbers).all() else numbers
 
 
 def _finite(values: Floats | None, column: str, rows: Rows) -> Floats:

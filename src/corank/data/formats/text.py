@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import folder_exists
-from corank.data.formats.compressed import PIECE, STANDARD, packing_of, unpack
+from corank.data.formats.compressed import PIECE, STANDARD, compression_of, unpack
 from corank.errors import InputError
 
 HELD = 1 << 23
@@ -104,9 +104,9 @@ class TextFile:
 
     def line_end(self, position: int) -> int:
         """Return the offset after the line that contains the byte at `position`."""
-        most, step = position + LONGEST_LINE, 1 << 12
+        limit, step = position + LONGEST_LINE, 1 << 12
         while position < self.size:
-            if position > most:
+            if position > limit:
                 raise InputError(
                     f"{self} has a line of more than {LONGEST_LINE:,} bytes; check that it is a text file."
                 )
@@ -184,7 +184,7 @@ def open_text(source: Source) -> TextFile:
     with _naming_file(name), _open_binary(path) as handle:
         is_file = name != STANDARD_INPUT and stat.S_ISREG(os.stat(handle.fileno()).st_mode)
         spool = None if is_file else spool_bytes(iter(lambda: handle.read(PIECE), b""), name)
-        kind = packing_of(spool or handle)
+        kind = compression_of(spool or handle)
         if kind is not None:
             spool = spool_bytes(unpack(spool or handle, kind, name), name)
         return _text(path, *_load_small(handle)) if spool is None else _text(path, spool, None)
@@ -265,4 +265,6 @@ def _naming_file(name: str) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"there is no file {name}; check the path.") from None
     except OSError as error:
-        raise InputError(f"{name} cannot be read: {error.strerror or error}.") from error
+        raise InputError(
+            f"{name} cannot be read ({error.strerror or error}); check the file and its permissions."
+        ) from error

@@ -47,12 +47,12 @@ def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice],
 
 def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
     content = piece.read()
-    most = int(np.count_nonzero(content == NEWLINE))
+    n_lines = int(np.count_nonzero(content == NEWLINE))
     fields = columns.Fields(
-        np.empty((most, len(kept), 2), dtype=np.int64),
-        np.empty(most, dtype=np.bool_),
-        np.empty(most),
-        np.empty((most, 2), dtype=np.int64),
+        np.empty((n_lines, len(kept), 2), dtype=np.int64),
+        np.empty(n_lines, dtype=np.bool_),
+        np.empty(n_lines),
+        np.empty((n_lines, 2), dtype=np.int64),
     )
     keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
     code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
@@ -90,10 +90,10 @@ def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], num
         problem = BARE_RETURN_MESSAGE
     elif code == columns.BAD_NUMBER:
         found = text.word(position).decode(errors="replace")[:40]
-        problem = f"expected a finite number as the {number}, found {found!r}"
+        problem = f"expected a finite number as the {number}, found {found!r}; correct the line"
     else:
         few = "fewer" if code == columns.FEW_COLUMNS else "more"
-        problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}"
+        problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}; correct the line"
     return InputError(f"{text}, line {line}, column {column}: {problem}.")
 
 
@@ -258,7 +258,7 @@ def run_lines(qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "
     _names([tag], "tag")
     if np.isnan(values).any():
         row = int(np.flatnonzero(np.isnan(values))[0])
-        raise InputError(f"scores is NaN at row {row}; a run needs a number for every document.")
+        raise InputError(f"scores is NaN at row {row}; pass a number for every document.")
     ranks = queries.ranks(values)
     order = np.lexsort((ranks, queries.codes))
     rows = zip(*(part.tolist() for part in (order, queries.codes[order], ranks[order], values[order])), strict=True)

@@ -34,7 +34,7 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
 
     Events without a known list, or of documents that it did not show, are left out; repeated clicks count once.
 
-    path: events, and the queries too where `queries` is None.
+    path: the events, and also the queries if `queries` is None.
     queries: the file of queries.
     """
     objects = [*(_objects(queries) if queries is not None else ()), *_objects(path)]
@@ -126,7 +126,7 @@ def _objects(path: str | os.PathLike[str]) -> Rows:
     found = [(where, one.get("_source", one) if isinstance(one, dict) else one) for where, one in rows]
     for where, one in found:
         if not isinstance(one, dict):
-            raise InputError(f"{where}: expected a JSON object, a query or an event.")
+            raise InputError(f"{where}: expected a JSON object, a query or an event; check that the file is UBI.")
     return found
 
 

@@ -138,16 +138,16 @@ def _concatenate(blocks: list[RowBlock]) -> RowBlock:
     return RowBlock(X, qid, np.concatenate(docids) if docids else None)
 
 
-def _ahead(work: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[T]:
+def _ahead(function: Callable[[Piece], T], pieces: Iterator[Piece]) -> Iterator[T]:
     """Apply a function to every piece on threads, a few pieces ahead of the consumer, in order."""
     threads = n_threads()
     waiting: deque[Future[T]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
-            waiting.extend(pool.submit(work, piece) for piece in islice(pieces, AHEAD * threads))
+            waiting.extend(pool.submit(function, piece) for piece in islice(pieces, AHEAD * threads))
             while waiting:
                 done = waiting.popleft().result()
-                waiting.extend(pool.submit(work, piece) for piece in islice(pieces, 1))
+                waiting.extend(pool.submit(function, piece) for piece in islice(pieces, 1))
                 yield done
         finally:
             for future in waiting:

@@ -9,7 +9,7 @@ from corank.data.problem.queries import is_missing
 from corank.data.problem.rows import require_untruncated
 from corank.errors import InputError, reason
 
-LARGEST = 1e40
+LARGEST_WEIGHT = 1e40
 """Largest weight, and the inverse of the smallest: squared products of three weights must not overflow."""
 
 
@@ -29,7 +29,7 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
         w = np.asarray(weights, dtype=np.float64)
         w = np.full(n, w) if w.ndim == 0 else w
     except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must hold numbers, one per {what} ({error}).") from error
+        raise InputError(f"{name} cannot be read as numbers ({reason(error)}); pass one per {what}.") from error
     if w.shape != (n,):
         raise InputError(f"{name} has shape {w.shape} for {n} {what}s; pass one weight per {what}, a 1D array.")
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
@@ -41,14 +41,12 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
 
 
 def require_moderate(w: NDArray[np.float64], what: str, name: str) -> None:
-    """
-    Raise `InputError` if products of the weights could overflow or underflow; `what` and `name` as in `as_weights`.
-    """
-    bad = np.flatnonzero((w > LARGEST) | ((w > 0.0) & (w < 1.0 / LARGEST)))
+    """Raise `InputError` if products of the weights could overflow or underflow; `what`, `name` as in `as_weights`."""
+    bad = np.flatnonzero((w > LARGEST_WEIGHT) | ((w > 0.0) & (w < 1.0 / LARGEST_WEIGHT)))
     if len(bad):
         raise InputError(
             f"{name} is {w[bad[0]]:g} at {what} {bad[0]}, which could overflow or underflow in products; keep "
-            f"weights between {1.0 / LARGEST:g} and {LARGEST:g}, or 0."
+            f"weights between {1.0 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g}, or 0."
         )
 
 
@@ -64,7 +62,7 @@ def require_weight(total: float, what: str) -> None:
 
 
 # the squares of smaller scores can be summed over all pairs without overflow
-_LARGEST = 1e130
+_LARGEST_SCORE = 1e130
 
 
 def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -126,7 +124,7 @@ def require_squares(s: NDArray[np.float64]) -> None:
     s: scores, or their differences from a mean; NaN is ignored.
     """
     largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
-    if largest > 0.0 and not 1.0 / _LARGEST < largest < _LARGEST:
+    if largest > 0.0 and not 1.0 / _LARGEST_SCORE < largest < _LARGEST_SCORE:
         raise InputError(
             f"the scores reach {largest:.3g}, which is too large or too small to be squared; multiply them by a power "
             "of ten."
@@ -154,10 +152,10 @@ def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
     if values.min() < 0 or values.max() >= len(codes):
         outlier = values.min() if values.min() < 0 else values.max()
         raise InputError(f"pairs names row {outlier}, but X has rows 0 to {len(codes) - 1}; pass row numbers.")
-    selves = np.flatnonzero(values[:, 0] == values[:, 1])
-    if len(selves):
-        raise InputError(f"pairs compares row {values[selves[0], 0]} with itself at pair {selves[0]}; remove it.")
-    strangers = np.flatnonzero(codes[values[:, 0]] != codes[values[:, 1]])
-    if len(strangers):
-        raise InputError(f"pairs joins rows of two queries at pair {strangers[0]}; compare rows of one query only.")
+    same = np.flatnonzero(values[:, 0] == values[:, 1])
+    if len(same):
+        raise InputError(f"pairs compares row {values[same[0], 0]} with itself at pair {same[0]}; remove it.")
+    mixed = np.flatnonzero(codes[values[:, 0]] != codes[values[:, 1]])
+    if len(mixed):
+        raise InputError(f"pairs joins rows of two queries at pair {mixed[0]}; compare rows of one query only.")
     return values

@@ -29,7 +29,7 @@ class RankingData:
     X : ndarray or CSR matrix, shape (n_rows, n_features)
         The rows.
     y : array of float64, shape (n_rows,), or None
-        Scores; NaN marks an unscored row. None where the problem is given by pairs.
+        Scores; NaN marks an unscored row. None if the problem is given by pairs.
     queries : Queries
         Rows grouped by query.
     order : array of int64, shape (n_rows,)
@@ -43,11 +43,11 @@ class RankingData:
     pairs : array of int64, shape (n_pairs, 2), or None
         Preferences, winner first.
     weights : array of float64, shape (n_rows,), or None
-        Row weights; None where all rows weigh 1. A row of weight 0 is ignored.
+        Row weights; None if all are 1. A row of weight 0 is ignored.
     pair_weights : array of float64, shape (n_pairs,), or None
-        Weights of the preferences, see `pair_weight`; None where all weigh 1.
+        Weights of the preferences, see `pair_weight`; None if all are 1.
     prior : array of float64, shape (n_rows,), or None
-        Scores s₀ known before learning: a ranker learns g, and the loss is that of f = s₀ + g. None where all are 0.
+        Scores s₀ known before learning: a ranker learns g, and the loss is that of f = s₀ + g. None if all are 0.
 
     Examples
     --------
@@ -194,7 +194,7 @@ class RankingData:
 
     def weighted(self, weights: ArrayLike | None = None, pair_weights: ArrayLike | None = None) -> RankingData:
         """
-        Give rows, or preferences, weights of their own.
+        Set the weights of rows or preferences.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class RankingData:
             require_moderate(w, "row", "sample_weight")
         if pair_weights is not None:
             if self.pairs is None:
-                raise InputError("pair_weight came, but no pairs to weigh; pass pairs, or leave it out.")
+                raise InputError("pair_weight was passed, but pairs was not; pass pairs, or leave out pair_weight.")
             v = as_weights(pair_weights, len(self.pairs), "pair", "pair_weight")
             require_moderate(v, "pair", "pair_weight")
         return replace(self, weights=w, pair_weights=v)
@@ -379,8 +379,8 @@ class RankingData:
             raise InputError(f"y is NaN for all {self.n_rows} rows; score at least two rows of one query.")
         if self.n_pairs == 0:
             raise InputError(
-                f"no two of the {self.n_scored} scored rows share a query and differ in score, so that no pair "
-                "can be compared; check qid or score more rows."
+                f"no two of the {self.n_scored} scored rows share a query and differ in score, so no pair can be "
+                "compared; check qid or score more rows."
             )
         if not self._has_weighted_pair:
             raise InputError("no pair has a positive weight; give some rows a weight above zero.")

@@ -22,7 +22,7 @@ def as_rows(X: Any) -> Any:
     Returns: X itself if it already has this form.
     """
     require_untruncated(X)
-    rises = sparse.issparse(X) and require_structure(X)
+    ascends = sparse.issparse(X) and require_structure(X)
     try:
         rows = check_array(
             X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
@@ -30,8 +30,8 @@ def as_rows(X: Any) -> Any:
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
-        raise kind(_one_sentence(X, error)) from error
-    if sparse.issparse(rows) and not (rises if X.format == "csr" else rows.has_canonical_format):
+        raise kind(_explain(X, error)) from error
+    if sparse.issparse(rows) and not (ascends if X.format == "csr" else rows.has_canonical_format):
         # duplicate entries would give wrong norms
         rows = rows.copy()
         rows.has_canonical_format = rows.has_sorted_indices = False  # do not trust flags set by the caller
@@ -180,7 +180,7 @@ def _first_bad(X: Any) -> tuple[int, int, float]:
     return int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), float(X.data[at])
 
 
-def _one_sentence(X: Any, error: Exception) -> str:
+def _explain(X: Any, error: Exception) -> str:
     try:
         shape = np.shape(X)
     except ValueError:

@@ -92,7 +92,9 @@ class QueryKFold(_QuerySplit):
 
     def _test_queries(self, n_queries: int) -> Iterator[NDArray[np.int64]]:
         if n_queries < self.n_splits:
-            raise InputError(f"{n_queries} queries cannot make {self.n_splits} folds; use at most {n_queries}.")
+            raise InputError(
+                f"{n_queries} queries cannot make {self.n_splits} folds; set n_splits to at most {n_queries}."
+            )
         order = np.arange(n_queries)
         if self.shuffle:
             order = np.random.default_rng(self.random_state).permutation(n_queries)
@@ -133,7 +135,7 @@ class QueryShuffleSplit(_QuerySplit):
         if not 0 < n_test < n_queries:
             raise InputError(
                 f"test_size={self.test_size} of {n_queries} queries leaves {n_test} for testing and "
-                f"{n_queries - n_test} for training; both need at least one."
+                f"{n_queries - n_test} for training, but both need at least one; change test_size."
             )
         rng = np.random.default_rng(self.random_state)
         for _ in range(self.n_splits):

@@ -12,7 +12,8 @@ from corank.errors import InputError
 from corank.parameters import Rule, check_values, integer
 
 _ROWS = integer(1) | Rule(
-    "two of them", lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(integer(1).allows, value))
+    "a tuple of two of them",
+    lambda value: isinstance(value, tuple) and len(value) == 2 and all(map(integer(1).allows, value)),
 )
 
 
@@ -111,7 +112,7 @@ def make_ranking(
     check_values(sizes, {**dict.fromkeys(sizes, integer(1)), "n_grades": integer(2), "rows_per_query": _ROWS})
     if features_per_view < n_latent:
         raise InputError(
-            f"features_per_view is {features_per_view}, less than n_latent={n_latent}; a view must show all of z."
+            f"features_per_view is {features_per_view}, less than n_latent={n_latent}; pass at least n_latent."
         )
     low, high = rows_per_query if isinstance(rows_per_query, tuple) else (rows_per_query, rows_per_query)
     if high < low:

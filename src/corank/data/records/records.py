@@ -73,7 +73,7 @@ class Records:
             if len(getattr(self, name)) != n:
                 raise InputError(f"{name} has {len(getattr(self, name))} values for {n} ids; pass one for each record.")
         if n == 0:
-            raise InputError("records are empty; pass at least one record.")
+            raise InputError("there are no records; pass at least one.")
         known = (self.labels == 0) | (self.labels == 1) | np.isnan(self.labels)
         if not known.all():
             raise InputError(
@@ -175,14 +175,7 @@ def load_review() -> Records:
 
 
 def review_text() -> bytes:
-    """
-    Return the review of the package as CSV.
-
-    Returns
-    -------
-    bytes
-        The text, in UTF-8.
-    """
+    """Return the review of the package as CSV, in UTF-8."""
     with resources.as_file(_REVIEW_FILE) as path:
         return open_text(path).read().tobytes()
 

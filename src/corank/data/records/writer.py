@@ -23,9 +23,7 @@ _TAG = re.compile(r"[A-Z][A-Z0-9]")
 
 
 def require_records_suffix(path: str | os.PathLike[str]) -> str:
-    """
-    Return the suffix of a name, ``.csv`` or ``.ris``; raise if it has another one.
-    """
+    """Return the suffix of a name, ``.csv`` or ``.ris``; raise if it has another one."""
     suffix = suffix_of(path)
     if suffix not in (".csv", ".ris"):
         raise InputError(f"{path} has an unknown suffix; choose a name that ends in .csv or .ris.")
@@ -62,19 +60,19 @@ def _csv(records: Records, labels: NDArray[np.float64], more: Mapping[str, Seque
     for at, fields in enumerate(records.fields):
         label = "" if np.isnan(labels[at]) else str(int(labels[at]))
         start = (records.ids[at], records.titles[at], records.abstracts[at], " ".join(records.references[at]))
-        given = ("; ".join(fields.get(name, ())) for name in others)
-        writer.writerow([*start, *given, label, *(column[at] for column in more.values())])
+        other_cells = ("; ".join(fields.get(name, ())) for name in others)
+        writer.writerow([*start, *other_cells, label, *(column[at] for column in more.values())])
     return out.getvalue()
 
 
 def _ris(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> str:
     lines: list[str] = []
-    for at, given in enumerate(records.fields):
-        kind, *_ = given.get("TY", ["GEN"])
+    for at, fields in enumerate(records.fields):
+        kind, *_ = fields.get("TY", ["GEN"])
         lines += [f"TY  - {kind}", f"ID  - {_line(records.ids[at])}", f"TI  - {_line(records.titles[at])}"]
         lines += [f"AB  - {_line(records.abstracts[at])}"] if records.abstracts[at] else []
         lines += [f"CR  - {_line(cited)}" for cited in records.references[at]]
-        for name, values in given.items():
+        for name, values in fields.items():
             tag = name if _TAG.fullmatch(name) and name not in OURS else TAGS.get(name.lower())
             if tag != "TY":
                 lines += [f"{tag or 'N1'}  - {'' if tag else name + ': '}{_line(value)}" for value in values]

@@ -22,9 +22,9 @@ VERSION = 1
 HEADER = "header.json"
 
 # a header has about 3 kB
-_MOST_BYTES = 1 << 16
+_MAX_HEADER_BYTES = 1 << 16
 # kernels use 32-bit column indices; file sizes bound rows and queries
-_MOST = 1 << 32
+_MAX_FEATURES = 1 << 32
 
 _FACTS = {"n_rows": int, "n_features": int, "n_queries": int, "layout": str, "has_qid": bool}
 _ENTRY = {"dtype": str, "shape": list, "sha256": str}
@@ -66,8 +66,8 @@ def checksum(content: dict[str, Any]) -> str:
 
 def header_text(content: dict[str, Any]) -> str:
     """Return the text of a header with this content."""
-    whole = {"format": FORMAT, "version": VERSION, "sha256": checksum(content), "content": content}
-    return json.dumps(whole, indent=1) + "\n"
+    header = {"format": FORMAT, "version": VERSION, "sha256": checksum(content), "content": content}
+    return json.dumps(header, indent=1) + "\n"
 
 
 def read_header(place: Path) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def _parsed(place: Path) -> dict[str, Any] | None:
         if not file.is_file():
             return None
         with file.open("rb") as handle:
-            text = handle.read(_MOST_BYTES + 1)
-        header = json.loads(text) if len(text) <= _MOST_BYTES else None
+            text = handle.read(_MAX_HEADER_BYTES + 1)
+        header = json.loads(text) if len(text) <= _MAX_HEADER_BYTES else None
     except (OSError, ValueError, RecursionError):
         return None
     return header if isinstance(header, dict) and header.get("format") == FORMAT else None
@@ -123,7 +123,7 @@ def _fault(content: dict[str, Any]) -> str | None:
         if type(content[name]) is not kind:
             return f"{name} is {short(content[name])}"
     layout = content["layout"]
-    if layout not in _ROWS or content["n_rows"] < 1 or not 0 <= content["n_features"] <= _MOST:
+    if layout not in _ROWS or content["n_rows"] < 1 or not 0 <= content["n_features"] <= _MAX_FEATURES:
         return f"{short(content['n_rows'])} rows, {short(content['n_features'])} features, layout {short(layout)}"
     wanted = _ROWS[layout] | _INDEXED | (_DOCIDS if not _DOCIDS.keys().isdisjoint(arrays) else {})
     if arrays.keys() != wanted.keys():
