@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from corank.collaborative.ratings import Ids, as_ratings, cells_of, coded, positions, ratings_matrix, ratings_problem
+from corank.collaborative.ratings import Ids, as_ratings, cells_of, id_codes, positions, ratings_matrix, ratings_problem
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
@@ -198,7 +198,7 @@ class RatingsRanker(Ranker):
         return levels, *self._user_coefs(ratings, levels)
 
     def _item_indices(self, X: Any) -> NDArray[np.int64]:
-        ids, codes = coded(X)
+        ids, codes = id_codes(X)
         indices = positions(self.items_, ids)
         if len(indices) and indices.max() < 0:
             warn(
@@ -224,7 +224,7 @@ class RatingsRanker(Ranker):
     def _row(self, items: ArrayLike, ratings: ArrayLike) -> Any:
         """One user's ratings of known items as a matrix of one row."""
         check_is_fitted(self)
-        ids, codes = coded(items)
+        ids, codes = id_codes(items)
         values = as_ratings(ratings)
         if len(values) != len(codes):
             raise InputError(f"ratings has {len(values)} values for {len(codes)} items; pass one rating per item.")

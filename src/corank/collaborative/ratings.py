@@ -44,7 +44,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
             X.require_untruncated()
             _require_alike(X)
             X, y, qid, prior = X.X, X.y, X.queries.ids[X.queries.codes], X.prior
-        items, codes = coded(X)
+        items, codes = id_codes(X)
     scores, queries = as_scores(y, len(codes)), Queries.of(qid, len(codes))
     _require_once(queries, items, codes, ~np.isnan(scores))
     rows = sparse.csr_array(
@@ -61,7 +61,7 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
     """
     _require_alike(data)
     assert data.targets is not None
-    users, codes = in_order(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
+    users, codes = sort_ids(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
     rated, rows = np.unique(codes, return_inverse=True)  # users whose ratings are all NaN are left out
     users = users[rated]
     cells = (data.targets[data.scored_rows], (rows, data.X.indices[data.scored_rows]))
@@ -84,7 +84,7 @@ def as_ratings(values: Any) -> NDArray[np.float64]:
     return ratings
 
 
-def coded(X: Any) -> tuple[Ids, Integers]:
+def id_codes(X: Any) -> tuple[Ids, Integers]:
     """
     Check item ids.
 
@@ -99,10 +99,10 @@ def coded(X: Any) -> tuple[Ids, Integers]:
         raise InputError(
             str(error).replace("qid", "X").replace("a query id", "an item id").replace("query id", "item id")
         ) from error
-    return in_order(ids, queries.codes)
+    return sort_ids(ids, queries.codes)
 
 
-def in_order(ids: Ids, codes: Integers) -> tuple[Ids, Integers]:
+def sort_ids(ids: Ids, codes: Integers) -> tuple[Ids, Integers]:
     """
     Sort ids, so that a model does not depend on the order of the ratings.
 

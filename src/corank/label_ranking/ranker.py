@@ -92,7 +92,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
             relevant labels and 0 for others.
         """
         utilities = self.utilities(X)
-        return answer(self.kind_, utilities, self.classes_)
+        return to_prediction(self.kind_, utilities, self.classes_)
 
     def predict_ranking(self, X: Any) -> NDArray[np.int64]:
         """
@@ -256,7 +256,7 @@ def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPrefere
     return preferences, names
 
 
-def answer(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:
+def to_prediction(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:
     """
     Convert utilities to a prediction in the form of y.
 

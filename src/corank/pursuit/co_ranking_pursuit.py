@@ -43,7 +43,7 @@ from corank.pursuit.coupled import CoupledViews, JointStep, couple_views, couple
 from corank.pursuit.dictionary import choose_rows, split_views
 from corank.pursuit.inner import Floats, Target
 from corank.pursuit.parameters import CO_PURSUIT
-from corank.pursuit.path import PathValidation, as_length, sum_terms
+from corank.pursuit.path import PathValidation, as_n_terms, sum_terms
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +278,7 @@ class CoRankingPursuit(Ranker):
 
     def _views_of(self, X: Any, n_terms: int | None = None) -> Floats:
         rows = self._scaled_rows(X)
-        p = as_length(n_terms, len(self.term_coefs_), "this model has")
+        p = as_n_terms(n_terms, len(self.term_coefs_), "this model has")
         out = np.zeros((rows.shape[0], len(self.views_)))
         for v, basis in enumerate(self.view_bases_):
             out[:, v] = basis.score(rows, sum_terms(basis.numbers, self.terms_[:p, v], self.term_coefs_[:p, v]))

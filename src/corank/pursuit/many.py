@@ -21,7 +21,7 @@ from corank.kernels.views import View
 from corank.pairwise.factors import query_factors
 from corank.parameters import check_values, rng_of
 from corank.pursuit.parameters import PURSUIT
-from corank.pursuit.path import as_length
+from corank.pursuit.path import as_n_terms
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class ManyPursuits:
         array of shape (m,)
             Scores in input order.
         """
-        p = as_length(n_terms, self.chosen.shape[1], "these models have")
+        p = as_n_terms(n_terms, self.chosen.shape[1], "these models have")
         last = self.path[:, :, :p] if self.path.shape[1] == 1 else self.path[:, max(p - 1, 0) : max(p, 1), :p]
         short = ManyPursuits(self.ids, self.K, self.chosen[:, :p], last, self.levels)
         return short.predict_path(items, problem)[:, p]

@@ -18,7 +18,7 @@ from corank.pairwise.factors import query_factors
 from corank.parameters import check_values
 from corank.pursuit.many import LEAST, Floats, as_items, catalogue_gram, scores_by_problem
 from corank.pursuit.parameters import CO_PURSUIT
-from corank.pursuit.path import as_length
+from corank.pursuit.path import as_n_terms
 
 BOTH = 2
 """Instead of the number of a view: the row is in both dictionaries."""
@@ -69,7 +69,7 @@ class ManyCoPursuits:
         array of shape (m,)
             Scores in input order.
         """
-        p = as_length(n_terms, self.chosen.shape[1], "these models have")
+        p = as_n_terms(n_terms, self.chosen.shape[1], "these models have")
         return self.predict_path(items, problem)[:, p]
 
     def predict_path(self, items: ArrayLike, problem: ArrayLike, n_jobs: int | None = None) -> Floats:

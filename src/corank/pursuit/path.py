@@ -107,22 +107,22 @@ def path_table(path: Floats, P: int) -> Floats:
     return table
 
 
-def as_length(n_terms: Any, P: int, what: str) -> int:
+def as_n_terms(n_terms: Any, P: int, subject: str) -> int:
     """
     Check a number of terms.
 
     n_terms: from the user; None means all.
     P: number of terms of the model.
-    what: subject and verb of the message.
+    subject: subject and verb of the message.
     Returns: from 0 to P.
 
-    >>> as_length(None, 5, "this model has"), as_length(np.int64(2), 5, "this model has")
+    >>> as_n_terms(None, 5, "this model has"), as_n_terms(np.int64(2), 5, "this model has")
     (5, 2)
     """
     if n_terms is None:
         return P
     if isinstance(n_terms, bool) or not isinstance(n_terms, Integral) or not 0 <= int(n_terms) <= P:
-        raise InputError(f"n_terms is {n_terms!r}; {what} 0 to {P} terms, so pass a whole number of them, or None.")
+        raise InputError(f"n_terms is {n_terms!r}; {subject} 0 to {P} terms, so pass a whole number of them, or None.")
     return int(n_terms)
 
 

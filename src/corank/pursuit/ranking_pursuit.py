@@ -41,7 +41,7 @@ from corank.pursuit.path import (
     Path,
     PathValidation,
     TermContribution,
-    as_length,
+    as_n_terms,
     coefs_of,
     path_table,
     sum_terms,
@@ -331,5 +331,5 @@ class RankingPursuit(Ranker):
         if not 0 <= solution < len(self.solutions_):
             raise InputError(f"solution is {solution}; pass one from 0 to {len(self.solutions_) - 1}.")
         terms, path = self.solutions_[solution]["terms"], self.solutions_[solution]["path"]
-        p = as_length(n_terms, len(terms), "this model has")
+        p = as_n_terms(n_terms, len(terms), "this model has")
         return terms[:p], coefs_of(path, len(terms), p)

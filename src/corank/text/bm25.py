@@ -205,7 +205,7 @@ K1S, BS = (0.6, 0.9, 1.2, 1.5, 2.0, 3.0), (0.3, 0.5, 0.75, 0.9)
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TunedBM25:
     """
     Result of `tune_bm25`.
 
@@ -234,7 +234,7 @@ def tune_bm25(
     idf: str = "lucene",
     cv: int = 5,
     random_state: Any = 0,
-) -> Tuned:
+) -> TunedBM25:
     """
     Choose k1 and b of BM25 by the mean average precision of judged queries.
 
@@ -257,7 +257,7 @@ def tune_bm25(
 
     Returns
     -------
-    Tuned
+    TunedBM25
         The best `BM25`, and its cross-validated average precision.
 
     Examples
@@ -283,7 +283,7 @@ def tune_bm25(
     )
     best = settings[int(values.mean(axis=1).argmax())]
     grid = dict(zip(settings, values.mean(axis=1).tolist(), strict=True))
-    return Tuned(BM25(*best, idf=idf), _held_out(values, cv, rng_of(random_state)), grid)
+    return TunedBM25(BM25(*best, idf=idf), _held_out(values, cv, rng_of(random_state)), grid)
 
 
 def _judged(corpus: Corpus, queries: Sequence[str], relevant: Sequence[Iterable[Any]]) -> tuple[Floats, list[int]]:

@@ -28,7 +28,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.gp.collaborative.item_rows import in_order, item_rows, reordered, scaled, with_unrated
+from corank.gp.collaborative.item_rows import item_rows, match_items, reordered, scaled, with_unrated
 from corank.gp.collaborative.posterior import CollaborativePosterior
 from corank.gp.collaborative.shared_prior import FittedCollaborativeGP, SharedPrior
 from corank.kernels import as_kernel
@@ -193,7 +193,7 @@ class CollaborativeGP(CollaborativePosterior):
         rows: Any = None
         if item_features is not None:
             rows = item_rows(item_features)
-            rated, order = in_order(X, items, rows.shape[0])
+            rated, order = match_items(X, items, rows.shape[0])
             rows = reordered(rows, order, self.kernel)
             rows = scaled(rows, self.kernel) if self.scale else rows
             X, y, qid, prior = with_unrated(X, y, qid, prior, rated, items)

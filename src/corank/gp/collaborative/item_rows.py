@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.collaborative.ratings import coded, positions
+from corank.collaborative.ratings import id_codes, positions
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
@@ -36,7 +36,7 @@ def with_levels(K: Floats, gram: Floats) -> Floats:
     return np.asarray(0.5 * (K / np.diagonal(gram).mean() + 1.0))
 
 
-def in_order(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
+def match_items(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
     """
     Match n rows of features with items.
 
@@ -51,10 +51,10 @@ def in_order(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
         return np.arange(n), np.arange(n)
     if items is None:
         raise InputError("item_features was given without items; pass the item id of each row.")
-    ids, codes = coded(items)
+    ids, codes = id_codes(items)
     if len(codes) != n or len(ids) != n:
         raise InputError(f"items holds {len(ids)} distinct ids for {n} rows of item_features; pass one id per row.")
-    rated, _ = coded(X.X if isinstance(X, RankingData) else X)
+    rated, _ = id_codes(X.X if isinstance(X, RankingData) else X)
     places = positions(ids, rated)
     if (places < 0).any():
         raise InputError(
@@ -68,9 +68,9 @@ def with_unrated(X: Any, y: Any, qid: Any, prior: Any, rated: Integers, items: A
     """Append a row without a rating (NaN) for each unrated item."""
     if sparse.issparse(X) or isinstance(X, RankingData) or y is None or qid is None:
         return X, y, qid, prior
-    ids, codes = coded(items)
+    ids, codes = id_codes(items)
     unrated = np.setdiff1d(np.arange(len(codes)), rated)
-    own, of_rating = coded(X)
+    own, of_rating = id_codes(X)
     someone = next(iter(qid), None)
     X = np.concatenate([own[of_rating], ids[codes[unrated]]])
     y = np.concatenate([np.asarray(y, dtype=np.float64), np.full(len(unrated), np.nan)])

@@ -46,31 +46,31 @@ class Population:
     covariance: Floats
     noise: float
 
-    def among(self, at: Integers) -> Population:
-        """The prior of the items `at`."""
-        return Population(self.mean[at], self.covariance[np.ix_(at, at)], self.noise)
+    def among(self, items: Integers) -> Population:
+        """The prior of some items."""
+        return Population(self.mean[items], self.covariance[np.ix_(items, items)], self.noise)
 
     def widened(self, factor: float) -> Population:
         """The same distribution with every s_j divided by a factor."""
         return Population(self.mean, factor * self.covariance, factor * self.noise)
 
-    def extended(self, first: Population, at: Integers) -> Population:
+    def extended(self, first: Population, items: Integers) -> Population:
         """
-        Extend to all items: these are the items `at`; the others, given these, keep their initial distribution.
+        Extend to all items: these are `items`; the others, given these, keep their initial distribution.
 
         first: the initial prior of all items.
         """
         n = len(first.mean)
-        if len(at) == n:
+        if len(items) == n:
             return self
-        others = np.setdiff1d(np.arange(n), at)
-        S, across = first.covariance, first.covariance[np.ix_(at, others)]
-        C = coefficients(S[np.ix_(at, at)], across)
+        others = np.setdiff1d(np.arange(n), items)
+        S, across = first.covariance, first.covariance[np.ix_(items, others)]
+        C = coefficients(S[np.ix_(items, items)], across)
         mean, covariance = np.empty(n), np.empty((n, n))
-        mean[at], mean[others] = self.mean, first.mean[others] + C.T @ (self.mean - first.mean[at])
+        mean[items], mean[others] = self.mean, first.mean[others] + C.T @ (self.mean - first.mean[items])
         between = self.covariance @ C
-        covariance[np.ix_(at, at)], covariance[np.ix_(at, others)] = self.covariance, between
-        covariance[np.ix_(others, at)] = between.T
+        covariance[np.ix_(items, items)], covariance[np.ix_(items, others)] = self.covariance, between
+        covariance[np.ix_(others, items)] = between.T
         rest = S[np.ix_(others, others)] - across.T @ C + C.T @ between
         covariance[np.ix_(others, others)] = 0.5 * (rest + rest.T)
         return Population(mean, covariance, self.noise)

@@ -56,19 +56,19 @@ class UserPosteriors:
     scales: Floats
     thresholds: Floats
 
-    def of_items(self, user: int, at: Integers, *, with_var: bool) -> tuple[Floats, Floats]:
+    def of_items(self, user: int, items: Integers, *, with_var: bool) -> tuple[Floats, Floats]:
         """
-        Mean and variance of f for the items `at`; −1 is the average item.
+        Mean and variance of f for some items; −1 is the average item.
 
         with_var: whether to compute the posterior variance; otherwise that of the prior is returned.
         """
         S, h = self.population.covariance, self.population.mean
         diagonal = np.diagonal(S)
-        mean, var = np.where(at < 0, h.mean(), h[at]), np.where(at < 0, diagonal.mean(), diagonal[at])
+        mean, var = np.where(items < 0, h.mean(), h[items]), np.where(items < 0, diagonal.mean(), diagonal[items])
         if user < 0:
             return mean, var
         rated, fit = self._user_fit(user, with_M=with_var)
-        across = np.where(at[:, None] < 0, 0.0, S[np.ix_(at, rated)])
+        across = np.where(items[:, None] < 0, 0.0, S[np.ix_(items, rated)])
         mean = mean + across @ fit.alpha
         if with_var:
             var = self.scales[user] * np.maximum(var - np.sum((across @ fit.M) * across, axis=1), 0.0)

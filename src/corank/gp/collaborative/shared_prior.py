@@ -153,8 +153,8 @@ def start(likelihood: str, ratings: Any, levels: Floats, K: Floats) -> tuple[Pop
 
 def grade_numbers(ratings: Any, levels: Floats) -> Any:
     """Ratings as indices of grades."""
-    at = np.minimum(np.searchsorted(levels, ratings.data), len(levels) - 1)
-    if not np.array_equal(levels[at], ratings.data):
-        unknown, known = ratings.data[levels[at] != ratings.data][0], ", ".join(f"{level:g}" for level in levels)
+    codes = np.minimum(np.searchsorted(levels, ratings.data), len(levels) - 1)
+    if not np.array_equal(levels[codes], ratings.data):
+        unknown, known = ratings.data[levels[codes] != ratings.data][0], ", ".join(f"{level:g}" for level in levels)
         raise InputError(f"a rating is {unknown:g}, which did not occur in fit; pass one of {known}.")
-    return sparse.csr_array((at.astype(np.float64), ratings.indices, ratings.indptr), shape=ratings.shape)
+    return sparse.csr_array((codes.astype(np.float64), ratings.indices, ratings.indptr), shape=ratings.shape)

@@ -45,15 +45,15 @@ class PriorFeatures:
 
 def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:
     """Features of the named items, or of the answers if those are fewer."""
-    at, named = sites.compacted()
-    R, apart, pivots = exact_columns(items.gram(view, at), view, named)
+    items_named, named = sites.compacted()
+    R, apart, pivots = exact_columns(items.gram(view, items_named), view, named)
     kept = _inverse_under(R[pivots])
     if apart is named:
-        return PriorFeatures(FeatureMap(view, items.basis(view, at[pivots]), kept, R.shape[1]), R, named)
-    T = np.zeros((len(at), len(pivots)))
+        return PriorFeatures(FeatureMap(view, items.basis(view, items_named[pivots]), kept, R.shape[1]), R, named)
+    T = np.zeros((len(items_named), len(pivots)))
     np.add.at(T, named.left[pivots], kept)
     np.add.at(T, named.right[pivots], -kept)
-    return PriorFeatures(FeatureMap(view, items.basis(view, at), T, R.shape[1]), R, apart)
+    return PriorFeatures(FeatureMap(view, items.basis(view, items_named), T, R.shape[1]), R, apart)
 
 
 def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, Integers]:
@@ -90,8 +90,8 @@ def basis_features(basis: Basis, view: View, X: Any) -> FeatureMap:
 
 def on_basis(phi: FeatureMap, items: DistinctRows, sites: Sites, precision: Floats | None) -> PriorFeatures:
     """Features of the named items, from basis rows."""
-    at, named = sites.compacted()
-    return PriorFeatures(phi, _columns(phi, items, at), named, precision)
+    items_named, named = sites.compacted()
+    return PriorFeatures(phi, _columns(phi, items, items_named), named, precision)
 
 
 def precision_on_basis(phi: FeatureMap, items: DistinctRows, L: Any) -> Floats:
@@ -100,10 +100,10 @@ def precision_on_basis(phi: FeatureMap, items: DistinctRows, L: Any) -> Floats:
     return np.asarray(np.eye(phi.n_features) + R.T @ (L @ R))
 
 
-def _columns(phi: FeatureMap, items: DistinctRows, at: Integers) -> Floats:
+def _columns(phi: FeatureMap, items: DistinctRows, chosen: Integers) -> Floats:
     assert phi.basis is not None
-    R = np.empty((len(at), phi.n_features))
-    for piece, K in phi.basis.blocks(items.rows, at):
+    R = np.empty((len(chosen), phi.n_features))
+    for piece, K in phi.basis.blocks(items.rows, chosen):
         R[piece] = K @ np.asarray(phi.T)
     return R
 

@@ -66,18 +66,21 @@ class DistinctRows:
             return bool(abs(sparse.csr_array(own) - sparse.csr_array(self.rows)).max() == 0.0)
         return bool(np.array_equal(own, self.rows))
 
-    def gram(self, view: View, at: Integers) -> Floats:
-        """Gram matrix of the items `at`."""
+    def gram(self, view: View, chosen: Integers) -> Floats:
+        """Gram matrix of the items `chosen`."""
         with np.errstate(over="ignore", invalid="ignore"):
-            K = self.rows[np.ix_(at, self.numbers[at])] if view.kernel.is_precomputed else view.kernel(self.rows[at])
+            if view.kernel.is_precomputed:
+                K = self.rows[np.ix_(chosen, self.numbers[chosen])]
+            else:
+                K = view.kernel(self.rows[chosen])
         K = np.array(K, dtype=np.float64, order="C")
         require_inner_product(K, view.kernel)
         return K
 
-    def basis(self, view: View, at: Integers) -> Basis:
-        """The items `at` as a basis."""
-        numbers = self.numbers[at]
-        return Basis(view, numbers, numbers if view.kernel.is_precomputed else self.rows[at])
+    def basis(self, view: View, chosen: Integers) -> Basis:
+        """The items `chosen` as a basis."""
+        numbers = self.numbers[chosen]
+        return Basis(view, numbers, numbers if view.kernel.is_precomputed else self.rows[chosen])
 
     def laplacian(self, view: View, n_neighbors: int) -> Any:
         """Sparse Laplacian of the graph of nearest neighbours (eq. 4), with edges of weight 1."""

@@ -103,7 +103,7 @@ class PosteriorProcess:
         assert self.phi.basis is not None
         return self.phi.basis.terms(rows, amplitude * (np.asarray(self.phi.T) @ self.mu))
 
-    def at(self, rows: Any) -> Posterior:
+    def joint(self, rows: Any) -> Posterior:
         """The joint Gaussian of f over rows."""
         assert self.phi.basis is not None
         phi, V = self._both(self.phi.basis.similarities(rows))
@@ -113,10 +113,10 @@ class PosteriorProcess:
 
     def differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Mean and variance of f(first) − f(second) for pairs of rows."""
-        named, at = np.unique(pairs, return_inverse=True)
-        at = at.reshape(pairs.shape)
+        named, positions = np.unique(pairs, return_inverse=True)
+        positions = positions.reshape(pairs.shape)
         if len(named) ** 2 <= _PER_PAIR * len(pairs) or len(pairs) <= _PER_PAIR // 4:
-            return self.at(rows[named]).differences(at)
+            return self.joint(rows[named]).differences(positions)
         mean, var = np.empty(len(pairs)), np.empty(len(pairs))
         for start in range(0, len(pairs), _PER_PAIR // 4):
             piece = slice(start, start + _PER_PAIR // 4)

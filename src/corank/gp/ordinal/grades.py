@@ -153,10 +153,10 @@ class OrdinalGrades:
             approximation, free, free_gradient(free, of_b), 2.0 * sigma**2 * float(approximation.noise_gradient.sum())
         )
 
-    def among(self, at: Integers) -> OrdinalGrades:
+    def among(self, chosen: Integers) -> OrdinalGrades:
         """A subset of the grades, with items renumbered in ascending order."""
-        _, item = np.unique(self.item[at], return_inverse=True)
-        return replace(self, item=item, code=self.code[at], prior=self.prior[at], weight=self.weight[at], sites=None)
+        _, item = np.unique(self.item[chosen], return_inverse=True)
+        return OrdinalGrades(item, self.code[chosen], self.prior[chosen], self.weight[chosen], self.n_levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,10 +214,10 @@ class GaussianGrades:
         approximation = Approximation(sites, tau, nu, mu, factor, log_z, zeros, zeros, zeros, 1, 0.0)
         return GradePosterior(approximation, free, np.empty(0), in_noise, intercept, amplitude)
 
-    def among(self, at: Integers) -> GaussianGrades:
+    def among(self, chosen: Integers) -> GaussianGrades:
         """A subset of the scores, with items renumbered in ascending order."""
-        _, item = np.unique(self.item[at], return_inverse=True)
-        return GaussianGrades(item, self.value[at], self.weight[at])
+        _, item = np.unique(self.item[chosen], return_inverse=True)
+        return GaussianGrades(item, self.value[chosen], self.weight[chosen])
 
 
 Grades = OrdinalGrades | GaussianGrades
@@ -235,7 +235,7 @@ class GradeEvidence:
     log Z of grades as a function of θ: logarithms of the kernel's parameters, ½ log(sigma² − least²), thresholds.
 
     n_theta: number of learnt parameters of the kernel; 0 if it is fixed.
-    items, at: the items in use; `grades` names them by their positions in `at`.
+    items, item_numbers: the items in use; `grades` names them by their positions in `item_numbers`.
     sigma: None if it is learnt.
     size: standard deviation of f, the unit of the lower bound 0.01 of sigma.
     """
@@ -243,15 +243,15 @@ class GradeEvidence:
     view: View
     n_theta: int
     items: DistinctRows
-    at: Integers
+    item_numbers: Integers
     grades: Grades
     sigma: float | None
     rows: Any = field(init=False)
     size: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rows = dense(self.items.rows[self.at])
-        self.size = float(np.sqrt(np.diagonal(self.items.gram(self.view, self.at)).mean()))
+        self.rows = dense(self.items.rows[self.item_numbers])
+        self.size = float(np.sqrt(np.diagonal(self.items.gram(self.view, self.item_numbers)).mean()))
 
     def parts(self, theta: Floats) -> tuple[Floats, float, Floats]:
         """Split θ into the kernel's parameters, sigma, and the thresholds' parameters."""
@@ -274,7 +274,7 @@ class GradeEvidence:
         """log Z and its gradient."""
         of_kernel, sigma, free = self.parts(theta)
         view = self.view_at(of_kernel)
-        K = self.items.gram(view, self.at)
+        K = self.items.gram(view, self.item_numbers)
         R, _ = root_of(K)
         posterior: GradePosterior = self.grades.posterior(R, sigma, free, tol=_TOLERANCE, quiet=True)
         gradient = [posterior.free_gradient]
@@ -304,12 +304,12 @@ def fit_hyperparameters(
     learn: whether the kernel's parameters are learnt.
     Returns: the view, sigma, the thresholds' parameters, and the number of evaluations of the evidence.
     """
-    at = np.arange(len(items))
+    item_numbers = np.arange(len(items))
     if max_grades is not None and max_grades < len(grades.item):
         chosen = np.sort(rng.choice(len(grades.item), max_grades, replace=False))
-        at, grades = np.unique(grades.item[chosen]), grades.among(chosen)
+        item_numbers, grades = np.unique(grades.item[chosen]), grades.among(chosen)
     n_theta = len(view.kernel.theta) if learn else 0
-    evidence = GradeEvidence(view, n_theta, items, at, grades, sigma)
+    evidence = GradeEvidence(view, n_theta, items, item_numbers, grades, sigma)
     theta, calls = evidence.start(), 0
     if len(theta):
         theta, _, calls = maximise(evidence, theta, n_restarts, rng)

@@ -70,7 +70,7 @@ class PreferenceEvidence:
     log Z of preferences as a function of θ, the logarithms of the learnt parameters.
 
     n_theta: number of learnt parameters of the kernel; 0 if it is fixed.
-    items, at, sites: the items in use, and the preferences among them.
+    items, item_numbers, sites: the items in use, and the preferences among them.
     L: Laplacian over them, or None.
     sigma: None if its logarithm is the last entry of θ.
     start: τ and ν of the last evaluation, used as a warm start.
@@ -79,7 +79,7 @@ class PreferenceEvidence:
     view: View
     n_theta: int
     items: DistinctRows
-    at: Integers
+    item_numbers: Integers
     sites: Sites
     L: Any
     sigma: float | None
@@ -87,14 +87,14 @@ class PreferenceEvidence:
     rows: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.rows = dense(self.items.rows[self.at])
+        self.rows = dense(self.items.rows[self.item_numbers])
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """log Z and its gradient."""
         of_kernel = theta[: self.n_theta]
         sigma = self.sigma if self.sigma is not None else float(np.exp(theta[-1]))
         view = replace(self.view, kernel=self.view.kernel.with_theta(of_kernel))
-        K = self.items.gram(view, self.at)
+        K = self.items.gram(view, self.item_numbers)
         sites = replace(self.sites, noise=np.full(len(self.sites), 2.0 * sigma**2))
         precision = None
         if self.L is None:
@@ -127,7 +127,7 @@ class PreferenceEvidence:
             m = len(self.sites)
             signs = np.concatenate([np.ones(m), -np.ones(m)])
             places = (np.tile(np.arange(m), 2), np.concatenate([self.sites.left, self.sites.right]))
-            B = sparse.csr_array((signs, places), shape=(m, len(self.at)))
+            B = sparse.csr_array((signs, places), shape=(m, len(self.item_numbers)))
             alpha, M = B.T @ alpha, B.T @ (B.T @ M).T
         Q = 0.5 * (np.outer(alpha, alpha) - M)
         if self.L is None:
@@ -157,14 +157,14 @@ def fit_hyperparameters(
     of_kernel = view.kernel.theta if learn else np.empty(0)
     pairs, weight, offset = weighted_pairs
     sites = Sites.preferences(pairs, 1.0, weight, offset)
-    at, named = sites.compacted()
+    item_numbers, named = sites.compacted()
     if L is not None:
-        at, named = np.arange(len(items)), sites
+        item_numbers, named = np.arange(len(items)), sites
     start = of_kernel if sigma is not None else np.append(of_kernel, np.log(_SIGMA))
     if not len(start):
         assert sigma is not None
         return view, sigma, 0
-    evidence = PreferenceEvidence(view, len(of_kernel), items, at, named, L, sigma)
+    evidence = PreferenceEvidence(view, len(of_kernel), items, item_numbers, named, L, sigma)
     theta, _, calls = maximise(evidence, start, n_restarts, rng)
     learnt = replace(view, kernel=view.kernel.with_theta(theta[: len(of_kernel)]))
     return learnt, float(np.exp(theta[-1])) if sigma is None else sigma, calls

@@ -75,11 +75,11 @@ class PreferencePosterior(ProcessRanker):
         """Return the joint Gaussian of f without the prior."""
         check_is_fitted(self)
         if X is not None:
-            return self.process_.at(self._scaled_rows(X))
+            return self.process_.joint(self._scaled_rows(X))
         items = self.rows_
         if items.of_row.min() < 0:
             raise InputError("some rows of fit had weight 0 and were not stored; pass the rows as X.")
-        of_items = self.process_.at(items.rows)
+        of_items = self.process_.joint(items.rows)
         return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
 
     def answered(self) -> Integers:
