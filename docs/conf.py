@@ -36,8 +36,6 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
-# pages whose names differ in their capitals only would be one file on some machines
-autosummary_filename_map = {"experiments.datasets.catalog.dataset": "experiments.datasets.catalog.dataset-function"}
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = True
