@@ -89,10 +89,8 @@ def learn_clicks(
         f"lists, {len(made.pairs)} pairs, {made.n_clipped} clicks clipped at {clip:g}"
     )
     if examination is not None:
-        shown = " ".join(f"{one:.2f}" for one in examination.examined[:10])
-        typer.echo(
-            f"examination by position ({examination.method}): {shown}{' ...' if len(examination.examined) > 10 else ''}"
-        )
+        shown = [f"{one:.2f}" for one in examination.examined[:10]] + ["..."] * (len(examination.examined) > 10)
+        typer.echo(f"examination by position ({examination.method}): {' '.join(shown)}")
     if estimate is not None:
         new = estimate.new
         typer.echo(
@@ -143,11 +141,9 @@ def _estimate(
     is_held_out = clicks.find(qid, docids) >= 0
     if not is_held_out.any():
         return None
+    columns = (clicks.qid, clicks.docids, clicks.position, clicks.clicked)
     part = ClickLog.of(
-        clicks.qid[is_held_out],
-        clicks.docids[is_held_out],
-        clicks.position[is_held_out],
-        clicks.clicked[is_held_out],
+        *(column[is_held_out] for column in columns),
         impression=clicks.impression[is_held_out],
         propensity=None if clicks.propensity is None else clicks.propensity[is_held_out],
     )

@@ -172,7 +172,9 @@ def test_a_damaged_result_is_computed_again(local, made, tmp_path):
 def test_the_failure_of_one_method_leaves_the_others(local, made):
     study = quick({"broken": Broken(), "nothing": Nothing(), "mine": RankRLS()}, made)
     assert study.outcome("broken").error == "RuntimeError: no luck."
-    assert study.outcome("nothing").error == "predict did not return one finite score for each row."
+    assert study.outcome("nothing").error == (
+        "predict did not return one finite score for each row; leave this method out, or correct it."
+    )
     assert study.winner == "mine"
     assert [one.name for one in study.outcomes][-2:] == ["broken", "nothing"]
     assert not study.outcome("broken").is_cut

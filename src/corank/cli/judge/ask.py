@@ -150,18 +150,12 @@ def _replay_table(title: str, chosen: list[PreferenceReplay], random: list[Prefe
     stops = [len(replay) for replay in chosen]
     marks = [mark for power in range(6) for mark in (10**power, 2 * 10**power, 5 * 10**power) if mark < max(stops)]
 
-    def mean(replays: list[PreferenceReplay], curve: str, at: int) -> float:
-        return float(np.mean([getattr(replay, curve)[min(at, len(replay)) - 1] for replay in replays]))
+    curves = ((chosen, "disagreement"), (random, "disagreement"), (chosen, "expected_disagreement"))
 
-    rows = tuple(
-        (
-            mark,
-            mean(chosen, "disagreement", mark),
-            mean(random, "disagreement", mark),
-            mean(chosen, "expected_disagreement", mark),
-        )
-        for mark in (*marks, max(stops))
-    )
+    def mean(replays: list[PreferenceReplay], curve: str, n: int) -> float:
+        return float(np.mean([getattr(replay, curve)[min(n, len(replay)) - 1] for replay in replays]))
+
+    rows = tuple((mark, *(mean(*curve, mark) for curve in curves)) for mark in (*marks, max(stops)))
     return ReportTable(
         title,
         ("questions", "disagreement", "random questions", "expected"),

@@ -85,12 +85,7 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
         "n_rows": evaluation.n_rows,
         "n_unjudged_rows": evaluation.n_unjudged_rows,
         "metrics": {
-            name: {
-                "mean": result.mean,
-                "micro": result.micro,
-                "n_used": result.n_used,
-                "n_empty": result.n_empty,
-            }
+            name: {field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")}
             for name, result in evaluation.items()
         },
         "comparisons": tests,

@@ -124,15 +124,10 @@ def _print(explanation: Explanation, top: int) -> None:
 
 
 def _fields(explanation: Explanation, top: int | None) -> dict[str, Any]:
+    arrays = (explanation.values, explanation.weights, explanation.contributions)
     terms: list[dict[str, Any]] = [
         {"name": name, "values": values, "weight": weight, "contribution": part}
-        for name, values, weight, part in zip(
-            explanation.names[:top],
-            explanation.values.tolist(),
-            explanation.weights.tolist(),
-            explanation.contributions.tolist(),
-            strict=False,
-        )
+        for name, values, weight, part in zip(explanation.names[:top], *(one.tolist() for one in arrays), strict=False)
     ]
     return {
         "pair": explanation.pair, "scores": explanation.scores, "difference": explanation.difference,

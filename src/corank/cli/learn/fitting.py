@@ -398,12 +398,9 @@ def _client(cluster: str | None) -> Iterator[Any]:
     local = re.fullmatch(r"local:([1-9][0-9]*)", cluster)
     if local:
         settings: dict[str, Any] = {
-            "n_workers": int(local[1]),
-            "threads_per_worker": 1,
-            "processes": True,
-            "dashboard_address": ":0",
+            "n_workers": int(local[1]), "threads_per_worker": 1, "processes": True, "dashboard_address": ":0",
             "silence_logs": logging.CRITICAL,  # errors are reported in one sentence
-        }
+        }  # fmt: skip
         with distributed.LocalCluster(**settings) as started, distributed.Client(started) as client:
             yield client
         return

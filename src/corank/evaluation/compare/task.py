@@ -55,7 +55,7 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
     ended, peak = process_time(), _peak_bytes()
     if scores.shape != (len(test),) or not np.isfinite(scores).all():
-        raise InputError("predict did not return one finite score for each row.")
+        raise InputError("predict did not return one finite score for each row; leave this method out, or correct it.")
     result = TaskResult(
         scores,
         chosen_of(model),
