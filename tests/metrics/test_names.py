@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.errors import InputError
+from corank.metrics import names
 from corank.metrics.names import MEASURES, parse_metric
 
 
@@ -75,6 +76,11 @@ def test_a_near_name_is_suggested_and_a_far_one_is_not(text, guess):
         parse_metric(text)
     found = re.search(r"did you mean '(.*?)'\?", str(caught.value))
     assert (found and found[1]) == guess
+
+
+def test_a_name_may_contain_digits(monkeypatch):
+    monkeypatch.setitem(names._BY_FOLDED_SPELLING, "f1", MEASURES["P"])
+    assert parse_metric("F1(rel=2)@3") == parse_metric("P(rel=2)@3")
 
 
 def test_no_spelling_means_two_metrics():

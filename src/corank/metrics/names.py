@@ -30,7 +30,7 @@ _ALSO_CALLED = {
     "disagreement": ("accuracy", "acc", "pairwise", "pairwise_accuracy", "concordance", "inversions", "swapped_pairs"),
 }
 _DEPTH = re.compile(r"(.*?)(?:@|[_-]|[_-](?:cut|at)[_-])?(\d*)", re.DOTALL)
-_GRAMMAR = re.compile(r"(?P<name>[A-Za-z_-]+)(\((?P<params>[^()]*)\))?(@(?P<cut>\d+))?")
+_GRAMMAR = re.compile(r"(?P<name>[A-Za-z_-][A-Za-z0-9_-]*)(\((?P<params>[^()]*)\))?(@(?P<cut>\d+))?")
 
 
 def parse_metric(text: str) -> Metric:
