@@ -140,7 +140,7 @@ def test_it_can_be_read_by_keyboard_and_aloud():
 def test_every_plot_of_the_page_is_a_file_beside_the_markdown(tmp_path):
     page, markdown, *plots = write(STUDY, tmp_path)
     assert page.read_text(encoding="utf-8") == study_html(STUDY)
-    assert len(plots) == len(PAGE.all("svg")) == 7
+    assert len(plots) == len(PAGE.all("svg")) == len(PLOTS)
     text = markdown.read_text(encoding="utf-8")
     assert text == study_markdown(STUDY)
     assert re.findall(r"\]\((.*?)\)", text) == [plot.name for plot in plots]
@@ -246,6 +246,11 @@ def test_tables_are_written_without_matplotlib(monkeypatch, tmp_path):
     (note,) = [text for text in page.text_of("li") if "matplotlib" in text]
     assert note == ("The report has no plots: matplotlib is not installed; run: pip install 'corank[report]'.")
     assert [path.name for path in write(STUDY, tmp_path)] == ["report.html", "report.md"]
+
+
+def test_a_plot_of_a_section_without_plots_is_refused():
+    with pytest.raises(ValueError, match="section is 'tuning'; choose one of leaderboard, curve, winner, queries"):
+        study_plot("extra", "tuning")
 
 
 def test_a_plot_is_added_by_one_function(monkeypatch):

@@ -28,12 +28,17 @@ Drawing = tuple[str, Any, str, str]
 PLOTS: dict[str, tuple[str, Callable[[Study], Drawing | None]]] = {}
 """Name of each plot: its section, and the function that draws it, or returns None if the study lacks the data."""
 
+SECTIONS = ("leaderboard", "curve", "winner", "queries")
+"""Sections of the report that show plots."""
+
 N_BARS = 20
 """Largest number of coefficients in a plot."""
 
 
 def study_plot(name: str, section: str) -> Callable[[Callable[[Study], Drawing | None]], Any]:
-    """Register a function as a plot of a section; see `corank.evaluation.report.study` for the sections."""
+    """Register a function as a plot of one of the `SECTIONS`."""
+    if section not in SECTIONS:
+        raise ValueError(f"section is {section!r}; choose one of {', '.join(SECTIONS)}.")
 
     def register(draw: Callable[[Study], Drawing | None]) -> Callable[[Study], Drawing | None]:
         PLOTS[name] = (section, draw)
