@@ -48,6 +48,11 @@ def test_every_loss_has_a_formula_and_a_code_of_its_own():
     assert all(name == loss.name for name, loss in LOSSES.items())
 
 
+@pytest.mark.parametrize("thing", [Loss, SPD, LCRA], ids=lambda thing: thing.__name__)
+def test_docstrings_list_every_loss(thing):
+    assert all(f'"{name}"' in thing.__doc__ for name in LOSSES)
+
+
 @every
 def test_value_is_the_formula(loss):
     for t in TARGETS[loss.scores]:

@@ -131,9 +131,9 @@ class PairwiseEpsilonGreedy(_PairwiseRanker):
     ----------
     epsilon : float
         Probability of exploration, between 0 and 1.
-    loss : {"hinge", "squared", "logistic", "squared_hinge"}
-        ℓ, see `corank.pairwise.losses.Loss`; the target margin of a clicked over a skipped row is 1. A small `eta0`
-        keeps the hinge on its linear part, where all pairs have equal weight, which noisy clicks need.
+    {loss}
+        The target margin of a clicked over a skipped row is 1. A small `eta0` keeps the hinge on its linear part,
+        where all pairs have equal weight, which noisy clicks need.
     eta0 : float
         Learning rate of the first update.
     decay : float

@@ -27,14 +27,18 @@ SHARED = {
     """,
     "kernel": """
         kernel : str, Kernel or callable
-            Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine", or
-            "precomputed" if X holds similarities to the training rows. A callable takes two sequences of rows, which
-            may be any objects, and returns their Gram matrix.
+            Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine",
+            "precomputed" if X holds similarities to the training rows, or another name of `corank.kernels.KERNELS`. A
+            callable takes two sequences of rows, which may be any objects, and returns their Gram matrix.
     """,
     "learn": """
         learn : bool
             Whether the kernel's parameters maximise the evidence; otherwise they stay as given, or as set by the median
             distance.
+    """,
+    "loss": """
+        loss : {"hinge", "logistic", "squared", "squared_hinge"}
+            ℓ, see `corank.pairwise.losses.Loss`.
     """,
     "n_iter_no_change": """
         n_iter_no_change : int
@@ -85,6 +89,8 @@ Class = TypeVar("Class", bound=type)
 def shared_parameters(cls: Class) -> Class:
     """
     Replace lines such as ``{alpha}`` in the docstring of a class by the shared description of that parameter.
+
+    Indented lines that follow are added to the description.
 
     cls: its docstring names at least one entry of `SHARED`; an unknown name raises `KeyError`.
 

@@ -70,8 +70,8 @@ class CalibratedLabelRanker(LabelRanker):
 
     Parameters
     ----------
-    loss : {"logistic", "hinge", "squared_hinge", "squared"}
-        Loss of the difference of two utilities.
+    {loss}
+        The margin is the difference of two utilities.
     alpha : float or None
         Weight of ½‖W‖² against the mean loss over constraints. None means the mean squared norm of the rows, with
         columns scaled, divided by ten times their number.

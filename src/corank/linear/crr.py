@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from corank.estimator.docs import shared_parameters
 from corank.linear.base import LinearDescent, logistic
 from corank.parameters import Rules, boolean, number
 
@@ -26,15 +27,16 @@ def _is_logistic(model: CRR) -> bool:
     raise AttributeError("predict_proba needs loss='logistic'; use predict")
 
 
+@shared_parameters
 class CRR(LinearDescent):
     """
     Linear model that both ranks rows and predicts their scores.
 
     Parameters
     ----------
-    loss : {"squared", "logistic", "hinge", "squared_hinge"}
-        ℓ, see `corank.pairwise.losses.Loss`. ``"logistic"`` learns shares: scores in [0, 1] as they are; others are
-        mapped from the lowest (0) to the highest (1). The hinges need scores −1 and 1.
+    {loss}
+        ``"logistic"`` learns shares: scores in [0, 1] as they are; others are mapped from the lowest (0) to the
+        highest (1). The hinges need scores −1 and 1.
     mix : float
         Share of regression, between 0 and 1 (the paper's α).
     alpha : float, optional

@@ -27,6 +27,7 @@ from corank.core.pairs.coupled_descent import Columns
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
+from corank.estimator.docs import shared_parameters
 from corank.kernels.views import View, as_views
 from corank.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.linear.objective import Objective, ObjectiveSample, columns_of_views
@@ -50,6 +51,7 @@ class LinearViewsModel(LinearModel):
     view_gap: float
 
 
+@shared_parameters
 class LCRA(LinearDescent):
     """
     Linear rankers on several views, coupled on unscored rows; the prediction is their mean.
@@ -61,9 +63,8 @@ class LCRA(LinearDescent):
         `corank.kernels.views.as_views`).
     coupling : float
         Weight of the disagreement on unscored pairs (the paper's μ).
-    loss : {"squared", "hinge", "logistic", "squared_hinge"}
-        ℓ, see `corank.pairwise.losses.Loss`. Scores for ``"logistic"`` as in `corank.SPD`; with mix > 0, as in
-        `corank.CRR`.
+    {loss}
+        Scores for ``"logistic"`` as in `corank.SPD`; with mix > 0, as in `corank.CRR`.
     mix : float
         Share of regression, between 0 and 1.
     alpha : float, optional

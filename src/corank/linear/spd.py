@@ -26,9 +26,9 @@ class SPD(LinearDescent):
 
     Parameters
     ----------
-    loss : {"squared_hinge", "hinge", "squared", "logistic"}
-        ℓ, see `corank.pairwise.losses.Loss`. The paper uses ``"hinge"``. ``"logistic"`` learns differences of at most
-        1: if scores of a query differ by more, all are divided by the largest difference.
+    {loss}
+        The paper uses ``"hinge"``. ``"logistic"`` learns differences of at most 1: if scores of a query differ by
+        more, all are divided by the largest difference.
     alpha : float, optional
         Weight of ½‖w‖², relative to the mean loss over pairs. None chooses it from the size and number of the
         differences of rows, see `corank.solvers.penalty`.
