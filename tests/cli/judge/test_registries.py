@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.errors import InputError
-from corank.gp.preference.questions import PAIR_STRATEGIES
+from corank.gp.preference.questions import PAIR_STRATEGIES, suggest_pairs
 from corank.judging.preferences import Items, PreferenceSession
-from corank.judging.screening import STOPPING_RULES, simulate
-from corank.judging.suggestions import STRATEGIES
+from corank.judging.screening import STOPPING_RULES, Screening, simulate
+from corank.judging.suggestions import STRATEGIES, suggest
 from some_records import collection
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -50,6 +50,13 @@ def test_help_lists_the_registry(command, option, registry):
 def test_guides_list_the_registry(page, registry):
     quoted = " ".join(re.findall(r"`[^`\n]+`", (DOCS / page).read_text(encoding="utf-8")))
     assert names_in(quoted, registry) == set(registry)
+
+
+@pytest.mark.parametrize(
+    ("thing", "registry"), [(Screening, STOPPING_RULES), (suggest, STRATEGIES), (suggest_pairs, PAIR_STRATEGIES)]
+)
+def test_docstrings_list_the_registry(thing, registry):
+    assert all(f'"{name}"' in thing.__doc__ for name in registry)
 
 
 def test_every_entry_has_a_summary():

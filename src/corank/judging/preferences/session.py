@@ -64,8 +64,8 @@ class PreferenceSession:
         Items to rank.
     journal : PreferenceJournal, optional
         Journal that keeps the answers; answers in it are used.
-    strategy : {"bald", "entropy", "uncertainty", "random"}
-        How to choose pairs, see `corank.suggest_pairs`.
+    strategy : str
+        How to choose pairs: a strategy of `corank.suggest_pairs`.
     repeat : float
         Share of repeated questions.
     tol : float

@@ -61,8 +61,8 @@ def simulate(
         Grade of each item.
     starts : int
         Number of replays, with seeds 0, 1, ...
-    strategy : {"bald", "entropy", "uncertainty", "random"}
-        How to choose pairs, see `corank.suggest_pairs`.
+    strategy : str
+        How to choose pairs: a strategy of `corank.suggest_pairs`.
     tol : float
         Expected information gain below which a replay stops, see `PreferenceSession`.
     n_questions : int

@@ -103,8 +103,8 @@ def simulate(
         Records with a label each.
     starts : int or iterable of int
         Number of starts, or their seeds.
-    rule : {"decline", "poisson", "sample"}
-        Stopping rule; the replay itself continues to the end.
+    rule : str
+        Stopping rule, as in `Screening`; the replay itself continues to the end.
     target, confidence : float
         Recall to reach, and the required probability that it is reached.
     views : Views, optional
