@@ -65,7 +65,7 @@ def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: in
         test = part(fold, "test")
         test = upside_down(test) if method == WORST_FIRST else test
         at = [point for point in AT if point <= lists]
-        how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "at": at, "n_runs": n_runs}
+        how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "evaluate_at": at, "n_runs": n_runs}
         seed = seed_of(options.seed, fold)
         found = simulate(
             METHODS[method], part(fold, "train"), user_of(kind, stop), lists, test=test, random_state=seed, **how

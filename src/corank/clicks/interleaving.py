@@ -4,7 +4,7 @@ Interleaving: compare rankers by the clicks on one list that is merged from thei
 `interleave` makes the list, `credit` gives each ranking's credit for clicks, `preferences` compares every two rankings.
 The methods keep no state: an `InterleavedList` holds everything. For identical rankings, and for rankings that users
 cannot distinguish, every method gives ties in expectation for any click model. Averaged over many lists, the signs of
-preferences tell which ranker is better. `INTERLEAVINGS` is the registry of methods.
+preferences show which ranker is better. `INTERLEAVINGS` is the registry of methods.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def position_bias(
     if not log.clicked.any():
         raise InputError(f"the log has no click in {log.n_impressions} lists; pass a log with clicks.")
     if X is None:
-        return _of_moved(PositionCounts.of(log))
+        return _from_moved_documents(PositionCounts.of(log))
     if qid is None or docids is None:
         raise InputError("X was given without qid or docids; pass both, so that rows can be matched with the log.")
     features, rows = as_rows(X), log.find(qid, docids)
@@ -177,7 +177,7 @@ def position_bias(
     return _by_regression(log, features, rows)
 
 
-def _of_moved(counts: PositionCounts) -> PositionBias:
+def _from_moved_documents(counts: PositionCounts) -> PositionBias:
     from scipy.optimize import minimize
 
     total = np.bincount(counts.item, weights=counts.clicks)

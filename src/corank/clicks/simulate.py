@@ -251,26 +251,26 @@ def simulate(
     offline, online, coefs = [], [], []
     with progress(n_runs * impressions, "lists", verbose) as advance:
         for rng in rng_of(random_state).spawn(n_runs):
-            begun = _begun(ranker, data, rng)
+            started = _started(ranker, data, rng)
             rngs = np.stack([seed_state(rng), seed_state(rng)])
             user_rng = np.random.default_rng(rngs[1])
-            w, own_rng = begun.coef_.copy(), begun.run_["rng_state"][LISTS].copy()
-            start = begun.n_learnt_
-            earned, factor, done, sums = 0.0, 1.0, 0, []
+            w, own_rng = started.coef_.copy(), started.run_["rng_state"][LISTS].copy()
+            start = started.n_learnt_
+            cumulated, factor, done, sums = 0.0, 1.0, 0, []
             values = []
             for point in points:
                 while done < point:
                     ndcg = np.empty(min(_AT_ONCE, point - done))
                     session = Session(own_rng, rngs, k, start + done)
                     if compiled:
-                        begun._serve_compiled(rows, queries, model.probabilities, w, session, ndcg)  # type: ignore[attr-defined]
+                        started._serve_compiled(rows, queries, model.probabilities, w, session, ndcg)  # type: ignore[attr-defined]
                     else:
-                        begun._serve(data.X, queries, model, w, session, ndcg, user_rng)
-                    earned += factor * float(ndcg @ discount ** np.arange(len(ndcg)))
+                        started._serve(data.X, queries, model, w, session, ndcg, user_rng)
+                    cumulated += factor * float(ndcg @ discount ** np.arange(len(ndcg)))
                     factor *= discount ** len(ndcg)
                     done += len(ndcg)
                     advance(len(ndcg))
-                sums.append(earned)
+                sums.append(cumulated)
                 values.append(_measure(measured, w, k))
             offline.append(values)
             online.append(sums)
@@ -295,7 +295,7 @@ def judged_queries(data: RankingData, grades: NDArray[np.int64], k: int) -> Judg
     return JudgedQueries(order, starts, of_rows, gains, ideals, prior)
 
 
-def _begun(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) -> OnlineRanker:
+def _started(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) -> OnlineRanker:
     """Return a copy of the ranker with weights and the random generators of this run."""
     copy = deepcopy(ranker)
     copy.random_state = int(rng.integers(2**31))

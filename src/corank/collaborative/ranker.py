@@ -105,7 +105,7 @@ class RatingsRanker(Ranker):
                 part += np.where(item < 0, 0.0, np.einsum("ij,ij->i", Z[item], W[user]))
             scores[rows] = part
 
-        self._spread(score, queries.starts)
+        self._in_parallel(score, queries.starts)
         return self._add_prior(scores, prior)
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
@@ -259,7 +259,7 @@ class RatingsRanker(Ranker):
             np.dot(W, Z.T, out=scores[first:last])
             scores[first:last] += self.item_means_ + levels[:, None]
 
-        self._spread(score, np.arange(len(scores) + 1) * rows.shape[1])
+        self._in_parallel(score, np.arange(len(scores) + 1) * rows.shape[1])
         return scores
 
     def _best(self, row: Any, n: int) -> Ids:
@@ -269,7 +269,7 @@ class RatingsRanker(Ranker):
         best = np.argsort(-scores, kind="stable")[: min(n, len(scores) - row.nnz)]
         return np.asarray(self.items_[best])
 
-    def _spread(self, score: Any, starts: NDArray[np.int64]) -> None:
+    def _in_parallel(self, score: Any, starts: NDArray[np.int64]) -> None:
         """Call `score` for parts of the users, of about `_AT_ONCE` scores each, in threads."""
         pieces = max(1, min(len(starts) - 1, int(starts[-1]) // _AT_ONCE))
         parallel_map(score, cut(starts, pieces), n_threads(getattr(self, "n_jobs", None) or 1))

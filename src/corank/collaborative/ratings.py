@@ -42,7 +42,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
     else:
         if isinstance(X, RankingData):
             X.require_untruncated()
-            _require_alike(X)
+            _require_unweighted(X)
             X, y, qid, prior = X.X, X.y, X.queries.ids[X.queries.codes], X.prior
         items, codes = id_codes(X)
     scores, queries = as_scores(y, len(codes)), Queries.of(qid, len(codes))
@@ -59,7 +59,7 @@ def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
 
     Returns: CSR matrix of users × items, in which zeros are ratings too, and the sorted ids of users with ratings.
     """
-    _require_alike(data)
+    _require_unweighted(data)
     assert data.targets is not None
     users, codes = sort_ids(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
     rated, rows = np.unique(codes, return_inverse=True)  # users whose ratings are all NaN are left out
@@ -128,7 +128,7 @@ def positions(known: Ids, ids: Ids) -> Integers:
     return np.where(known[places] == ids, places, -1).astype(np.int64)
 
 
-def _require_alike(data: RankingData) -> None:
+def _require_unweighted(data: RankingData) -> None:
     if data.weights is not None:
         raise InputError("sample_weight was given, but all ratings have equal weight here; leave it out.")
 

@@ -49,7 +49,7 @@ class Learner(BaseEstimator):
 L = TypeVar("L", bound=Learner)
 
 
-class _Columns(BaseEstimator):
+class _ColumnNotes(BaseEstimator):
     """Receives scikit-learn's notes on columns, so that the estimator is not changed before its fit has succeeded."""
 
 
@@ -71,7 +71,7 @@ def note_columns(X: Any, rows: Any) -> Notes:
     rows: what `as_rows` returned for them.
     Returns: `n_features_in_` and `feature_names_in_`, for `install`.
     """
-    notes = _Columns()
+    notes = _ColumnNotes()
     validate_data(notes, columns_of(X, rows), skip_check_array=True)
     return dict(vars(notes))
 

@@ -88,7 +88,7 @@ Class = TypeVar("Class", bound=type)
 
 def shared_parameters(cls: Class) -> Class:
     """
-    Replace lines such as ``{alpha}`` in the docstring of a class by the shared description of that parameter.
+    Replace lines such as ``{random_state}`` in the docstring of a class by the shared description of that parameter.
 
     Indented lines that follow are added to the description.
 

@@ -1,4 +1,4 @@
-"""LambdaRank: learn from gradients of your choice, check whether they derive from a cost, three scorers."""
+"""LambdaRank: learn from gradients of your choice with three scorers; check whether they derive from a cost."""
 
 from corank.lambdarank.check import LambdaCheck, check_lambda, plot_lambda
 from corank.lambdarank.field import Potential, potential

@@ -1,5 +1,5 @@
 """
-check_lambda: do LambdaRank gradients derive from a cost function, and is it convex? plot_lambda: plot them.
+check_lambda checks whether LambdaRank gradients derive from a convex cost function; plot_lambda plots them.
 
 By the lemma of Poincaré a cost exists if and only if J_ij = ∂λ_i/∂s_j is symmetric everywhere and λ jumps only across a
 surface, not along it. The cost is convex if −J is positive semidefinite and no λ rises in a jump. (The paper, which

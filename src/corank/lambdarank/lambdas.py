@@ -156,7 +156,7 @@ class Lambda:
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether a query with a single grade teaches nothing."""
+        """Whether queries with a single grade are left out."""
         return all(term.kind.needs_pairs for term in self.terms)
 
     def check_lists(self, lists: Lists) -> None:

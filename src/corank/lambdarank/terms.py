@@ -46,7 +46,7 @@ class LambdaKind:
     has_depth: whether ``@k`` may follow the name.
     takes_preferences: whether only the order of grades in pairs matters, so that preferences can replace grades.
     uses_grade_values: whether the values of grades matter, not only their order.
-    needs_pairs: whether a query with a single grade teaches nothing.
+    needs_pairs: whether queries with a single grade are left out.
     takes_row_weights: whether a row of weight 2 counts as two rows; otherwise only queries can have weights.
     """
 

@@ -1,4 +1,4 @@
-"""Words: the tokeniser of search: word splitting, stop words and stemming."""
+"""Words, the tokeniser of search: word splitting, stop words and stemming."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_worst_first_exploits_from_the_wrong_end():
         user,
         300,
         test=upside_down,
-        at=[300],
+        evaluate_at=[300],
         n_runs=5,
         random_state=0,
         discount=1.0,

@@ -194,8 +194,8 @@ def test_gradient_and_optimum_of_thresholds():
     np.testing.assert_allclose(threshold_prior._loss(free, *to)[1], gradient, atol=1e-4)
     best = threshold_prior.fitted(free, *to)
     np.testing.assert_allclose(threshold_prior._loss(best, *to)[1], 0.0, atol=1e-3)
-    spread = threshold_prior.spread(best, *to)
-    assert ((spread > 0) & (spread <= threshold_prior.var)).all()
+    var = threshold_prior.posterior_var(best, *to)
+    assert ((var > 0) & (var <= threshold_prior.var)).all()
     # an unknown user
     nothing = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
     np.testing.assert_allclose(threshold_prior.fitted(free, *nothing), threshold_prior.mean, atol=1e-3)

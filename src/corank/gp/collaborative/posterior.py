@@ -330,5 +330,5 @@ class CollaborativePosterior(RatingsRanker):
                 rows = queries.order[queries.starts[q] : queries.starts[q + 1]]
                 mean[rows], var[rows] = posteriors.of_items(int(users[q]), items[rows], with_var=with_var)
 
-        self._spread(predict_part, queries.starts)
+        self._in_parallel(predict_part, queries.starts)
         return mean, var, users[queries.codes]

@@ -89,7 +89,7 @@ class ThresholdPrior:
         )  # fmt: skip
         return np.asarray(solution.x)
 
-    def spread(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
+    def posterior_var(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
         """Posterior variance of a user's thresholds, from the curvature at `free`."""
         k = len(free)
         steps = _STEP * np.eye(k)
@@ -100,10 +100,10 @@ class ThresholdPrior:
         # the posterior variance is at most that of the prior
         return np.asarray(np.minimum(np.sum(U**2 / np.maximum(values, 1.0 / self.var.max()), axis=1), self.var))
 
-    def updated(self, free: Floats, spreads: Floats) -> ThresholdPrior:
+    def updated(self, free: Floats, variances: Floats) -> ThresholdPrior:
         """The M-step, from the thresholds (n_users, r − 1) of all users and their variances."""
         mean = free.mean(axis=0)
-        return ThresholdPrior(mean, np.maximum(((free - mean) ** 2 + spreads).mean(axis=0), _LEAST**2))
+        return ThresholdPrior(mean, np.maximum(((free - mean) ** 2 + variances).mean(axis=0), _LEAST**2))
 
     def _loss(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> tuple[float, Floats]:
         lo, hi = ends_of(thresholds_of(free))
@@ -126,7 +126,7 @@ class UserFit:
     scale: s, the factor of the user's variances.
     noise: E|y − f|²/s; None if the noise is not learnt.
     free: the user's thresholds; None without thresholds.
-    spread: variance of the thresholds.
+    threshold_var: variance of the thresholds.
     """
 
     alpha: Floats
@@ -137,7 +137,7 @@ class UserFit:
     scale: float = 1.0
     noise: float | None = None
     free: Floats | None = None
-    spread: Floats | None = None
+    threshold_var: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,9 +197,9 @@ class OrdinalLikelihood:
         rest = np.maximum(1.0 - approximation.tau * c, 1e-8)
         cavity = grades, mean + (means - c * approximation.nu) / rest, c / rest + population.noise
         moved = prior.fitted(free, *cavity)
-        spread = prior.spread(moved, *cavity)
+        threshold_var = prior.posterior_var(moved, *cavity)
         tau, nu, log_evidence = approximation.tau, approximation.nu, approximation.log_evidence
-        return UserFit(alpha, M, tau, nu, log_evidence, 1.0, None, moved, spread)
+        return UserFit(alpha, M, tau, nu, log_evidence, 1.0, None, moved, threshold_var)
 
     def converge(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
         """Alternate sites and thresholds until they converge, starting from `last`."""
@@ -217,7 +217,7 @@ class OrdinalLikelihood:
     def updated(self, users: list[UserFit]) -> OrdinalLikelihood:
         """The M-step: update the prior of the thresholds."""
         free = np.array([user.free for user in users])
-        return OrdinalLikelihood(self.threshold_prior.updated(free, np.array([user.spread for user in users])))
+        return OrdinalLikelihood(self.threshold_prior.updated(free, np.array([user.threshold_var for user in users])))
 
 
 UserLikelihood = GaussianLikelihood | OrdinalLikelihood
