@@ -164,5 +164,5 @@ def test_splitters_cut_preferences_like_arrays():
 
 def test_room_for_constraints_is_not_that_of_all_pairs():
     sets = LabelPreferences.from_sets([[0], [1, 2]], n_labels=1000)
-    assert sets.targets.most < 10 * 1000
+    assert sets.targets.max_constraints < 10 * 1000
     assert sets.counts().tolist() == [999 + 1000, 2 * 998 + 1000]

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from corank.core.labels.constraints import (
     Conversion,
     LabelTargets,
+    bound_constraints,
     count_constraints,
     first_cycle,
     list_all,
-    most_constraints,
 )
 from corank.data.problem.queries import take_blocks
 from corank.errors import InputError
@@ -301,7 +301,7 @@ class LabelPreferences:
     @cached_property
     def targets(self) -> LabelTargets:
         """The arrays in the form that kernels take."""
-        max_constraints = int(most_constraints(self.levels, self.sides, self.starts))
+        max_constraints = int(bound_constraints(self.levels, self.sides, self.starts))
         return LabelTargets(self.levels, self.sides, self.pairs, self.starts, max_constraints)
 
     @property

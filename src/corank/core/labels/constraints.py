@@ -30,14 +30,14 @@ class LabelTargets(NamedTuple):
     sides (n, d): 1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
     pairs (m, 2): further preferences, the preferred label first.
     starts (n + 1,): where the pairs of each example begin.
-    most: upper bound of the number of constraints of an example, see `most_constraints`.
+    max_constraints: upper bound of the number of constraints of an example, see `bound_constraints`.
     """
 
     levels: NDArray[np.int32]
     sides: NDArray[np.int8]
     pairs: NDArray[np.uint32]
     starts: NDArray[np.uint64]
-    most: int
+    max_constraints: int
 
 
 class Conversion(NamedTuple):
@@ -67,11 +67,11 @@ class Constraints(NamedTuple):
 
 
 @jit
-def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
+def bound_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
     """Return an upper bound of the number of constraints of an example, in O(n d)."""
     n, d = levels.shape
     sizes = np.zeros(d + 1, np.int64)
-    most = 0
+    highest = 0
     for i in range(n):
         sizes[:] = 0
         known, relevant, irrelevant, squares = 0, 0, 0, 0
@@ -85,16 +85,16 @@ def most_constraints(levels, sides, starts):  # type: ignore[no-untyped-def]
             irrelevant += sides[i, r] == IRRELEVANT
         of_levels = (known * known - squares) // 2
         n_pairs = np.int64(starts[i + 1] - starts[i])
-        most = max(most, of_levels + n_pairs + relevant * irrelevant + relevant + irrelevant)
-    return most
+        highest = max(highest, of_levels + n_pairs + relevant * irrelevant + relevant + irrelevant)
+    return highest
 
 
 @jit
 def buffers_for(targets):  # type: ignore[no-untyped-def]
     """Return `Constraints` buffers that are large enough for every example."""
-    most, d = targets.most, targets.levels.shape[1]
+    n, d = targets.max_constraints, targets.levels.shape[1]
     return Constraints(
-        np.empty(most, np.uint64), np.empty(most, np.uint64), np.empty(d, np.uint64), np.empty(d + 2, np.uint64)
+        np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(d, np.uint64), np.empty(d + 2, np.uint64)
     )
 
 
