@@ -22,7 +22,7 @@ try:
 except ImportError:  # on Windows every process compiles for itself
     fcntl = None  # type: ignore[assignment]
 
-Kernel = Callable[..., Any]
+KernelFunction = Callable[..., Any]
 
 
 class CompileNotice(event.Listener):
@@ -151,21 +151,21 @@ class LockedCache(FunctionCache):
         return zlib.crc32(self._impl.filename_base.encode())
 
 
-def _kernel(function: Kernel, **options: Any) -> Kernel:
+def _kernel(function: KernelFunction, **options: Any) -> KernelFunction:
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
         kernel._cache = LockedCache(function)  # type: ignore[no-untyped-call]
     except (RuntimeError, OSError) as why:  # no cache folder is writable
         kernel._cache = NoCache(why)
-    return cast(Kernel, kernel)
+    return cast(KernelFunction, kernel)
 
 
-def jit(function: Kernel) -> Kernel:
+def jit(function: KernelFunction) -> KernelFunction:
     """Compile a kernel that is cached on disk and releases the GIL."""
     return _kernel(function)
 
 
-def relaxed(*flags: str) -> Callable[[Kernel], Kernel]:
+def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
     """
     Compile a kernel with fast-math flags of LLVM, so that sums and maxima are vectorised.
 
@@ -174,7 +174,7 @@ def relaxed(*flags: str) -> Callable[[Kernel], Kernel]:
     return lambda function: _kernel(function, fastmath=set(flags))
 
 
-def inline(function: Kernel) -> Kernel:
+def inline(function: KernelFunction) -> KernelFunction:
     """Compile a small function that is inlined into kernels."""
     return _kernel(function, inline="always")
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from corank.core.sums.bins import ExactSum
 from corank.distributed.engine import DaskEngine
-from corank.distributed.linear import fit_linear, warn_of_no_agreement
+from corank.distributed.linear import fit_linear, warn_without_unscored_pairs
 from corank.distributed.parts import Parts
 from corank.distributed.summary import Summarised, leave_queries_out, rows_of_parts, summarise_maps, summarise_parts
 from corank.distributed.sums import Spread
@@ -248,7 +248,7 @@ def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
     summary.require_pairs()
     if isinstance(model, CoRankRLS) and len(summary.maps) > 1:
         highest = model.coupling if model.couplings is None else max(model.couplings)
-        warn_of_no_agreement(summary.unscored, highest)
+        warn_without_unscored_pairs(summary.unscored, highest)
     if model.alphas is None and getattr(model, "couplings", None) is None:
         fitted = model.solve_summary(summary)
     else:

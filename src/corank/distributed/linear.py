@@ -117,7 +117,7 @@ def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
     """Return the weight of agreement on distinct pairs, see `corank.linear.lcra`."""
     if not isinstance(model, LCRA):
         return 0.0
-    warn_of_no_agreement(unscored, model.coupling)
+    warn_without_unscored_pairs(unscored, model.coupling)
     if unscored is None or not unscored.pair_weight > 0.0:
         return 0.0
     return float(model.coupling * unscored.pair_weight / sums.weights.value[3])
@@ -177,7 +177,7 @@ def _gap(unscored: Moments | None, W: Floats) -> float:
     return 2.0 / (len(W) - 1) * squares / unscored.pair_weight
 
 
-def warn_of_no_agreement(unscored: Moments | None, coupling: float) -> None:
+def warn_without_unscored_pairs(unscored: Moments | None, coupling: float) -> None:
     """Warn if no part has unscored pairs for the views to agree on."""
     if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
         warn_of_useless_coupling(coupling)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.blocks import add_sparse_spread
-from corank.core.rows.products import Gram
+from corank.core.rows.products import GramSum
 from corank.core.rows.scaled import plain as plain_rows
 from corank.core.sums.moments import Slots, add_pair_squares, fold
 from corank.core.threads import cut
@@ -25,7 +25,7 @@ LEAF = 1 << 16
 """Rows or preferences of a leaf, the unit of work of a thread."""
 
 Floats = NDArray[np.float64]
-Rows = Literal["scored", "unscored"]
+RowKind = Literal["scored", "unscored"]
 Features = Callable[[Any], NDArray[Any]]
 Integers = NDArray[np.int64]
 
@@ -68,7 +68,7 @@ class RowPass:
         runs = cut(starts, max(round(len(self.order) / LEAF), 1))
         return [(int(starts[first]), int(starts[last])) for first, last in runs] or [(0, 0)]
 
-    def add(self, first: int, last: int, pair: Gram, single: Gram) -> None:
+    def add(self, first: int, last: int, pair: GramSum, single: GramSum) -> None:
         """Add the sums over pairs of a leaf to `pair`, and those over rows to `single`."""
         block = min(self.block, max(last - first, 1))
         shift, sums = np.empty(self.width), np.empty((2, self.width))
@@ -138,7 +138,7 @@ class PreferencePass:
         n = len(self.pairs)
         return [(first, min(first + LEAF, n)) for first in range(0, n, LEAF)] or [(0, 0)]
 
-    def add(self, first: int, last: int, pair: Gram, single: Gram) -> None:
+    def add(self, first: int, last: int, pair: GramSum, single: GramSum) -> None:
         """Add the sums over pairs of a leaf to `pair`; preferences have no sums over rows."""
         D = np.empty((min(self.block, last - first), self.width))
         for begin in range(first, last, self.block):
@@ -168,7 +168,7 @@ class PreferencePass:
 def prepare_pass(
     data: RankingData,
     features: Features | None,
-    rows: Rows,
+    rows: RowKind,
     ties: bool,
     query_weight: str,
     *,

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from corank.core.rows.products import MAX_COLUMNS, Gram
+from corank.core.rows.products import MAX_COLUMNS, GramSum
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import add_up
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
-from corank.pairwise.moment_blocks import Features, Floats, Rows, prepare_pass
+from corank.pairwise.moment_blocks import Features, Floats, RowKind, prepare_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Moments:
         data: RankingData,
         *,
         features: Features | None = None,
-        rows: Rows = "scored",
+        rows: RowKind = "scored",
         ties: bool = False,
         query_weight: str = "pairs",
         plain: bool = False,
@@ -91,7 +91,7 @@ class Moments:
         rows_pass = prepare_pass(data, features, rows, ties, query_weight, plain=plain, block=block)
 
         def leaf(first: int, last: int) -> Moments:
-            pair, single = Gram(rows_pass.width), Gram(rows_pass.width + 1)
+            pair, single = GramSum(rows_pass.width), GramSum(rows_pass.width + 1)
             rows_pass.add(first, last, pair, single)
             return Moments(pair.total(), single.total() if rows_pass.has_plain else None, 0.0)
 

@@ -60,7 +60,7 @@ MAX_DENSE = 4000
 MAX_SUMS = 10**12
 """Products n d² up to which the system is built: some tens of seconds."""
 
-Sums = tuple[Moments, Moments | None]
+PairSums = tuple[Moments, Moments | None]
 """Sums over the pairs of scored rows, and over those of unscored rows."""
 
 # number of rows whose mean approximates the mean of all rows
@@ -109,7 +109,7 @@ def squared(
 
 
 def squared_views(
-    data: RankingData | Sums,
+    data: RankingData | PairSums,
     views: Sequence[Any],
     *,
     mix: float = 0.0,
@@ -165,7 +165,7 @@ def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
 
 
 def _solve(
-    data: RankingData | Sums, columns: list[NDArray[Any]], mix: float, alpha: float, coupling: float,
+    data: RankingData | PairSums, columns: list[NDArray[Any]], mix: float, alpha: float, coupling: float,
     fit_intercept: bool, query_weight: str,
 ) -> Solution:  # fmt: skip
     centred, couples = fit_intercept and mix > 0.0, coupling > 0.0 and len(columns) > 1
@@ -194,7 +194,7 @@ def _solve(
 
 
 def _sums(
-    data: RankingData | Sums, mix: float, centred: bool, couples: bool, query_weight: str
+    data: RankingData | PairSums, mix: float, centred: bool, couples: bool, query_weight: str
 ) -> tuple[Quadratic, Floats | None]:
     """Return the system of the loss, and the mean of p pᵀ over unscored pairs if views are coupled."""
     origin = np.zeros(0)

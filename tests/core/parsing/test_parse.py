@@ -23,7 +23,7 @@ from corank.core.parsing.letor import (
     PAUSED,
     QID_POSITIONS,
     TEXT_QID,
-    Rules,
+    ParserSettings,
     Sheet,
     parse_rows,
     survey,
@@ -47,7 +47,11 @@ def parse(
         np.zeros(n + 1, np.int32),
     )
     hard = np.zeros((n_hard, 3), np.int64)
-    return parse_rows(padded(text), 0, len(text), 0, 0, 0, sheet, Rules(width, last_id, qids, 1e30), hard), sheet, hard
+    return (
+        parse_rows(padded(text), 0, len(text), 0, 0, 0, sheet, ParserSettings(width, last_id, qids, 1e30), hard),
+        sheet,
+        hard,
+    )
 
 
 lines = st.sampled_from(
@@ -115,7 +119,7 @@ def test_more_rows_or_values_than_room_are_refused() -> None:
     sheet = Sheet(*(np.zeros(2, kind) for kind in (float, np.int64, np.int64, float, np.int32)), np.zeros(3, np.int32))
     hard = np.zeros((1, 3), np.int64)
     for text, place in (("1 1:1 2:1\n1 1:1\n", 14), ("1\n1\n1\n", 4)):
-        result = parse_rows(padded(text), 0, len(text), 0, 0, 0, sheet, Rules(-1, 9, NO_QID, 1e30), hard)
+        result = parse_rows(padded(text), 0, len(text), 0, 0, 0, sheet, ParserSettings(-1, 9, NO_QID, 1e30), hard)
         assert result[:2] == (NO_ROOM, place)
 
 

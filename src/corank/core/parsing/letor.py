@@ -61,7 +61,7 @@ class Sheet(NamedTuple):
     indptr: NDArray[np.integer]
 
 
-class Rules(NamedTuple):
+class ParserSettings(NamedTuple):
     """Parser settings: columns of a dense result (−1 = CSR), largest id, representation of qids, bound on |value|."""
 
     width: int

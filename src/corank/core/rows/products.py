@@ -19,7 +19,7 @@ PIECE = 256
 MAX_COLUMNS = 194
 
 
-class Gram:
+class GramSum:
     """
     A running sum of ± ZᵀZ for blocks Z with d columns.
 

@@ -11,7 +11,7 @@ import numpy as np
 from corank.data.formats.click_log import ClickLog
 from corank.data.formats.compressed import require_text_place, write_text
 from corank.data.formats.frames import parquet_rows
-from corank.data.formats.table_text import Rows, csv_rows, read_utf8, suffix_of
+from corank.data.formats.table_text import LocatedRows, csv_rows, read_utf8, suffix_of
 from corank.data.formats.ubi import JSON, read_ubi, write_ubi
 from corank.errors import InputError, suggest_names
 
@@ -128,7 +128,7 @@ def _write_table(path: Path, log: ClickLog, comma: str, overwrite: bool) -> None
         text.detach()
 
 
-def _numbers(cells: list[Any], name: str, rows: Rows) -> list[float]:
+def _numbers(cells: list[Any], name: str, rows: LocatedRows) -> list[float]:
     numbers = []
     for (where, _), cell in zip(rows, cells, strict=True):
         try:

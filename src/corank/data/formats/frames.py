@@ -127,7 +127,7 @@ def read_parquet(
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
             _require_plausible_size(path, file.metadata)
             return _collection(
-                _Columns(
+                _ArrowTable(
                     path,
                     file.schema_arrow,
                     file.metadata.num_rows,
@@ -224,7 +224,7 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     if roles.qid is not None:
         table = table.set_column(names.index(roles.qid), roles.qid, integers_of(table.column(roles.qid)))
     return _collection(
-        _Columns(
+        _ArrowTable(
             text,
             table.schema,
             table.num_rows,
@@ -268,7 +268,7 @@ class _Roles:
 
 
 @dataclass(frozen=True)
-class _Columns:
+class _ArrowTable:
     """A pyarrow table from a Parquet file or from text."""
 
     path: Source
@@ -289,7 +289,7 @@ class _Columns:
             )
 
 
-def _collection(columns: _Columns, roles: _Roles) -> Collection:
+def _collection(columns: _ArrowTable, roles: _Roles) -> Collection:
     arrow = import_extra("pyarrow", "frames")
     path, names, types = columns.path, roles.features, columns.schema
     for name in names:
@@ -314,7 +314,7 @@ def _collection(columns: _Columns, roles: _Roles) -> Collection:
     return Collection(X, y, names, _qid=lambda: qid, _docids=lambda: docids)
 
 
-def _labels(arrow: Any, columns: _Columns, name: str) -> NDArray[np.float64]:
+def _labels(arrow: Any, columns: _ArrowTable, name: str) -> NDArray[np.float64]:
     labels = columns.column(name)
     if not _is_number(arrow, labels.type):
         raise InputError(
@@ -328,7 +328,7 @@ def _is_number(arrow: Any, kind: Any) -> bool:
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
-def _features(columns: _Columns, names: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _features(columns: _ArrowTable, names: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:
     X = np.empty((columns.n_rows, len(names)), dtype=dtype)
     begin = 0
     for batch in columns.batches(names):

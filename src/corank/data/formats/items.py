@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.frames import parquet_rows
-from corank.data.formats.table_text import Rows, csv_rows, jsonl_rows, read_utf8, suffix_of
+from corank.data.formats.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.errors import InputError, suggest_names
 
 TEXTS = {".csv": csv_rows, ".tsv": csv_rows, ".jsonl": jsonl_rows, ".ndjson": jsonl_rows}
@@ -139,7 +139,7 @@ def read_items(
         raise InputError(f"{path}: {error}") from None
 
 
-def _rows(path: str | os.PathLike[str]) -> tuple[list[str], Rows]:
+def _rows(path: str | os.PathLike[str]) -> tuple[list[str], LocatedRows]:
     suffix = suffix_of(path)
     if suffix == ".parquet":
         return parquet_rows(path)
@@ -161,7 +161,7 @@ def _numbers(cells: list[Any]) -> Floats | None:
     return None if np.isnan(numbers).all() else numbers
 
 
-def _finite(values: Floats | None, column: str, rows: Rows) -> Floats:
+def _finite(values: Floats | None, column: str, rows: LocatedRows) -> Floats:
     if values is None:
         raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose a numeric column.")
     missing = np.flatnonzero(~np.isfinite(values))

@@ -16,7 +16,7 @@ from corank.errors import InputError
 
 LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell
 
-Rows = list[tuple[str, dict[str, Any]]]
+LocatedRows = list[tuple[str, dict[str, Any]]]
 """File and line of each row for messages, and its cells by column."""
 
 
@@ -37,7 +37,7 @@ def read_utf8(path: str | os.PathLike[str]) -> str:
         raise InputError(f"{path} is not UTF-8 at line {line}, byte {column}; save it as UTF-8.") from None
 
 
-def csv_rows(text: str, name: str) -> tuple[list[str], Rows]:
+def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     """
     Parse a table whose header determines the separator: comma, semicolon or tab.
 
@@ -49,7 +49,7 @@ def csv_rows(text: str, name: str) -> tuple[list[str], Rows]:
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
         header: list[str] = []
-        rows: Rows = []
+        rows: LocatedRows = []
         for row in lines:
             if not any(row):
                 continue
@@ -70,9 +70,9 @@ def csv_rows(text: str, name: str) -> tuple[list[str], Rows]:
     return header, rows
 
 
-def jsonl_rows(text: str, name: str) -> tuple[list[str], Rows]:
+def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     """Parse one JSON object per line; return all keys in order of appearance, and the rows."""
-    rows: Rows = []
+    rows: LocatedRows = []
     for at, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

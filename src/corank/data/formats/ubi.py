@@ -17,7 +17,7 @@ import numpy as np
 
 from corank.data.formats.click_log import ClickLog
 from corank.data.formats.compressed import write_text
-from corank.data.formats.table_text import Rows, jsonl_rows, read_utf8
+from corank.data.formats.table_text import LocatedRows, jsonl_rows, read_utf8
 from corank.errors import InputError
 
 JSON = (".json", ".jsonl", ".ndjson")
@@ -113,7 +113,7 @@ def _write(stream: IO[bytes], one: dict[str, Any]) -> None:
     stream.write(json.dumps({**one, "timestamp": EPOCH}).encode() + b"\n")
 
 
-def _objects(path: str | os.PathLike[str]) -> Rows:
+def _objects(path: str | os.PathLike[str]) -> LocatedRows:
     text, name = read_utf8(path), str(path)
     if not text.lstrip().startswith("["):
         rows = jsonl_rows(text, name)[1]

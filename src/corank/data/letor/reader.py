@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from corank.core.parsing import letor as kernels
-from corank.core.parsing.letor import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, Rules, Sheet
+from corank.core.parsing.letor import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.formats.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
 from corank.data.letor.pieces import Fault, ParseResult, Pieces
 from corank.data.letor.writer import write_letor as write_letor
@@ -111,7 +111,7 @@ class ReadPlan:
     def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> Collection:
         """Parse the pieces into arrays."""
         sheet = self._sheet(allocate)
-        rules = Rules(
+        rules = ParserSettings(
             width=self.width if self.dense else -1,
             last_id=self.width if self.dense else self.n_features or USUAL_ID,
             qids=INTEGER_QID if self.has_qid else NO_QID,
@@ -127,7 +127,7 @@ class ReadPlan:
         comments = _Comments(pieces, sheet.comments)
         return Collection(X, sheet.y, _qid=lambda: qid, _docids=comments.docids, _comments=comments.comments)
 
-    def _parse(self, pieces: Pieces, sheet: Sheet, rules: Rules) -> tuple[ParseResult, Rules]:
+    def _parse(self, pieces: Pieces, sheet: Sheet, rules: ParserSettings) -> tuple[ParseResult, ParserSettings]:
         try:
             return pieces.parse(sheet, rules, self.value_counts), rules
         except Fault as fault:
