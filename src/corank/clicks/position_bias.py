@@ -41,7 +41,7 @@ class PositionBias:
         Parameters
         ----------
         eta : float
-            η: 0 means that all positions are examined alike; about 1 is usual for search.
+            η: 0 means that all positions are examined equally; about 1 is usual for search.
         n_positions : int
             Number of positions.
 

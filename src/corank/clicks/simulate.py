@@ -246,7 +246,7 @@ def simulate(
     rows, measured = as_core_rows(data.X), data if test is None else test
     if measured.n_features != data.n_features or (measured.prior is None) != (data.prior is None):
         raise InputError(
-            "test differs from data in its number of features, or only one of them has a prior; make them alike."
+            "test differs from data in its number of features, or only one has a prior; pass both in the same form."
         )
     offline, online, coefs = [], [], []
     with progress(n_runs * impressions, "lists", verbose) as advance:

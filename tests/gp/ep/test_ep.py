@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.gp.ep import propagation
-from corank.gp.ep.propagation import Sites, propagate, root_of
+from corank.gp.ep.propagation import TOLERANCE, Sites, propagate, root_of
 
 
 def covariance(n, seed=0, width=2.0):
@@ -242,7 +242,7 @@ def test_sites_that_do_not_converge_give_a_warning():
     sites = Sites.preferences(np.concatenate([pairs, pairs[:, ::-1] - pairs[:, ::-1] % 2]), 0.1)
     with pytest.warns(ConvergenceWarning, match="did not converge in 2 sweeps: sites still move by .* Raise sigma"):
         found = propagate(R, sites, max_sweeps=2)
-    assert not found.has_converged
+    assert found.gap > TOLERANCE
 
 
 def test_a_root_has_as_many_columns_as_the_rank_of_the_covariance():

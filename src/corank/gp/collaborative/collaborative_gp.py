@@ -183,7 +183,7 @@ class CollaborativeGP(CollaborativePosterior):
         item_features : array-like or CSR matrix of shape (n, d), optional
             One row for each item; similarities to all items if the kernel is "precomputed".
         sample_weight : None
-            Present for scikit-learn's metadata routing; weights are refused.
+            Not supported; present for scikit-learn's metadata routing.
 
         Returns
         -------

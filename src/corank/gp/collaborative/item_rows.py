@@ -70,12 +70,12 @@ def with_unrated(X: Any, y: Any, qid: Any, prior: Any, rated: Integers, items: A
         return X, y, qid, prior
     ids, codes = id_codes(items)
     unrated = np.setdiff1d(np.arange(len(codes)), rated)
-    own, of_rating = id_codes(X)
-    someone = next(iter(qid), None)
-    X = np.concatenate([own[of_rating], ids[codes[unrated]]])
+    rated_ids, of_rating = id_codes(X)
+    any_user = next(iter(qid), None)
+    X = np.concatenate([rated_ids[of_rating], ids[codes[unrated]]])
     y = np.concatenate([np.asarray(y, dtype=np.float64), np.full(len(unrated), np.nan)])
     prior = None if prior is None else np.concatenate([np.asarray(prior, dtype=np.float64), np.zeros(len(unrated))])
-    return X, y, [*qid, *[someone] * len(unrated)], prior
+    return X, y, [*qid, *[any_user] * len(unrated)], prior
 
 
 def reordered(rows: Any, order: Integers, kernel: Any) -> Any:

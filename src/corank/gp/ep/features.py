@@ -46,14 +46,14 @@ class PriorFeatures:
 def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:
     """Features of the named items, or of the answers if those are fewer."""
     items_named, named = sites.compacted()
-    R, apart, pivots = exact_columns(items.gram(view, items_named), view, named)
+    R, feature_sites, pivots = exact_columns(items.gram(view, items_named), view, named)
     kept = _inverse_under(R[pivots])
-    if apart is named:
+    if feature_sites is named:
         return PriorFeatures(FeatureMap(view, items.basis(view, items_named[pivots]), kept, R.shape[1]), R, named)
     T = np.zeros((len(items_named), len(pivots)))
     np.add.at(T, named.left[pivots], kept)
     np.add.at(T, named.right[pivots], -kept)
-    return PriorFeatures(FeatureMap(view, items.basis(view, items_named), T, R.shape[1]), R, apart)
+    return PriorFeatures(FeatureMap(view, items.basis(view, items_named), T, R.shape[1]), R, feature_sites)
 
 
 def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, Integers]:

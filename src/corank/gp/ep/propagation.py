@@ -304,11 +304,6 @@ class Approximation:
     n_sweeps: int
     gap: float
 
-    @property
-    def has_converged(self) -> bool:
-        """Whether the last sweep changed every site by at most `TOLERANCE`."""
-        return self.gap <= TOLERANCE
-
     def features(self, R: Floats) -> Floats:
         """V with V Vᵀ the covariance of R w."""
         return np.asarray(under(self.factor, R))
