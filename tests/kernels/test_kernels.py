@@ -174,7 +174,7 @@ def test_a_precomputed_kernel_hands_back_similarities():
     assert kernel.diag(K).tolist() == np.diag(K).tolist()
     with pytest.raises(InputError, match="similarities to 4 rows, but Z has 2"):
         kernel(K, K[:2])
-    with pytest.raises(InputError, match="only a square Gram matrix"):
+    with pytest.raises(InputError, match="pass the square Gram matrix"):
         kernel.diag(K[:2])
 
 
