@@ -227,7 +227,7 @@ def test_no_lists_at_all():
         (lambda: simulate(PDGD(), RankingData.of_pairs([[0.0], [1.0]], [[0, 1]])), "some rows have no grade"),
         (lambda: simulate(PDGD().fit(PROBLEM.X[:, :3], PROBLEM.y, qid=PROBLEM.qid), DATA), "data has 20 features"),
         (lambda: simulate(PDGD(eta0=-1.0), DATA), r"eta0 is -1\.0"),
-        (lambda: simulate(PDGD(), DATA, test=DATA.with_prior(np.zeros(DATA.n_rows))), "only one of them has a prior"),
+        (lambda: simulate(PDGD(), DATA, test=DATA.with_prior(np.zeros(DATA.n_rows))), "only one has a prior"),
         (lambda: simulate(PDGD(), DATA, test=RankingData.of([[0.0], [1.0]], [0, 1])), "test differs from data"),
     ],
 )
