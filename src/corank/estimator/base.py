@@ -30,7 +30,6 @@ from corank.estimator.contract import (
     Learner,
     check_columns,
     check_parameters,
-    checked_rows,
     install,
     kept_columns,
     note_columns,
@@ -359,7 +358,9 @@ class Ranker(Learner, ABC):
         if not hasattr(self, "n_features_in_"):
             return as_objects(X)
         self._refuse_sparse(X)
-        return checked_rows(self, X)
+        rows = as_rows(X)
+        check_columns(self, X, rows)
+        return rows
 
     def _scaled_rows(self, X: Any) -> Any:
         """Check and scale rows for ``predict``."""
