@@ -63,6 +63,22 @@ def test_json_lines(tmp_path):
     assert found.fields[0] == {"authors": ['["X", "Y"]']}
 
 
+def test_json_lines_with_inverted_indexes(tmp_path):
+    rows = [
+        {"id": "W1", "title": "Tin", "abstract_inverted_index": {"the": [0, 2], "tin,": [1], "ore": [3]}},
+        {"id": "W2", "title": "Ore", "abstract_inverted_index": None},
+        {"id": "W3", "title": "Gap", "abstract_inverted_index": {"late": [10**12], "early": [-1]}},
+    ]
+    found = reads(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)))
+    assert found.abstracts == ["the tin, the ore", "", "early late"]
+
+
+@pytest.mark.parametrize("index", [{"tin": 3}, {"tin": ["a"]}, {"tin": [True]}, {"tin": [[1]]}])
+def test_wrong_inverted_indexes_raise(tmp_path, index):
+    with pytest.raises(InputError, match="line 1: expected a list of positions for each word"):
+        reads(tmp_path, "a.jsonl", json.dumps({"title": "Tin", "abstract_inverted_index": index}))
+
+
 RIS = """TY  - JOUR
 AN  - W1
 T1  - Tin and

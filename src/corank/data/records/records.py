@@ -20,7 +20,7 @@ from corank.errors import InputError, closest
 KINDS = {".csv": parse_csv, ".tsv": parse_csv, ".ris": parse_ris, ".jsonl": parse_jsonl, ".ndjson": parse_jsonl}
 """Readers by suffix."""
 
-REVIEW = "Donners_2021.csv"
+REVIEW = "Donners_2021.jsonl"
 REVIEW_CITATION = (
     "Donners et al., Pharmacokinetics and Associated Efficacy of Emicizumab in Humans: A Systematic Review (2021), "
     "from SYNERGY (De Bruin et al. 2023, doi 10.34894/HE6NAQ, CC0)"
@@ -163,7 +163,7 @@ def load_review() -> Records:
     Returns
     -------
     Records
-        With abstracts, references and labels.
+        With abstracts, references and labels. The abstracts are rebuilt from OpenAlex's inverted index.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def load_review() -> Records:
 
 
 def review_text() -> bytes:
-    """Return the review of the package as CSV, in UTF-8."""
+    """Return the review of the package as JSON lines in UTF-8, with the abstracts as inverted indexes."""
     with resources.as_file(_REVIEW_FILE) as path:
         return open_text(path).read().tobytes()
 

@@ -15,7 +15,7 @@ from corank.errors import InputError
 COLUMNS = {
     "id": ("id", "record_id", "openalex_id", "pmid"),
     "title": ("title", "primary_title"),
-    "abstract": ("abstract", "abstract note", "abstract_note"),
+    "abstract": ("abstract", "abstract note", "abstract_note", "abstract_inverted_index"),
     "references": ("references", "referenced_works", "cited_works"),
     "label": (
         "included", "label_included", "relevant", "label", "final_included", "included_label", "included_final",
@@ -62,7 +62,7 @@ def parse_csv(text: str, name: str) -> list[ParsedRecord]:
 
 def parse_jsonl(text: str, name: str) -> list[ParsedRecord]:
     """
-    Parse one JSON object per line; references are a list or text.
+    Parse one JSON object per line; references are a list or text, an abstract is text or OpenAlex's inverted index.
 
     text, name: as in `parse_csv`.
     """
@@ -141,11 +141,25 @@ def _entry(row: Mapping[str, Any], columns: Mapping[str, str], where: str) -> Pa
     return ParsedRecord(
         id=_text(values.get("id")).strip(),
         title=_text(values.get("title")).strip(),
-        abstract=_text(values.get("abstract")).strip(),
+        abstract=_abstract(values.get("abstract"), where).strip(),
         references=tuple(cited for one in references if (cited := _text(one).strip(" ,;"))),
         label=_label(_text(values.get("label")), where),
         fields={_text(key): [shown] for key, value in row.items() if key not in used and (shown := _text(value))},
     )
+
+
+def _abstract(value: Any, where: str) -> str:
+    """Return an abstract; an inverted index of OpenAlex (positions of each word) becomes text."""
+    if not isinstance(value, dict):
+        return _text(value)
+    places = [
+        (at, word) for word, positions in value.items() if isinstance(positions, list) for at in positions
+        if type(at) is int
+    ]  # fmt: skip
+    n_listed = sum(len(positions) if isinstance(positions, list) else 1 for positions in value.values())
+    if len(places) < n_listed:
+        raise InputError(f"{where}: expected a list of positions for each word of the inverted index of the abstract.")
+    return _text(" ".join(word for _, word in sorted(places)))
 
 
 def _text(value: Any) -> str:
