@@ -139,7 +139,7 @@ def _replay(options: ExperimentOptions, pool: TopicPool, topic: str, learner: st
     began = process_time()
     curve = judging_curve(
         estimator, X[~out], y[~out], strategy=RULES, start=START, steps=STEPS, batch=BATCH, n_repeats=1,
-        test=(X[out], y[out]) if place == "test" else None, random_state=1000 * options.seed + repeat,
+        test=(X[out], y[out]) if place == "test" else "all", random_state=1000 * options.seed + repeat,
     )  # fmt: skip
     seconds = (process_time() - began) / curve.values.size
     return {"values": np.round(curve.values[:, 0], 6).tolist(), "seconds": seconds}

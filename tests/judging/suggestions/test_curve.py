@@ -7,6 +7,7 @@ from sklearn.base import clone
 from corank import RankRLS, evaluate, judging_curve, make_ranking, suggest
 from corank.errors import InputError
 from corank.judging.suggestions import JudgingCurve
+from corank.judging.suggestions.curve import _halves
 
 DATA = make_ranking(6, 20, random_state=0)
 MODEL = RankRLS(0.1)
@@ -31,6 +32,7 @@ def test_every_step_is_fit_measure_suggest_judge():
         steps=3,
         batch=2,
         metric="nDCG",
+        test="all",
         n_repeats=2,
         similar=2,
         random_state=0,
@@ -63,13 +65,53 @@ def test_all_judged_in_the_end_is_the_supervised_model():
     kept = ~np.isnan(y)
     curve = judging_curve(
         MODEL, DATA.X, y, names, strategy=("uncertain", "random"), start=2, steps=3, batch=60, n_repeats=2,
-        metric="nDCG@5", random_state=1,
+        metric="nDCG@5", test="all", random_state=1,
     )  # fmt: skip
     assert curve.n_judged.tolist() == [12, 72, kept.sum(), kept.sum()]
     full = MODEL.fit(DATA.X, y, qid=names)
     want = evaluate(y, full.predict(DATA.X), names, "nDCG@5")["nDCG@5"].mean
     np.testing.assert_allclose(curve.values[:, :, -1], want)
     assert curve.measured_on == "all rows"
+
+
+def test_the_default_measures_on_rows_that_no_strategy_may_judge():
+    """The strategy judges all rows that it may; the rest of the graded rows are the measured ones."""
+    fitted = []
+
+    class Spy(RankRLS):
+        def fit(self, X, y, **named):
+            fitted.append(np.array(y))
+            return super().fit(X, y, **named)
+
+    one = DATA.qid == DATA.qid[0]
+    X, y = DATA.X[one], DATA.y[one].copy()
+    y[3] = np.nan
+    curve = judging_curve(
+        Spy(0.1), X, y, strategy="top", start=3, steps=5, batch=3, metric="nDCG", n_repeats=3, random_state=0
+    )
+    assert curve.measured_on == "unjudged rows"
+    for repeat in range(3):
+        known = fitted[6 * repeat : 6 * repeat + 6]
+        held_out = np.isnan(known[-1]) & ~np.isnan(y)
+        assert held_out.sum() in (9, 10)
+        assert len(set(y[held_out])) > 1
+        for step in range(6):
+            assert np.count_nonzero(~np.isnan(known[step])) == min(3 + 3 * step, 19 - held_out.sum())
+            scores = clone(MODEL).fit(X, known[step]).predict(X)
+            value = evaluate(y[held_out], scores[held_out], metrics="nDCG")["nDCG"].mean
+            assert curve.values[0, repeat, step] == pytest.approx(value, abs=1e-12)
+
+
+def test_each_query_is_halved_and_all_strategies_are_measured_on_the_same_rows():
+    grades, qid = np.array([0, 1, 1, 0, 0, 2, 2, 0, 1, 1.0, np.nan]), np.array([0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    for seed in range(20):
+        to_judge, held_out = _halves(grades, qid, np.random.default_rng(seed))
+        assert sorted([*to_judge, *held_out]) == list(range(10))
+        for query, size in ((0, 3), (1, 4), (2, 3)):
+            assert np.count_nonzero(qid[held_out] == query) in (size // 2, size - size // 2)
+        assert {2.0, 0.0} == set(grades[held_out][qid[held_out] == 1])
+    draws = {tuple(_halves(grades, qid, np.random.default_rng(seed))[1]) for seed in range(200)}
+    assert {row for draw in draws for row in draw} == set(range(10))
 
 
 def test_it_is_measured_on_other_rows_and_repeats_with_its_seed():
@@ -115,3 +157,7 @@ def test_bad_input():
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, strategy=("top", "top"))
     with pytest.raises(InputError, match="strategy is 'best'"):
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, strategy="best")
+    with pytest.raises(InputError, match=r"test is 'pool'; pass 'unjudged' or 'all', or a tuple"):
+        judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, test="pool")
+    with pytest.raises(InputError, match=r"never judged has no query with two grades.*test='all'"):
+        judging_curve(MODEL, DATA.X[:4], [0, 0, 0, 0], start=2)

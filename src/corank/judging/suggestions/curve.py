@@ -6,6 +6,7 @@ Every repeat starts from the same judged rows for all strategies, so that strate
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,6 +27,9 @@ from corank.metrics.significance import standard_error
 from corank.parameters import check_values, integer, rng_of, seed
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+TESTS = ("unjudged", "all")
+"""Names of the rows of X to measure on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,17 +42,17 @@ class JudgingCurve:
     strategies : tuple of str
         Names of the strategies.
     n_judged : array of int64, shape (n_points,)
-        Number of judged rows, including those at the start.
+        Number of judged rows, including those at the start; the rounded mean of the repeats if they differ.
     values : array of float64, shape (n_strategies, n_repeats, n_points)
         The metric after each step; a repeat has the same start for all strategies.
     metric : str
         Name of the metric.
-    measured_on : {"all rows", "test rows"}
-        Rows on which the metric is measured.
+    measured_on : {"unjudged rows", "all rows", "test rows"}
+        Rows on which the metric is measured; "all rows" includes the judged ones.
     """
 
     strategies: tuple[str, ...]
-    n_judged: NDArray[np.int64]
+    n_judged: Integers
     values: Floats
     metric: str
     measured_on: str
@@ -130,7 +134,7 @@ def judging_curve(
     steps: int = 4,
     batch: int = 10,
     metric: str = "AP",
-    test: tuple[Any, ...] | None = None,
+    test: str | tuple[Any, ...] = "unjudged",
     n_repeats: int = 5,
     similar: float = 0.9,
     random_state: Any = None,
@@ -141,6 +145,10 @@ def judging_curve(
     A repeat starts with `start` judged rows of each query: two of different grades, if the query has such, and others
     at random. Each strategy then continues on its own: fit, measure, let `suggest` choose `batch` rows, reveal their
     judgements.
+
+    By default, half of the graded rows of each query are never judged, and the metric is measured on them. The half is
+    drawn once per repeat, so all strategies and steps are measured on the same rows. The rows that a strategy happens
+    not to choose would not do: a strategy that finds the relevant rows removes them from the measured ones.
 
     Parameters
     ----------
@@ -163,8 +171,10 @@ def judging_curve(
         Rows judged per step, over all queries.
     metric : str
         Metric, under corank's convention; see `corank.metrics.parse_metric`.
-    test : tuple (X, y) or (X, y, qid), optional
-        Rows to measure on. None measures on all rows of X, including the judged ones.
+    test : {"unjudged", "all"} or tuple (X, y) or (X, y, qid)
+        Rows to measure on. "unjudged": a random half of the graded rows of each query, which no strategy may judge; a
+        grade that occurs twice or more in a query is in both halves. "all": all rows of X, including those judged, on
+        which the model was fitted. A tuple: other rows.
     n_repeats : int
         Number of repeats, each from another start.
     similar : float
@@ -198,25 +208,52 @@ def judging_curve(
     grades = as_scores(y, rows.shape[0])
     codes = Queries.of(qid, len(grades)).codes
     name = str(parse_metric(metric))
-    measured = (rows, grades, codes) if test is None else (*test, None)[:3]
-    replay = _Replay(estimator, rows, grades, codes, measured, name, steps, batch, similar)
+    if not (test in TESTS if isinstance(test, str) else isinstance(test, tuple) and len(test) in (2, 3)):
+        raise InputError(
+            f"test is {reprlib.repr(test)}; pass 'unjudged' or 'all', or a tuple (X, y) or (X, y, qid) of other rows."
+        )
+    measured_on = f"{test} rows" if isinstance(test, str) else "test rows"
+    other = (*test, None)[:3] if isinstance(test, tuple) else (rows, grades, codes)
+    to_judge, held_out = np.flatnonzero(~np.isnan(grades)), None
     values = np.empty((len(strategies), n_repeats, steps + 1))
+    n_judged = np.empty((n_repeats, steps + 1))
     for repeat, rng in enumerate(rng_of(random_state).spawn(n_repeats)):
+        if measured_on == "unjudged rows":
+            to_judge, held_out = _halves(grades, codes, rng)
+        replay = _Replay(estimator, rows, grades, codes, to_judge, other, held_out, name, steps, batch, similar)
         y_start, first_seed = replay.start(start, rng), int(rng.integers(2**31))
         for at, (_, function) in enumerate(strategies):
-            n_judged, values[at, repeat] = replay.run(function, y_start, first_seed)
-    return JudgingCurve(names, n_judged, values, name, "all rows" if test is None else "test rows")
+            n_judged[repeat], values[at, repeat] = replay.run(function, y_start, first_seed)
+    return JudgingCurve(names, np.rint(n_judged.mean(axis=0)).astype(np.int64), values, name, measured_on)
+
+
+def _halves(y: Floats, qid: Integers, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """Split the graded rows of each query: every second one in random order within the order of the grades."""
+    graded = rng.permutation(np.flatnonzero(~np.isnan(y)))
+    graded = graded[np.lexsort([y[graded], qid[graded]])]
+    first = np.searchsorted(qid[graded], qid[graded])  # place of the first row of the query
+    offset = rng.integers(2, size=int(qid.max(initial=-1)) + 1)
+    is_held_out = (np.arange(len(graded)) - first + offset[qid[graded]]) % 2 == 1
+    held_out = graded[is_held_out]
+    if not ((np.diff(qid[held_out]) == 0) & (np.diff(y[held_out]) != 0)).any():
+        raise InputError(
+            "the half of the graded rows that is never judged has no query with two grades, so no ranking can be "
+            "measured on it; pass more rows, test='all', or other rows as test=(X, y, qid)."
+        )
+    return np.sort(graded[~is_held_out]), np.sort(held_out)
 
 
 @dataclass(frozen=True, eq=False)
 class _Replay:
-    """Judged rows whose judgements are revealed as a strategy chooses them."""
+    """Graded rows `to_judge`, whose grades are revealed as a strategy chooses them."""
 
     estimator: Any
     X: Any
     y: Floats
-    qid: NDArray[np.int64]
-    measured: tuple[Any, ...]
+    qid: Integers
+    to_judge: Integers
+    test: tuple[Any, ...]
+    held_out: Integers | None
     metric: str
     steps: int
     batch: int
@@ -225,10 +262,9 @@ class _Replay:
     def start(self, size: int, rng: np.random.Generator) -> Floats:
         """Reveal `size` rows of each query, including two of different grades if it has such."""
         y = np.full_like(self.y, np.nan)
-        known_rows = np.flatnonzero(~np.isnan(self.y))
-        queries = Queries.of(self.qid[known_rows], len(known_rows))
+        queries = Queries.of(self.qid[self.to_judge], len(self.to_judge))
         for first, last in pairwise(queries.starts):
-            rows = rng.permutation(known_rows[queries.order[first:last]])
+            rows = rng.permutation(self.to_judge[queries.order[first:last]])
             grades, number, counts = np.unique(self.y[rows], return_inverse=True, return_counts=True)
             if len(grades) > 1:
                 # all pairs of different grades are equally likely: draw the first row by its number of partners
@@ -239,15 +275,18 @@ class _Replay:
             y[rows[:size]] = self.y[rows[:size]]
         return y
 
-    def run(self, strategy: Any, y_start: Floats, first_seed: int) -> tuple[NDArray[np.int64], Floats]:
+    def run(self, strategy: Any, y_start: Floats, first_seed: int) -> tuple[Integers, Floats]:
         """Follow one strategy; return the number of judged rows and the metric after each step."""
         y, counts, values = y_start.copy(), np.empty(self.steps + 1, dtype=np.int64), np.empty(self.steps + 1)
-        to_judge = np.flatnonzero(~np.isnan(self.y))
+        to_judge = self.to_judge
         X, qid = self.X if len(to_judge) == len(y) else self.X[to_judge], self.qid[to_judge]
-        X_test, y_test, qid_test = self.measured
+        X_test, y_test, qid_test = self.test
         for step in range(self.steps + 1):
             model = fit_with_qid(self.estimator, self.X, y, self.qid)
-            results = evaluate(y_test, predict_with_qid(model, X_test, qid_test), qid_test, self.metric)
+            measured = (y_test, predict_with_qid(model, X_test, qid_test), qid_test)
+            if self.held_out is not None:
+                measured = tuple(column[self.held_out] for column in measured)
+            results = evaluate(*measured, self.metric)
             counts[step], values[step] = np.count_nonzero(~np.isnan(y)), results[self.metric].mean
             if step < self.steps:
                 options = {"similar": self.similar, "random_state": first_seed + step}
