@@ -283,7 +283,7 @@ class _Replay:
         X_test, y_test, qid_test = self.test
         for step in range(self.steps + 1):
             model = fit_with_qid(self.estimator, self.X, y, self.qid)
-            measured = (y_test, predict_with_qid(model, X_test, qid_test), qid_test)
+            measured: tuple[Any, ...] = (y_test, predict_with_qid(model, X_test, qid_test), qid_test)
             if self.held_out is not None:
                 measured = tuple(column[self.held_out] for column in measured)
             results = evaluate(*measured, self.metric)
