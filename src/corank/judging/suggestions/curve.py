@@ -283,10 +283,10 @@ class _Replay:
         X_test, y_test, qid_test = self.test
         for step in range(self.steps + 1):
             model = fit_with_qid(self.estimator, self.X, y, self.qid)
-            measured: tuple[Any, ...] = (y_test, predict_with_qid(model, X_test, qid_test), qid_test)
+            grades, scores, queries = y_test, predict_with_qid(model, X_test, qid_test), qid_test
             if self.held_out is not None:
-                measured = tuple(column[self.held_out] for column in measured)
-            results = evaluate(*measured, self.metric)
+                grades, scores, queries = (column[self.held_out] for column in (grades, scores, queries))
+            results = evaluate(grades, scores, queries, self.metric)
             counts[step], values[step] = np.count_nonzero(~np.isnan(y)), results[self.metric].mean
             if step < self.steps:
                 options = {"similar": self.similar, "random_state": first_seed + step}
