@@ -13,6 +13,7 @@ import corank
 from cli.some_files import files
 from corank.clicks import PositionBias, click_pairs, estimate_from_clicks
 from corank.data.formats.click_files import read_clicks
+from corank.errors import InputError, UsageWarning
 
 
 @pytest.fixture
@@ -48,3 +49,37 @@ def test_model_and_estimate_are_those_of_the_library(here, says):
     how = {"method": "doubly_robust", "bias": bias, "clip": 0.2}
     expected = estimate_from_clicks(mine, scores, rows.qid[test], rows.docids[test], **how)
     assert (new["value"], new["low"], new["high"]) == pytest.approx((expected.value, expected.low, expected.high))
+
+
+def test_saved_answers_of_opensearch_give_the_same_model(here, says):
+    """UBI as `_search` returns it; without the hit lists, positions come from the events."""
+    queries, events = [], []
+    for line in csv.DictReader((here / "clicks.csv").read_text().splitlines()):
+        if line["position"] == "1":
+            queries.append({"query_id": f"s{line['qid']}", "user_query": line["qid"], "query_response_hit_ids": []})
+        queries[-1]["query_response_hit_ids"].append(line["docid"])
+        if line["clicked"] == "1":
+            place = {"object": {"object_id": line["docid"]}, "position": {"ordinal": int(line["position"])}}
+            events.append(
+                {
+                    "action_name": "click",
+                    "query_id": f"s{line['qid']}",
+                    "user_query": line["qid"],
+                    "event_attributes": place,
+                }
+            )
+    for name, objects in (("queries.json", queries), ("events.json", [*events, {"_shards": 1}])):
+        hits = [{"_source": one} for one in objects]
+        (here / name).write_text(json.dumps({"hits": {"total": {"value": len(hits)}, "hits": hits}}, indent=2))
+    says("learn-clicks", "rows.csv", "clicks.csv", "--bias", 1, "-o", "table")
+    options = ("--bias", 1, "--held-out", 0)
+    with pytest.warns(UsageWarning, match="1 of .* objects of events.json are neither a query nor an event"):
+        says("learn-clicks", "rows.csv", "events.json", "--queries", "queries.json", *options, "-o", "saved")
+    X = corank.read("rows.csv", y=None).X
+    np.testing.assert_array_equal(corank.load("saved").predict(X), corank.load("table").predict(X))
+    said = json.loads(
+        says("learn-clicks", "rows.csv", "events.json", "--bias", 1, "--against", "query", "-o", "events", "--json")
+    )
+    assert said["n_clicks"] == len(events)
+    with pytest.raises(InputError, match=r"no list of the log is complete.*such as --bias 1"):
+        says("learn-clicks", "rows.csv", "events.json", "-o", "none")

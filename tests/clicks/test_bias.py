@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.clicks import PositionBias, position_bias
+from corank.clicks import PositionBias, click_pairs, estimate_from_clicks, position_bias
 from corank.data.formats.click_log import ClickLog
 from corank.errors import InputError
 from shown_lists import rows_of, show, swapped
@@ -89,3 +89,36 @@ def test_rows_of_features_are_checked():
         position_bias(log, X=np.zeros((3, 1)), **ids)
     with pytest.raises(InputError, match="position is 0"):
         PositionBias.power(1.0, 2).at([0])
+
+
+def test_incomplete_lists_do_not_flatten_the_bias():
+    """Lists of clicked documents only would show that every position is always examined."""
+    rng = np.random.default_rng(3)
+    log = show(rng, rng.random((40, 3)), np.array([1.0, 0.4, 0.2]), 4000, swapped(rng, 3))
+    complete = log.impression < 2000
+    columns = (log.qid, log.docids, log.position, log.clicked)
+    kept = complete | log.clicked
+    mixed = ClickLog.of(*(one[kept] for one in columns), impression=log.impression[kept], complete=complete[kept])
+    whole = ClickLog.of(*(one[complete] for one in columns), impression=log.impression[complete])
+    np.testing.assert_allclose(position_bias(mixed).examined, position_bias(whole).examined)
+    clicked = ~complete & log.clicked
+    only = ClickLog.of(
+        *(one[clicked] for one in columns), impression=log.impression[clicked], complete=np.zeros(clicked.sum())
+    )
+    with pytest.raises(InputError, match="no complete list of the log has a click"):
+        position_bias(only)
+    qid, docids = rows_of(np.empty((40, 3)))
+    bias = PositionBias.power(1.0, 3)
+    assert click_pairs(mixed, qid, docids, bias=bias).n_clicks == whole.clicked.sum()
+    with pytest.raises(InputError, match="pass against='query', or a log of complete lists"):
+        click_pairs(only, qid, docids, bias=bias)
+    assert click_pairs(only, qid, docids, bias=bias, against="query").n_clicks == clicked.sum()
+    scores = rng.random(120)
+    with pytest.raises(InputError, match="incomplete lists; pass method='ips'"):
+        estimate_from_clicks(mixed, scores, qid, docids, bias=bias, method="doubly_robust")
+    # inverse propensity scoring uses clicks alone
+    full = ClickLog.of(*(one[log.clicked] for one in columns), impression=log.impression[log.clicked])
+    one, other = (
+        estimate_from_clicks(some, scores, qid, docids, bias=bias).value * some.n_impressions for some in (full, mixed)
+    )
+    assert one == pytest.approx(other)

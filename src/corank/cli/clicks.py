@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def learn_clicks(
     rows: Annotated[Path, typer.Argument(help="Features of documents: LETOR text with docids, store, Parquet or CSV.")],
-    log: Annotated[Path, typer.Argument(help="Clicks: a table of qid, docid, position, clicked; or UBI's JSON.")],
+    log: Annotated[
+        Path,
+        typer.Argument(help="Clicks: a table of qid, docid, position, clicked; or UBI's JSON, also as saved answers."),
+    ],
     output: ModelOutput,
     queries: Annotated[Path | None, typer.Option(help="Queries of UBI, if they are in another file.")] = None,
     model: Annotated[str, typer.Option("--model", "-m", help="Model: spd, ranksvm, rankrls, ...")] = "spd",
@@ -30,6 +33,13 @@ def learn_clicks(
         ),
     ] = "moved",
     clip: Annotated[float, typer.Option(help="Smallest propensity.")] = 0.05,
+    against: Annotated[
+        str,
+        typer.Option(
+            help="Documents that a clicked one is preferred to: shown (the others of its list), or query (all others "
+            "of its query)."
+        ),
+    ] = "shown",
     held_out: Annotated[
         float, typer.Option(min=0.0, max=0.9, help="Share of queries held out for the offline estimate.")
     ] = 0.2,
@@ -61,7 +71,7 @@ def learn_clicks(
     examination = _bias(bias, clicks, data)
 
     def learn(kept: Any) -> Any:
-        made = click_pairs(clicks, ids[kept], documents[kept], bias=examination, clip=clip)
+        made = click_pairs(clicks, ids[kept], documents[kept], bias=examination, clip=clip, against=against)
         return made, ranker.fit(data.X[kept], pairs=made.pairs, pair_weight=made.pair_weight)
 
     estimate: OfflineEstimate | None = None
@@ -109,6 +119,11 @@ def _bias(name: str, clicks: ClickLog, data: Collection) -> PositionBias | None:
         if clicks.propensity is None:
             raise InputError("the log has no column propensity; pass --bias moved, regression, or a power such as 1.")
         return None
+    if name in ("moved", "regression") and clicks.complete is not None and not clicks.complete.any():
+        raise InputError(
+            "no list of the log is complete, and documents that were shown but not clicked are needed to estimate the "
+            "position bias; pass UBI's queries with --queries, or assume a bias, such as --bias 1."
+        )
     if name == "moved":
         return position_bias(clicks)
     if name == "regression":
@@ -136,19 +151,13 @@ def _estimate(
     import numpy as np
 
     from corank.clicks import estimate_from_clicks, propensities
-    from corank.data.formats.click_log import ClickLog
 
     is_held_out = clicks.find(qid, docids) >= 0
     if not is_held_out.any():
         return None
-    columns = (clicks.qid, clicks.docids, clicks.position, clicks.clicked)
-    part = ClickLog.of(
-        *(column[is_held_out] for column in columns),
-        impression=clicks.impression[is_held_out],
-        propensity=None if clicks.propensity is None else clicks.propensity[is_held_out],
-    )
+    part = clicks.part(is_held_out)
     weights = part.clicked / np.maximum(propensities(part, bias), clip)
     old = float((weights * (part.position <= 10) / np.log2(1.0 + part.position)).sum() / part.n_impressions)
-    return OfflineEstimate(
-        old, estimate_from_clicks(part, scores, qid, docids, method="doubly_robust", bias=bias, clip=clip)
-    )
+    # the doubly robust estimate needs the documents that were shown and not clicked
+    method = "doubly_robust" if clicks.complete is None else "ips"
+    return OfflineEstimate(old, estimate_from_clicks(part, scores, qid, docids, method=method, bias=bias, clip=clip))

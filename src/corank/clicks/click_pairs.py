@@ -94,8 +94,8 @@ def click_pairs(
     clip : float
         Lower bound of propensities; it trades variance for bias.
     against : {"shown", "query"}
-        Documents that a clicked document is preferred to: the others of its list, or all other rows of its query, which
-        treats documents that were never shown as not relevant.
+        Documents that a clicked document is preferred to: the others of its list (only complete lists are used), or all
+        other rows of its query, which treats documents that were never shown as not relevant.
 
     Returns
     -------
@@ -111,6 +111,13 @@ def click_pairs(
     """
     rules = {"clip": number(0, 1, inside="(]"), "against": one_of("shown", "query")}
     check_values({"clip": clip, "against": against}, rules)
+    if against == "shown" and log.complete is not None:
+        if not (log.complete & log.clicked).any():
+            raise InputError(
+                "no complete list of the log has a click, so the documents that a clicked one is preferred to are "
+                "unknown; pass against='query', or a log of complete lists."
+            )
+        log = log.part(log.complete)
     propensity, rows = propensities(log, bias), log.find(qid, docids)
     used = np.flatnonzero(log.clicked & (rows >= 0))
     n_missing = int(np.count_nonzero(log.clicked)) - len(used)

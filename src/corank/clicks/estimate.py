@@ -125,6 +125,11 @@ def estimate_from_clicks(
         "level": number(0, 1, inside="()"),
     }
     check_values({"method": method, "clip": clip, "level": level}, rules)
+    if method == "doubly_robust" and log.complete is not None:
+        raise InputError(
+            "method is 'doubly_robust', which needs all documents shown, but the log has incomplete lists; pass "
+            "method='ips'."
+        )
     s = as_numbers(scores, "scores", "score")
     queries = Queries.of(qid, len(s))
     if not np.isfinite(s).all():

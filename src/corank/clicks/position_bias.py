@@ -136,7 +136,7 @@ def position_bias(
     Parameters
     ----------
     log : ClickLog
-        The log.
+        The log; only its complete lists are used.
     X : array or CSR matrix of shape (n_rows, n_features), optional
         Features of documents, for logs in which no document was moved.
     qid, docids : arrays of shape (n_rows,), optional
@@ -161,6 +161,20 @@ def position_bias(
     """
     if not log.clicked.any():
         raise InputError(f"the log has no click in {log.n_impressions} lists; pass a log with clicks.")
+    if log.complete is not None:
+        if not (log.complete & log.clicked).any():
+            raise InputError(
+                "no complete list of the log has a click, and documents that were shown but not clicked are needed to "
+                "estimate the bias; log them, or assume PositionBias.power."
+            )
+        n_positions = int(log.position.max())
+        bias = position_bias(log.part(log.complete), X=X, qid=qid, docids=docids)
+        if len(bias.examined) < n_positions:
+            raise InputError(
+                f"complete lists end at position {len(bias.examined)}, but the log has position {n_positions}; leave "
+                "out longer incomplete lists, or assume PositionBias.power."
+            )
+        return bias
     if X is None:
         return _from_moved_documents(PositionCounts.of(log))
     if qid is None or docids is None:

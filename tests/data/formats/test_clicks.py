@@ -1,11 +1,12 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
 
 from corank.data.formats.click_files import read_clicks, write_clicks
 from corank.data.formats.click_log import ClickLog
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 
 
 def some_log(propensity=None):
@@ -69,13 +70,15 @@ def test_ubi_as_others_write_it(tmp_path):
     ]
     (tmp_path / "queries.json").write_text(json.dumps([{"_index": "ubi_queries", "_source": one} for one in queries]))
     (tmp_path / "events.ndjson").write_text("\n".join(map(json.dumps, events)))
-    log = read_clicks(tmp_path / "events.ndjson", queries=tmp_path / "queries.json")
+    with pytest.warns(UsageWarning, match="2 clicks were left out, because the query or the position"):
+        log = read_clicks(tmp_path / "events.ndjson", queries=tmp_path / "queries.json")
     assert log.qid.tolist() == ["tea"] * 5
     assert log.docids.tolist() == ["d1", "2", "d3", "d3", "d1"]
     assert log.position.tolist() == [1, 2, 3, 1, 2]
     assert log.clicked.tolist() == [False, True, False, False, True]
     assert log.n_impressions == 2
-    with pytest.raises(InputError, match="the lists shown are unknown"):
+    assert log.complete is None
+    with pytest.raises(InputError, match=r"no document shown in 7 objects; .*; 4 clicks were left out"):
         read_clicks(tmp_path / "events.ndjson")
 
 
@@ -127,7 +130,15 @@ def test_bad_lists_get_a_sentence():
         ("log.csv", "qid,docid,position,clicked\n1,2,x,0\n", "line 2: position is 'x'; expected a number"),
         ("log.csv", "qid,docid,position,clicked\n1,2,0,0\n", "log.csv: position is 0"),
         ("log.json", "[1]", "expected a JSON object"),
-        ("log.json", "[", "not a list of JSON objects"),
+        ("log.json", "[", "line 1: this is not JSON"),
+        ("log.json", '{"query_id": 1}\n\n{"hits": {"hits": [}}', "line 3: this is not JSON"),
+        ("log.json", "[" * 100_000, "nested too deeply"),
+        (
+            "log.json",
+            '{"error": {"type": "index_not_found_exception"}, "status": 404}',
+            "no document shown in 1 objects",
+        ),
+        ("log.json", '{"hits": {"hits": [3]}}', "expected a JSON object, a query or an event, found 3"),
         ("log.jsonl", '{"query_id": [], "query_response_hit_ids": []}', "query_id is"),
         ("log.jsonl", '{"query_id": "a", "query_response_hit_ids": "b"}', "expected a list of ids"),
         ("log.txt", "", "has an unknown suffix"),
@@ -176,3 +187,112 @@ def test_a_second_page_of_a_search_goes_on_where_the_first_ended(tmp_path):
     log = read_clicks(tmp_path / "log.jsonl")
     assert log.docids.tolist() == ["a", "b", "c", "d"]
     assert log.position[log.clicked].tolist() == [3]
+
+
+QUERIES = [
+    {"query_id": "q1", "user_query": "tea", "query_response_hit_ids": ["d1", "d2", "d3"]},
+    {"query_id": "q2", "user_query": "milk", "query_response_hit_ids": ["d3", "d1"]},
+]
+
+
+def event(query, document, action="click", ordinal=None, **more):
+    attributes = {"object": {"object_id": document}, "position": {} if ordinal is None else {"ordinal": ordinal}}
+    return {"action_name": action, "query_id": query, "event_attributes": attributes, **more}
+
+
+def answer(objects, total=None, **more):
+    """An answer of OpenSearch, as `_search` returns it."""
+    hits = [{"_index": "ubi", "_id": str(at), "_source": one, "sort": [at]} for at, one in enumerate(objects)]
+    total = {"value": len(hits) if total is None else total, "relation": "eq"}
+    return {"took": 3, "timed_out": False, **more, "hits": {"total": total, "max_score": None, "hits": hits}}
+
+
+WRAPPED = {
+    "one answer": lambda all: json.dumps(answer(all)),
+    "one answer, indented": lambda all: json.dumps(answer(all), indent=2),
+    "pages": lambda all: "\n".join(json.dumps(answer([one], len(all), pit_id="p")) for one in all),
+    "pages, indented": lambda all: "\n".join(json.dumps(answer([one], len(all)), indent=1) for one in all),
+    "a list of pages": lambda all: json.dumps(
+        [answer(all[:2], len(all)), answer(all[2:], len(all)), answer([], len(all))]
+    ),
+    "several searches": lambda all: json.dumps({"took": 1, "responses": [answer(all[:1]), answer(all[1:])]}),
+    "a console": lambda all: (
+        f"# GET ubi_queries/_search 200\n{json.dumps(answer(all[:2]))}\n\n# GET ubi_events/_search\n"
+        + json.dumps(answer(all[2:]), indent=2)
+    ),
+    "hits alone": lambda all: "\n".join(json.dumps({"_index": "ubi", "_source": one}) for one in all),
+    "objects, indented": lambda all: "\ufeff" + "\r\n".join(json.dumps(one, indent=2) for one in all),
+    "an older total": lambda all: json.dumps({"hits": {"total": len(all), "hits": [{"_source": one} for one in all]}}),
+}
+
+
+@pytest.mark.parametrize("form", WRAPPED)
+@pytest.mark.parametrize("name", ["log.json", "log.ndjson"])
+def test_saved_answers_of_opensearch_are_unwrapped(tmp_path, form, name):
+    objects = [*QUERIES, event("q1", "d2"), event("q2", "d1"), event("q2", "d3", "hover")]
+    (tmp_path / "plain.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    (tmp_path / name).write_bytes(WRAPPED[form](objects).encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log = read_clicks(tmp_path / name)
+    assert same(log, read_clicks(tmp_path / "plain.jsonl"))
+    assert log.clicked.tolist() == [False, True, False, False, True]
+
+
+def test_what_is_left_out_is_counted(tmp_path):
+    other = [{"index": {"_index": "ubi_queries"}}, {"took": 3, "aggregations": {}}]
+    objects = [*QUERIES, *other, event("q1", "d2"), event("q1", "d9")]
+    (tmp_path / "log.json").write_text(json.dumps(answer(objects, total=2000)))
+    with pytest.warns(UsageWarning) as found:
+        assert read_clicks(tmp_path / "log.json").clicked.sum() == 1
+    assert len(found) == 1
+    said = str(found[0].message)
+    assert "2 of 6 objects of" in said
+    assert "are neither a query nor an event" in said
+    assert "has 6 hits of a search that found 2000 (fetch all pages with size and search_after)" in said
+    assert "1 clicks were left out" in said
+
+
+def test_ordinals_are_positions_where_the_list_was_not_logged(tmp_path):
+    objects = [
+        *QUERIES,
+        {"query_id": "q3", "user_query": "rice"},
+        event("q3", "b", ordinal=4),
+        event("q3", "a", "hover", ordinal="2"),
+        event("q3", "other page", ordinal=4),
+        event("q3", "nowhere"),
+        event("q4", "x", "Impression", ordinal=1, user_query="salt"),
+        event("q4", "y", "impression", ordinal=2, user_query="salt"),
+        event("q4", "y", ordinal=2, user_query="salt"),
+        event("q1", "d3", ordinal=0),
+    ]
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    with pytest.warns(
+        UsageWarning, match="1 of 4 searches have neither query_response_hit_ids nor.*; 2 clicks were left"
+    ):
+        log = read_clicks(tmp_path / "log.jsonl")
+    rows = list(zip(log.qid, log.docids, log.position, log.clicked, log.complete, strict=True))
+    assert rows[5:] == [
+        ("rice", "a", 2, False, False), ("rice", "b", 4, True, False),
+        ("salt", "x", 1, False, True), ("salt", "y", 2, True, True),
+    ]  # fmt: skip
+    assert log.clicked[:5].tolist() == [False, False, True, False, False]
+    write_clicks(tmp_path / "log.csv", log)
+    again = read_clicks(tmp_path / "log.csv")
+    assert same(again, log)
+    assert again.complete.tolist() == log.complete.tolist()
+    with pytest.raises(InputError, match="incomplete lists, which UBI cannot store"):
+        write_clicks(tmp_path / "again.jsonl", log)
+    (tmp_path / "zero.jsonl").write_text(json.dumps(event("q", "d", ordinal=0, user_query="tea")))
+    with pytest.raises(InputError, match=r"ordinal is 0 in an event of the search 'q'.*count from 0, add 1"):
+        read_clicks(tmp_path / "zero.jsonl")
+
+
+def test_a_part_of_a_log_keeps_all_columns():
+    log = ClickLog.of([1, 1, 2], ["a", "b", "a"], [1, 2, 1], [0, 1, 1], propensity=[1, 0.5, 1], complete=[1, 1, 0])
+    part = log.part(np.array([False, True, True]))
+    assert part.docids.tolist() == ["b", "a"]
+    assert part.propensity.tolist() == [0.5, 1.0]
+    assert part.complete.tolist() == [True, False]
+    assert part.impression.tolist() == [0, 1]
+    assert log.part(np.array([True, True, False])).complete is None

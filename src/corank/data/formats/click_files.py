@@ -16,7 +16,7 @@ from corank.data.formats.ubi import JSON, read_ubi, write_ubi
 from corank.errors import InputError, suggest_names
 
 COLUMNS = ("qid", "docid", "position", "clicked")
-OPTIONAL = ("impression", "propensity")
+OPTIONAL = ("impression", "propensity", "complete")
 TABLES = (".csv", ".tsv", ".parquet")
 
 
@@ -25,9 +25,10 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     Read a log of clicks.
 
     A table (.csv, .tsv or .parquet) has one row per document shown: ``qid``, ``docid``, ``position`` (from 1),
-    ``clicked`` (0 or 1) and, if known, ``impression`` (id of the list) and ``propensity``. Files with the suffix .json,
-    .jsonl or .ndjson are read as User Behavior Insights (UBI): events, and queries with the documents shown, in one
-    file or two.
+    ``clicked`` (0 or 1) and, if known, ``impression`` (id of the list), ``propensity`` and ``complete`` (0 for rows of
+    lists whose documents are not all known). Files with the suffix .json, .jsonl or .ndjson are read as User Behavior
+    Insights (UBI): events, and queries with the documents shown, in one file or two. Saved answers of OpenSearch
+    (``{"hits": {"hits": [...]}}``) are unwrapped. A warning gives the number of objects and clicks that are left out.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
         raise InputError(f"{path} has no rows; expected one per document shown.")
     cells = {name: [row[name] for _, row in rows] for name in (*COLUMNS, *OPTIONAL) if name in columns}
     numbers = {
-        name: _numbers(cells[name], name, rows) for name in ("position", "clicked", "propensity") if name in cells
+        name: _numbers(cells[name], name, rows) for name in ("position", "clicked", *OPTIONAL[1:]) if name in cells
     }
     try:
         return ClickLog.of(
@@ -66,6 +67,7 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
             numbers["clicked"],
             impression=cells.get("impression"),
             propensity=numbers.get("propensity"),
+            complete=numbers.get("complete"),
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
@@ -119,6 +121,8 @@ def _write_table(path: Path, log: ClickLog, comma: str, overwrite: bool) -> None
     }
     if log.propensity is not None:
         columns["propensity"] = log.propensity.tolist()
+    if log.complete is not None:
+        columns["complete"] = log.complete.astype(np.int64).tolist()
     with write_text(path, overwrite=overwrite) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", errors="surrogateescape", newline="")
         writer = csv.writer(text, delimiter=comma, lineterminator="\n")

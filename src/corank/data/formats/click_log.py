@@ -36,6 +36,9 @@ class ClickLog:
         Whether the document was clicked, once or more.
     propensity : array of float64 or None
         Probability that the row is examined, known when the list was made; None if the log has none.
+    complete : array of bool or None
+        Whether the row's list is complete; in other lists, documents that were not clicked may be missing. None if all
+        lists are complete. Methods that need them leave incomplete lists out, or refuse them.
     """
 
     impression: Ints
@@ -44,6 +47,7 @@ class ClickLog:
     position: Ints
     clicked: NDArray[np.bool_]
     propensity: NDArray[np.float64] | None = None
+    complete: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(
@@ -55,6 +59,7 @@ class ClickLog:
         *,
         impression: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
+        complete: ArrayLike | None = None,
     ) -> ClickLog:
         """
         Check a log of lists and clicks.
@@ -72,6 +77,8 @@ class ClickLog:
             increase.
         propensity : array of shape (n_shown,), optional
             Probability that the row is examined, above 0.
+        complete : array of shape (n_shown,), optional
+            1 or True for rows of complete lists; by default all are.
 
         Returns
         -------
@@ -102,7 +109,13 @@ class ClickLog:
             if len(chance) != n:
                 raise InputError(f"propensity has {len(chance)} values for {n} rows shown; pass one for each.")
             _require((chance > 0) & (chance <= 1), chance, "propensity", "a probability above 0")
-        log = cls(lists, queries, documents, places.astype(np.int64), clicks.astype(bool), chance)
+        whole = None if complete is None else as_numbers(complete, "complete", "0 or 1")
+        if whole is not None:
+            if len(whole) != n:
+                raise InputError(f"complete has {len(whole)} values for {n} rows shown; pass one for each.")
+            _require((whole == 0) | (whole == 1), whole, "complete", "0 or 1")
+        partial = None if whole is None or whole.all() else whole.astype(bool)
+        log = cls(lists, queries, documents, places.astype(np.int64), clicks.astype(bool), chance, partial)
         log._require_lists()
         return log
 
@@ -156,6 +169,28 @@ class ClickLog:
             )
         shown = zip(self.qid.tolist(), self.docids.tolist(), strict=True)
         return np.fromiter((number.get(pair, -1) for pair in shown), dtype=np.int64, count=len(self))
+
+    def part(self, rows: NDArray[np.bool_]) -> ClickLog:
+        """
+        Return the log of some rows.
+
+        Parameters
+        ----------
+        rows : array of bool
+            The rows to keep.
+
+        Returns
+        -------
+        ClickLog
+            These rows, in the same order.
+        """
+        columns = (self.qid, self.docids, self.position, self.clicked)
+        return ClickLog.of(
+            *(column[rows] for column in columns),
+            impression=self.impression[rows],
+            propensity=None if self.propensity is None else self.propensity[rows],
+            complete=None if self.complete is None else self.complete[rows],
+        )
 
     def _require_lists(self) -> None:
         """Raise for lists of two queries, and for documents or positions that occur twice in a list."""

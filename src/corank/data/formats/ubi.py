@@ -3,70 +3,163 @@ OpenSearch's User Behavior Insights (UBI, specification 1.3): queries with the d
 
 A query is a JSON object with ``query_id`` (one search by one user), ``user_query`` (its words) and
 ``query_response_hit_ids`` (documents in the order shown). An event has ``action_name``, ``query_id`` and
-``event_attributes.object.object_id``; the position of the document is read from the query's list.
-A file has one object per line, or one list of objects; the ``_source`` of exported index entries is unwrapped.
+``event_attributes.object.object_id``. The position of a document is its place in the query's list; without a list,
+it is ``event_attributes.position.ordinal`` of the events.
+
+A file holds JSON values one after the other, on one line each or not: objects, lists of objects, and saved answers of
+``_search`` and ``_msearch``, whose hits are unwrapped (``hits.hits[]._source``).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
 
-from corank.data.formats.click_log import ClickLog
+from corank.data.formats.click_log import MAX_POSITION, ClickLog
 from corank.data.formats.compressed import write_text
-from corank.data.formats.table_text import LocatedRows, jsonl_rows, read_utf8
-from corank.errors import InputError
+from corank.data.formats.table_text import read_utf8
+from corank.errors import InputError, warn
 
 JSON = (".json", ".jsonl", ".ndjson")
 CLICKS = ("click", "click_through", "add_to_cart", "purchase")
 """Actions that count as clicks."""
+IMPRESSION = "impression"
+"""Action of an event that is logged for every document shown."""
 EPOCH = "1970-01-01T00:00:00Z"
 """Time of all objects written: the specification requires one, and a log of clicks has none."""
 HITS = ("query_response_hit_ids", "query_response_objects_ids")
+BETWEEN = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
+"""Between two JSON values: white space, and lines such as ``# GET ubi_queries/_search`` of a console."""
 
 
 def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | None = None) -> ClickLog:
     """
     Read queries and events; a list is one ``query_id``, a query its words, a click an event of `CLICKS`.
 
-    Events without a known list, or of documents that it did not show, are left out; repeated clicks count once.
+    Repeated clicks count once. A warning gives the number of objects, hits and clicks that are left out.
 
     path: the events, and also the queries if `queries` is None.
     queries: the file of queries.
     """
-    objects = [*(_objects(queries) if queries is not None else ()), *_objects(path)]
-    shown: dict[str, tuple[str, list[str]]] = {}
-    clicks: set[tuple[str, str]] = set()
-    for where, one in objects:
-        hits = next((one[name] for name in HITS if one.get(name) is not None), None)
-        name = one.get("query_id")
-        if "action_name" in one:
-            document = _at(one, "event_attributes", "object", "object_id")
-            if one["action_name"] in CLICKS and name is not None and document is not None:
-                clicks.add((str(name), str(document)))
-        elif hits is not None:  # otherwise its results were not logged
-            if not isinstance(name, str | int):
-                raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
-            if not isinstance(hits, list):
-                raise InputError(f"{where}: the documents shown are {hits!r}; expected a list of ids.")
-            query, before = shown.get(str(name), (str(one.get("user_query") or name), []))
-            # another page of the same search continues the list
-            shown[str(name)] = (query, list(dict.fromkeys([*before, *map(str, hits)])))
-    rows = [
-        (name, query, document, place, (name, document) in clicks)
-        for name, (query, documents) in shown.items()
-        for place, document in enumerate(documents, 1)
-    ]
+    searches: dict[str, _Search] = {}
+    n_found, notes = 0, []
+    for file in (queries, path):
+        if file is not None:
+            found = _Objects(str(file))
+            for where, one in found.read():
+                _add(searches, where, one)
+            n_found += found.n_objects
+            notes += found.notes()
+    rows = [row for name, search in searches.items() for row in search.rows(name)]
+    n_lost = sum(search.n_lost for search in searches.values())
+    n_partial = sum(not search.is_complete for search in searches.values())
+    if n_partial:
+        notes.append(
+            f"{n_partial} of {len(searches)} searches have neither {HITS[0]} nor events of the action {IMPRESSION!r}, "
+            "so only documents of other events are known (by position.ordinal)"
+        )
+    if n_lost:
+        notes.append(f"{n_lost} clicks were left out, because the query or the position of their document is unknown")
     if not rows:
         raise InputError(
-            f"{queries or path} has no query with {HITS[0]}, so the lists shown are unknown; log UBI's queries too, "
-            "and pass them with queries=."
+            f"{path}: no document shown in {n_found} objects{''.join(f'; {note}' for note in notes)}. Log UBI's "
+            f"queries with {HITS[0]} and pass them with queries=, or log position.ordinal in events."
         )
-    names, words, documents, places, clicked = zip(*rows, strict=True)
-    return ClickLog.of(list(words), list(documents), list(places), list(clicked), impression=list(names))
+    if notes:
+        warn(f"{path}: {'; '.join(notes)}.")
+    names, words, documents, places, clicked, complete = zip(*rows, strict=True)
+    return ClickLog.of(
+        list(words), list(documents), list(places), list(clicked), impression=list(names), complete=list(complete)
+    )
+
+
+@dataclass
+class _Search:
+    """
+    One search by one user.
+
+    words: the query; None if it is unknown.
+    is_logged: whether its query was logged, and not only events.
+    hits: the documents shown, in order; None if they were not logged.
+    seen: documents of events, with their positions if known.
+    clicks: clicked documents.
+    has_impressions: whether an event was logged for every document shown.
+    n_lost: clicks that belong to no row.
+    """
+
+    words: str | None = None
+    is_logged: bool = False
+    hits: list[str] | None = None
+    seen: dict[str, int | None] = field(default_factory=dict)
+    clicks: set[str] = field(default_factory=set)
+    has_impressions: bool = False
+    n_lost: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        return self.hits is not None or self.has_impressions
+
+    def rows(self, name: str) -> Iterator[tuple[str, str, str, int, bool, bool]]:
+        """Yield name, query, document, position, whether it was clicked, and whether the list is complete."""
+        places: dict[str, int] = {}
+        if self.hits is not None:
+            places = {document: place for place, document in enumerate(self.hits, 1)}
+        elif self.words or self.is_logged:
+            # of several documents at one position, e.g. of two pages, the first is kept
+            first = {place: document for document, place in reversed(self.seen.items()) if place is not None}
+            places = {document: place for place, document in sorted(first.items())}
+            bad = next((place for place in first if not 1 <= place <= MAX_POSITION), None)
+            if bad is not None:
+                raise InputError(
+                    f"position.ordinal is {bad} in an event of the search {name!r}; expected a whole number from 1 to "
+                    f"{MAX_POSITION}, the place of the document in its list. If your positions count from 0, add 1."
+                )
+        self.n_lost = len(self.clicks - places.keys())
+        for document, place in places.items():
+            yield name, self.words or name, document, place, document in self.clicks, self.is_complete
+
+
+def _add(searches: dict[str, _Search], where: str, one: dict[str, Any]) -> None:
+    """Add a query or an event to its search."""
+    name = one.get("query_id")
+    hits = next((one[key] for key in HITS if one.get(key) is not None), None)
+    if "action_name" not in one and hits is not None:
+        if not isinstance(name, str | int):
+            raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
+        if not isinstance(hits, list):
+            raise InputError(f"{where}: the documents shown are {hits!r}; expected a list of ids.")
+    if not isinstance(name, str | int):
+        return  # an event of no search
+    search = searches.setdefault(str(name), _Search())
+    search.words = search.words or str(one.get("user_query") or "") or None
+    if "action_name" not in one:
+        search.is_logged = True
+        if hits is not None:  # another page of the same search continues the list
+            search.hits = list(dict.fromkeys([*(search.hits or ()), *map(str, hits)]))
+        return
+    action, document = str(one["action_name"]).casefold(), _at(one, "event_attributes", "object", "object_id")
+    if document is None:
+        return
+    place = _ordinal(_at(one, "event_attributes", "position", "ordinal"))
+    if search.seen.get(str(document)) is None:
+        search.seen[str(document)] = place
+    if action in CLICKS:
+        search.clicks.add(str(document))
+    search.has_impressions |= action == IMPRESSION and place is not None
+
+
+def _ordinal(value: Any) -> int | None:
+    value = value.get("index") if isinstance(value, dict) else value
+    try:
+        return None if isinstance(value, bool) or int(value) != float(value) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def write_ubi(
@@ -81,6 +174,8 @@ def write_ubi(
     """
     if log.propensity is not None:
         raise InputError(f"the log has propensities, which UBI cannot store; write {path} as .csv.")
+    if log.complete is not None:
+        raise InputError(f"the log has incomplete lists, which UBI cannot store; write {path} as .csv.")
     last = np.zeros(log.n_impressions, dtype=np.int64)
     np.maximum.at(last, log.impression, log.position)
     if (last != np.bincount(log.impression)).any():
@@ -113,21 +208,81 @@ def _write(stream: IO[bytes], one: dict[str, Any]) -> None:
     stream.write(json.dumps({**one, "timestamp": EPOCH}).encode() + b"\n")
 
 
-def _objects(path: str | os.PathLike[str]) -> LocatedRows:
-    text, name = read_utf8(path), str(path)
-    if not text.lstrip().startswith("["):
-        rows = jsonl_rows(text, name)[1]
-    else:
+class _Objects:
+    """The queries and events of a file, and counts of what is left out."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.n_objects = self.n_other = self.n_hits = self.n_total = 0
+
+    def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield file and line of each query and event, and the object."""
+        for where, value in _values(read_utf8(self.path), self.path):
+            for one in self._unwrapped(value):
+                if not isinstance(one, dict):
+                    raise InputError(
+                        f"{where}: expected a JSON object, a query or an event, found {_shown(one)}; check that the "
+                        "file is UBI."
+                    )
+                self.n_objects += 1
+                if "action_name" in one or "query_id" in one or any(key in one for key in HITS):
+                    yield where, one
+                else:
+                    self.n_other += 1
+
+    def notes(self) -> list[str]:
+        """Return sentences about what the file lacks, without full stops."""
+        found = []
+        if self.n_other:
+            found.append(f"{self.n_other} of {self.n_objects} objects of {self.path} are neither a query nor an event")
+        if self.n_hits < self.n_total:
+            found.append(
+                f"{self.path} has {self.n_hits} hits of a search that found {self.n_total} (fetch all pages with "
+                "size and search_after)"
+            )
+        return found
+
+    def _unwrapped(self, value: Any) -> Iterator[Any]:
+        """Yield the documents of a value: a saved answer, several, a list, or a document with or without _source."""
+        if isinstance(value, list):
+            for one in value:
+                yield from self._unwrapped(one)
+        elif isinstance(value, dict) and isinstance(value.get("responses"), list):
+            yield from self._unwrapped(value["responses"])
+        elif isinstance(hits := _at(value, "hits", "hits"), list):
+            total = _at(value, "hits", "total")
+            total = total.get("value") if isinstance(total, dict) else total
+            self.n_hits += len(hits)
+            self.n_total = max(self.n_total, total if isinstance(total, int) else 0)
+            yield from self._unwrapped(hits)
+        else:
+            yield value["_source"] if isinstance(value, dict) and isinstance(value.get("_source"), dict) else value
+
+
+def _values(text: str, name: str) -> Iterator[tuple[str, Any]]:
+    """Yield the JSON values of a text, and the file and line where each begins."""
+    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
+    while True:
+        at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        if at == len(text):
+            return
+        line, counted = line + text.count("\n", counted, at), at
+        where = f"{name}, line {line}"
         try:
-            listed = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InputError(f"{name} is not a list of JSON objects; write one object per line, or a list.") from None
-        rows = [(f"{name}, object {at}", one) for at, one in enumerate(listed, 1)]
-    found = [(where, one.get("_source", one) if isinstance(one, dict) else one) for where, one in rows]
-    for where, one in found:
-        if not isinstance(one, dict):
-            raise InputError(f"{where}: expected a JSON object, a query or an event; check that the file is UBI.")
-    return found
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            place = f"{name}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else where
+            shown = repr(text[counted:].split("\n", 1)[0][:40])
+            raise InputError(
+                f"{place}: this is not JSON, or nested too deeply, in the value that begins with {shown}; write JSON "
+                "objects, one after the other or in a list."
+            ) from None
+        yield where, value
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."
 
 
 def _at(one: Any, *names: str) -> Any:
