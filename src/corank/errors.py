@@ -8,14 +8,19 @@ import warnings
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 
+from corank.console import one_line
+
 
 class InputError(ValueError):
     """
     Invalid input. The command line prints the message and exits with status 1.
 
     The message states the value that was found, what is expected, and what to do: "alpha is -1.0; pass a number above
-    0."
+    0." Control characters in it, as in a hostile file name, are shown as escapes.
     """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
 
 
 class InputTypeError(InputError, TypeError):
@@ -119,7 +124,7 @@ def warn(message: str, category: type[Warning] = UsageWarning) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("corank.", "sklearn.")):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(one_line(message), category, stacklevel=level)
 
 
 def import_extra(module: str, extra: str) -> ModuleType:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any
 
+from corank.console import printable_console
+
 
 @contextmanager
 def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[int], Any]]:
@@ -21,10 +23,9 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
     if not verbose:
         yield lambda done: None
         return
-    from rich.console import Console
     from rich.progress import Progress
 
-    console = Console(stderr=True)
+    console = printable_console(err=True)
     if console.is_jupyter:
         yield from _in_notebook(total, what)
         return

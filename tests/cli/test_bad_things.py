@@ -222,7 +222,8 @@ class Calls:
         # what is done once in a process, and what may be closed by nobody, is passed over
         if not self.inside or event != "call" or code.co_name == "<module>" or code.co_flags & inspect.CO_GENERATOR:
             return
-        if frame.f_globals.get("__name__", "").startswith("corank."):
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("corank.") and module != "corank.console":  # which is called while results are printed
             self.count += 1
             if self.count == self.last:
                 sys.setprofile(None)
@@ -334,5 +335,7 @@ def test_what_should_not_happen_is_one_sentence_and_debug_shows_where(here, run,
     assert (code, out) == (1, "")
     assert err == "corank: internal error (RuntimeError: odd); run again with --debug for a traceback.\n"
     for debug in (["--debug", *words], [*words, "--debug"]):
-        with pytest.raises(RuntimeError):
-            run(debug)
+        code, out, err = run(debug)
+        assert (code, out) == (1, "")
+        assert err.startswith("Traceback")
+        assert err.endswith("RuntimeError: odd. Very odd\n")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,10 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 import corank
+from cli.some_files import files
 from corank.cli import app
 from corank.data.formats.trec import read_run
 from corank.data.store.store import open_store
 from corank.errors import InputError
+from on_terminal import OnTerminal
 
 CORANK = f"{sys.executable} -m corank"
 
@@ -113,3 +118,80 @@ def test_a_reader_that_has_enough_ends_the_command_in_silence(output: str, says,
     said = shell(f"corank rank {tmp_path / 'm'} {large} {output} | head -n 1")
     assert said.stderr == b""
     assert said.stdout.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "words", ["screen records.csv", "ask items.csv", pytest.param("fit - -m spd -o m", marks=long)]
+)
+def test_closed_standard_input_is_one_sentence(words: str, tmp_path: Path) -> None:
+    said = shell(f"cd {files(tmp_path)} && corank {words} <&-")
+    assert (said.returncode, said.stdout) == (1, b"")
+    assert re.fullmatch(rb"corank: standard input is (closed|not available).*\n", said.stderr)
+    assert not list(tmp_path.glob("*.answers"))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0",
+        pytest.param("PYTHONIOENCODING=ascii", marks=long),
+        pytest.param("LC_ALL=C.UTF-8", marks=long),
+    ],
+)
+def test_letters_that_the_output_cannot_encode_become_escapes(settings: str, tmp_path: Path) -> None:
+    (tmp_path / "records.csv").write_text(
+        "id,title,abstract\n1,Größe ± 1,pump house\n2,Größe ± 1,roof house\n3,c,roof pump\n", encoding="utf-8"
+    )
+    said = shell(f"cd {tmp_path} && echo q | {settings} corank screen records.csv")
+    assert (said.returncode, said.stderr) == (0, b"")
+    title = "Größe ± 1".encode() if "UTF-8" in settings else rb"Gr\xf6\xdfe \xb1 1"
+    assert title in said.stdout
+
+
+BEGIN = """
+import os, signal, sys
+class Finder:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.{signal})
+sys.meta_path.insert(0, Finder)
+from corank.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "number", "code", "sentence"),
+    [
+        ("typer", "SIGINT", 130, "interrupted before it began"),
+        ("pydantic", "SIGINT", 130, "interrupted; unfinished output was not written"),
+        ("numpy", "SIGINT", 130, "interrupted; unfinished output was not written"),
+        ("numpy", "SIGTERM", 143, "interrupted; unfinished output was not written"),
+    ],
+)
+def test_a_signal_during_imports_is_one_sentence(module, number, code, sentence, text: Path, tmp_path: Path) -> None:
+    script = BEGIN.format(module=module, signal=number)
+    words = ["fit", text, "-m", "spd", "--unscored", "-1", "-o", tmp_path / "m"]
+    said = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, check=False, text=True)
+    if module == "pydantic" and said.returncode == 0:
+        pytest.skip("this version of typer does not import pydantic")
+    # an interrupt that passes through C code may end the process by the signal itself, which shells report alike
+    assert said.returncode in (code, 128 - code)
+    assert (said.stdout, said.stderr) == ("", f"corank: {sentence}.\n")
+    assert not (tmp_path / "m").exists()
+
+
+def test_termination_restores_the_terminal(tmp_path: Path) -> None:
+    """A judge's terminal reads single keys; after SIGTERM it echoes lines as before."""
+    termios = pytest.importorskip("termios")
+    session = OnTerminal("screen", files(tmp_path) / "records.csv")
+    before = termios.tcgetattr(session.handle)
+    session.wait_for(b"q quit")
+    assert termios.tcgetattr(session.handle) != before
+    os.kill(session.child, signal.SIGTERM)
+    session.wait_for(b"interrupted")
+    _, status = os.waitpid(session.child, 0)
+    assert os.waitstatus_to_exitcode(status) == 143
+    assert termios.tcgetattr(session.handle) == before
+    os.close(session.handle)

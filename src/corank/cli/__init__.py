@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,9 +27,10 @@ from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
-from corank.cli.options import INTERRUPTED
+from corank.cli.options import INTERRUPTED, TERMINATED
 from corank.cli.research import check_lambda, simulate_clicks
 from corank.cli.search import index, learn_links, search
+from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 
 DEBUG = "--debug"
@@ -106,13 +109,15 @@ OTHER_NAMES = {
 class Interruptible:
     """Mixin: Ctrl-C ends a command with one sentence."""
 
+    def make_context(self, *words: Any, **more: Any) -> Any:
+        """Parse the command line."""
+        with _reporting_interrupts():
+            return super().make_context(*words, **more)  # type: ignore[misc]
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
-        try:
+        with _reporting_interrupts():
             return super().invoke(ctx)  # type: ignore[misc]
-        except KeyboardInterrupt:
-            _report_interrupt()
-            raise typer.Exit(INTERRUPTED) from None
 
 
 class Command(Interruptible, TyperCommand):
@@ -190,6 +195,15 @@ def _report_interrupt() -> None:
 
 
 @contextmanager
+def _reporting_interrupts() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        _report_interrupt()
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
 def _resend_swallowed_interrupts() -> Iterator[None]:
     """
     Send Ctrl-C again if Python swallows it.
@@ -212,34 +226,67 @@ def _resend_swallowed_interrupts() -> Iterator[None]:
         sys.unraisablehook = before
 
 
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """
+    End a command on a request to terminate (SIGTERM) as on Ctrl-C: files and the terminal are left in order.
+
+    Yields: a list that the request fills.
+    """
+    requests: list[int] = []
+
+    def request(number: int, _: Any) -> None:
+        requests.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield requests
+        return
+    before = signal.signal(signal.SIGTERM, request)
+    try:
+        yield requests
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(application: typer.Typer | None = None, name: str = "corank") -> None:
     """
     Run the command line; print errors as one sentence on standard error.
 
-    Exit codes: 1 for bad input, 2 for a wrong command or option, 130 after Ctrl-C.
+    Exit codes: 1 for bad input, 2 for a wrong command or option, 130 after Ctrl-C, 143 after a request to terminate.
 
     application: by default that of `corank`.
     name: its name in the help.
     """
-    application = application or app
+    with printable_streams(), _terminable() as is_terminated:
+        code = _run(application or app, name)
+        sys.exit(TERMINATED if is_terminated and code == INTERRUPTED else code)
+
+
+def _run(application: typer.Typer, name: str) -> Any:
+    """Run the command line; return the exit code."""
     words = [word for word in sys.argv[1:] if word != DEBUG]
+
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+        # one sentence, without the line of code
+        typer.echo(f"corank: {one_line(_translated(str(message), words, application))}", err=True)
+
     try:
         with warnings.catch_warnings(), _resend_swallowed_interrupts():
-            # one sentence, without the line of code
-            warnings.showwarning = lambda message, *_, **__: typer.echo(
-                f"corank: {_translated(message, words, application)}", err=True
-            )
+            warnings.showwarning = warn
             application(args=words, prog_name=name)
-        return
+        return 0
+    except SystemExit as end:
+        return end.code
     except KeyboardInterrupt:  # before or after the command
         _report_interrupt()
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except Exception as error:
         if DEBUG in sys.argv[1:]:
-            raise
-        sentence = _describe(error, words, application)
-    sys.stderr.write(f"corank: {sentence}\n")
-    sys.exit(1)
+            typer.echo(traceback.format_exc(), err=True, nl=False)
+        else:
+            typer.echo(f"corank: {one_line(_describe(error, words, application))}", err=True)
+        return 1
 
 
 def _describe(error: Exception, words: list[str], application: typer.Typer) -> str:

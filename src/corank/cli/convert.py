@@ -60,8 +60,7 @@ def convert(
     force: Force = False,
 ) -> None:
     """Convert LETOR text, a store, Parquet or CSV to text, a store or Parquet."""
-    from rich.console import Console
-
+    from corank.console import printable_console
     from corank.data.formats.compressed import is_stream
     from corank.data.formats.read import open_source, read
     from corank.data.store.store import open_store, store_letor
@@ -72,7 +71,7 @@ def convert(
     kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
     # shown on a terminal only, and removed at the end
-    with Console(stderr=True).status(f"converting to {target}"):
+    with printable_console(err=True).status(f"converting to {target}"):
         if (kind, _target_kind(target), label, qid) == ("text", "store", "label", None):
             store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
             written: Collection = open_store(target)

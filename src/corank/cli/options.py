@@ -14,6 +14,9 @@ from corank.errors import InputError, suggest_names
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended, as shells report it."""
 
+TERMINATED = 143
+"""Exit code of a command that a request to terminate (SIGTERM) ended."""
+
 
 class QueryScale(StrEnum):
     """How features are scaled within each query."""

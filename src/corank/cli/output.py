@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from corank._version import __version__
+from corank.console import printable, printable_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +29,7 @@ def emit(as_json: bool, verb: str, fields: Mapping[str, Any], sentence: str) -> 
     if as_json:
         print_json(verb, fields)
     else:
-        typer.echo(sentence)
+        typer.echo(printable(sentence))
 
 
 def print_json(verb: str, fields: Mapping[str, Any]) -> None:
@@ -57,10 +58,10 @@ def _plain(value: Any) -> Any:
 
 def make_console() -> Console:
     """Return a console on standard output; lines are not wrapped unless it is a terminal."""
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=ENDLESS)
+    console = printable_console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = ENDLESS
+    return console
 
 
 def show(table: ReportTable, console: Console) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.terminal import ARROWS, plain, terminal
+from corank.cli.judge.terminal import ARROWS, has_terminal, terminal
 from corank.cli.output import make_console
+from corank.console import printable
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ WIDTH = 80
 
 def require_terminal() -> None:
     """Raise if standard input is not a terminal."""
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise InputError(
             "corank ask reads keys, but standard input is not a terminal; run it in a terminal, or replay a column of "
             "grades with --simulate."
@@ -143,12 +143,12 @@ def _item(items: Items, number: int) -> RenderableType:
     text = Text(_one_line(items.names[number]), style="bold")
     for column, value in items.fields[number].items():
         text.append(f"\n{_one_line(column)}: ", style="dim not bold")
-        text.append(plain(value), style="not bold")
+        text.append(value, style="not bold")
     return text
 
 
 def _one_line(text: str) -> str:
-    return " ".join(plain(text).split())
+    return " ".join(printable(text).split())
 
 
 def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -> None:

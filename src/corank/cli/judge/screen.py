@@ -66,17 +66,18 @@ def screen(
 
 
 def _read(path: Path, judge: str, options: dict[str, Any]) -> None:
-    from rich.console import Console
-
     from corank.cli.judge.screen_terminal import read_all
+    from corank.cli.judge.terminal import has_terminal
     from corank.cli.output import make_console
+    from corank.console import printable_console
     from corank.data.records.records import read_records
     from corank.judging.screening import Screening, ScreeningJournal
 
+    has_terminal()  # before anything is written
     answers = ScreeningJournal.path_for(path, judge)
     records = read_records(path)
     with ScreeningJournal(answers) as journal:
-        with Console(stderr=True).status(f"comparing {len(records)} records"):
+        with printable_console(err=True).status(f"comparing {len(records)} records"):
             screening = Screening(records, journal=journal, **options)
         read_all(screening)
     make_console().print(f"Your answers are saved in {answers}. Run the same command to continue.")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.terminal import lines, plain, terminal
+from corank.cli.judge.terminal import has_terminal, lines, terminal
 from corank.cli.output import make_console
 
 if TYPE_CHECKING:
@@ -29,20 +28,20 @@ def read_all(screening: Screening) -> None:
     that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, and
     ``note TEXT`` adds a note.
     """
-    console, message = make_console(), ""
-    with terminal() if sys.stdin.isatty() else lines() as ask:
+    is_terminal, console, message = has_terminal(), make_console(), ""
+    with terminal() if is_terminal else lines() as ask:
         record = screening.next()
         while record is not None:
             show_record(screening, record, console, message)
             learning = Thread(target=screening.prefetch, args=(record,))
-            if sys.stdin.isatty():
+            if is_terminal:
                 learning.start()
             action, text = _action(ask, console)
             while action == "note":  # the record stays
                 screening.note(record, text)
                 console.print("The note is saved.")
                 action, text = _action(ask, console)
-            if sys.stdin.isatty():
+            if is_terminal:
                 learning.join()
             if action == "quit":
                 break
@@ -69,17 +68,17 @@ def show_record(screening: Screening, record: int, console: Console, message: st
     records, name = screening.records, f"record {screening.records.ids[record]}"
     if console.is_terminal:
         console.clear()
-        console.rule(plain(name), align="left")
+        console.rule(name, align="left")
     else:
-        console.print(plain(name))
-    console.print(plain(records.titles[record]) or "(no title)", style="bold")
-    console.print(plain(records.abstracts[record]) or "(no abstract)")
+        console.print(name)
+    console.print(records.titles[record] or "(no title)", style="bold")
+    console.print(records.abstracts[record] or "(no abstract)")
     if record in screening.notes:
-        console.print(f"note: {plain(screening.notes[record])}", style="italic")
+        console.print(f"note: {screening.notes[record]}", style="italic")
     console.print()
-    if console.is_terminal and len(console.render_lines(plain(records.abstracts[record]))) > console.height - RESERVED:
+    if console.is_terminal and len(console.render_lines(records.abstracts[record])) > console.height - RESERVED:
         # the title has scrolled off the screen
-        console.print(plain(records.titles[record]), style="bold")
+        console.print(records.titles[record], style="bold")
     console.print(summary(screening.progress()))
     if message:
         console.print(message)

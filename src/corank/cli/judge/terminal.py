@@ -1,4 +1,4 @@
-"""Read single keys from a terminal, and remove control characters from text."""
+"""Read single keys from a terminal, or lines from elsewhere."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import typer
 
+from corank.errors import InputError
+
 if sys.platform != "win32":
     import termios
     import tty
@@ -22,9 +24,11 @@ _MOMENT = 0.05
 """Seconds to wait for the rest of an escape sequence."""
 
 
-def plain(text: str) -> str:
-    """Replace control characters, which a terminal would execute, by blanks."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else " " for letter in text)
+def has_terminal() -> bool:
+    """Return whether standard input is a terminal; raise `InputError` if it is closed."""
+    if sys.stdin is None or sys.stdin.closed:
+        raise InputError("standard input is closed, but it provides the keys; run the command in a terminal.")
+    return sys.stdin.isatty()
 
 
 @contextmanager
