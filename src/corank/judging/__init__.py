@@ -1,4 +1,4 @@
-"""Collect judgements: choose rows to judge, screen records and compare items."""
+"""Collect judgements: choose rows to judge, screen records, compare items, and measure how far judges agree."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from corank._lazy import lazy
 
 if TYPE_CHECKING:
+    from corank.judging import agreement as agreement
     from corank.judging import preferences as preferences
     from corank.judging import screening as screening
     from corank.judging import suggestions as suggestions
 
 _HOMES = {
+    "agreement": "corank.judging",
     "preferences": "corank.judging",
     "screening": "corank.judging",
     "suggestions": "corank.judging",
