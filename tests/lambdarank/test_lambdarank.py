@@ -191,7 +191,7 @@ def test_weighted_sums_and_named_functions_are_saved(tmp_path):
             {"scorer": "trees", "tree_params": {"num_leafs": 3}},
             "'num_leafs', which is not a LightGBM parameter; did you mean",
         ),
-        ({"scorer": "trees", "tree_params": {"n_estimators": 3}}, "which corank sets; use n_steps"),
+        ({"scorer": "trees", "tree_params": {"n_estimators": 3}}, "which corank sets or does not support; use n_steps"),
         ({"scorer": "trees", "warm_start": True}, "set warm_start=False"),
     ],
 )

@@ -354,8 +354,8 @@ class Ranker(Learner, ABC):
 
     def _checked_rows(self, X: Any) -> Any:
         """Check rows for ``predict`` against the columns of ``fit``."""
-        check_is_fitted(self)
         if not hasattr(self, "n_features_in_"):
+            check_is_fitted(self)
             return as_objects(X)
         self._refuse_sparse(X)
         rows = as_rows(X)

@@ -103,6 +103,8 @@ def check_columns(estimator: Any, X: Any, rows: Any) -> None:
     X, rows: as in `note_columns`.
     """
     require_columns(estimator, X, rows)
+    if not hasattr(X, "columns") and not hasattr(estimator, "feature_names_in_"):
+        return
     validate_data(estimator, columns_of(X, rows), skip_check_array=True, reset=False)
 
 

@@ -5,6 +5,7 @@ from corank.lambdarank.field import Potential, potential
 from corank.lambdarank.lambdarank import LambdaRank
 from corank.lambdarank.lambdas import Lambda
 from corank.lambdarank.terms import LAMBDAS, Term
+from corank.lambdarank.tree_ensemble import TreeEnsemble
 
 __all__ = [
     "LAMBDAS",
@@ -13,6 +14,7 @@ __all__ = [
     "LambdaRank",
     "Potential",
     "Term",
+    "TreeEnsemble",
     "check_lambda",
     "plot_lambda",
     "potential",

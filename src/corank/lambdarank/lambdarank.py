@@ -44,7 +44,8 @@ from corank.lambdarank.training import (
     check_stored,
     train,
 )
-from corank.lambdarank.trees import BoostingResult, boost, check_trees, checked_parameters, score_trees
+from corank.lambdarank.tree_ensemble import TreeEnsemble
+from corank.lambdarank.trees import BoostingResult, boost, checked_parameters
 from corank.metrics import parse_metric
 from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
 
@@ -73,7 +74,7 @@ class FittedLambdaRank:
     layer_coefs: list[Floats] | None = None
     layer_intercepts: list[Floats] | None = None
     column_mean: Floats | None = None
-    trees: str | None = None
+    trees: TreeEnsemble | None = None
     validation_errors: Floats | None = None
     run: dict[str, Any] | None = None
 
@@ -136,8 +137,9 @@ class LambdaRank(Ranker):
         Weights and intercepts of the perceptron's layers.
     column_mean_ : array of shape (n_features,)
         Mean of the (scaled) columns, which is subtracted from the inputs of the perceptron.
-    trees_ : str
-        The trees, in LightGBM's own text format.
+    trees_ : TreeEnsemble
+        The trees, as arrays. ``trees_.to_lightgbm()`` returns LightGBM's text format. LightGBM is needed to fit trees,
+        not to load or apply them.
     n_iter_ : int
         Number of steps, or of trees, of the model.
     n_skipped_queries_ : int
@@ -189,7 +191,7 @@ class LambdaRank(Ranker):
     layer_coefs_: list[Floats]
     layer_intercepts_: list[Floats]
     column_mean_: Floats
-    trees_: str
+    trees_: TreeEnsemble
     run_: dict[str, Any]
 
     def __init__(
@@ -300,7 +302,7 @@ class LambdaRank(Ranker):
         rows = self._checked_rows(X)
         # parameters may have been changed since fit
         if hasattr(self, "trees_"):
-            return score_trees(self.trees_, rows, self.n_jobs if n_jobs.allows(self.n_jobs) else None)
+            return self.trees_.score_rows(rows, self.n_jobs if n_jobs.allows(self.n_jobs) else None)
         if hasattr(self, "layer_coefs_"):
             parameters = [
                 part for layer in zip(self.layer_coefs_, self.layer_intercepts_, strict=True) for part in layer
@@ -353,7 +355,10 @@ class LambdaRank(Ranker):
     def _check_state(self) -> None:
         """Raise if a loaded model has inconsistent trees, layers or training state."""
         if hasattr(self, "trees_"):
-            check_trees(self.trees_, self.n_features_in_)
+            if not isinstance(self.trees_, TreeEnsemble):
+                raise InputError(f"trees_ is a {type(self.trees_).__name__}, not a TreeEnsemble")
+            if self.trees_.n_features != self.n_features_in_:
+                raise InputError(f"trees_ is not of {self.n_features_in_} features")
         shapes = [(self.n_features_in_,), (1,)]
         if hasattr(self, "layer_coefs_"):
             shapes = [
@@ -392,7 +397,7 @@ class LambdaRank(Ranker):
             own = self.tree_params or {}
             boosted = boost(data.X, problem, self._settings, own, self.n_jobs, rng, validation)
             errors = boosted.errors if len(boosted.errors) else None
-            fitted = FittedLambdaRank(boosted.n_trees, n_skipped, trees=boosted.text, validation_errors=errors)
+            fitted = FittedLambdaRank(boosted.trees.n_trees, n_skipped, trees=boosted.trees, validation_errors=errors)
             return self._finished(fitted, boosted)
         continues = self._continues if continues is None else continues
         mean = (self.column_mean_ if continues else column_mean(data)) if self.scorer == "mlp" else np.zeros(0)

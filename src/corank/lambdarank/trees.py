@@ -9,18 +9,18 @@ LightGBM, lose that.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.core.models.trees import ZERO
 from corank.core.threads import n_threads
 from corank.errors import InputError, import_extra, reason, suggest_names, warn
 from corank.lambdarank.training import LambdaProblem, StepSettings, ValidationRows
+from corank.lambdarank.tree_ensemble import TreeEnsemble
 from corank.progress import progress
 from corank.solvers.early_stopping import EarlyStopping
 
@@ -39,8 +39,17 @@ DEFAULTS: dict[str, Any] = {
 # upper bound of the smallest leaf, as a share of all rows
 _LEAST = 0.05
 
-# parameters that corank sets
-_OURS = ("objective", "num_iterations", "learning_rate", "num_threads", "seed", "verbosity", "linear_tree", "boosting")
+# parameters that corank sets, or that lead to other models than one sum of trees
+_OURS = (
+    "objective", "num_iterations", "learning_rate", "num_threads", "seed", "verbosity", "linear_tree", "boosting",
+    "num_class", "categorical_feature",
+)  # fmt: skip
+# values up to ZERO are noise in a column with values of this size: they are below its rounding error
+_NOISE = ZERO * 2.0**53
+# LightGBM adds two neighbouring values
+_LARGEST = float(np.finfo(np.float64).max) / 2.0
+# rows per block of the check of values
+_BLOCK = 1 << 14
 # lower bound of curvatures, as a share of their mean
 _FLAT = 1e-6
 
@@ -50,14 +59,11 @@ class BoostingResult:
     """
     Result of boosting.
 
-    text: the trees, in LightGBM's own format.
-    n_trees: their number.
     errors (n_checks,): on the validation rows; empty without them.
     interrupted: whether Ctrl-C ended boosting.
     """
 
-    text: str
-    n_trees: int
+    trees: TreeEnsemble
     errors: Floats
     interrupted: bool
 
@@ -97,11 +103,13 @@ def boost(
     ascending = np.argsort(problem.lists.rows)
     rows = problem.lists.rows[ascending]
     used = X if len(rows) == X.shape[0] else X[rows]
+    require_magnitudes(used)
     scores, weights = np.zeros(len(rows)), problem.lists.weights
     is_flat = False
 
+    data = lightgbm.Dataset(lightgbm_rows(used), np.zeros(len(rows)), params=parameters)
+
     def begin() -> Any:
-        data = lightgbm.Dataset(lightgbm_rows(used), np.zeros(len(rows)), params=parameters, free_raw_data=True)
         return lightgbm.Booster(parameters, data)
 
     def gradient_and_hessian(predicted: Floats, _: Any) -> tuple[Floats, Floats]:
@@ -115,6 +123,8 @@ def boost(
     stopping = EarlyStopping(settings.patience)
     try:
         booster = begin()
+        # LightGBM fails if no column can be split
+        n_steps = settings.n_steps if any(map(data.feature_num_bin, range(X.shape[1]))) else 0
     except lightgbm.basic.LightGBMError as error:
         raise InputError(f"LightGBM refuses tree_params {own} ({reason(error)}); change them.") from error
     running = RunningScores(booster, validation)
@@ -122,7 +132,7 @@ def boost(
     checks = set(settings.checks)
     try:
         with progress(settings.n_steps, "trees", settings.verbose) as advance:
-            while n < settings.n_steps:
+            while n < n_steps:
                 # True if no leaf can be split any more
                 if booster.update(fobj=gradient_and_hessian):
                     if n or is_flat:
@@ -145,8 +155,9 @@ def boost(
     if n == 0 and settings.n_steps and not interrupted:
         warn("no tree could be grown: no split of the rows has different means of λ; check lambdas, or tree_params.")
     n = best if settings.patience is not None and stopping.errors else n
-    text = booster.model_to_string(num_iteration=n) if n else ""
-    return BoostingResult(text, n, np.array(stopping.errors), interrupted)
+    text = booster.model_to_string(num_iteration=n) if n else None
+    trees = TreeEnsemble.empty(X.shape[1]) if text is None else TreeEnsemble.from_lightgbm(text)
+    return BoostingResult(trees, np.array(stopping.errors), interrupted)
 
 
 class RunningScores:
@@ -163,6 +174,29 @@ class RunningScores:
         self.scores += self.booster.predict(lightgbm_rows(self.validation.X), raw_score=True, **since)
         self.n_trees = n
         return self.validation.error(self.scores)
+
+
+def require_magnitudes(X: Any) -> None:
+    """
+    Raise if LightGBM would treat values of a column as zeros, or overflow.
+
+    X: finite rows, dense or CSR.
+    """
+    stored, is_sparse = (X.data[:, None], True) if sparse.issparse(X) else (X, False)
+    odd: set[int] = set()
+    for begin in range(0, len(stored), _BLOCK):
+        sizes = np.abs(stored[begin : begin + _BLOCK], dtype=np.float64)
+        is_odd = ((sizes > 0.0) & (sizes <= ZERO)) | (sizes > _LARGEST)
+        if is_odd.any():
+            row, column = is_odd.nonzero()
+            odd.update((X.indices[begin + row] if is_sparse else column).tolist())
+    for j in sorted(odd):
+        largest = float(np.abs(X[:, [j]]).max())
+        found = f"column {j} of X has values of size up to {largest:.3g}"
+        if largest > _LARGEST:
+            raise InputError(f"{found}; LightGBM needs values up to {_LARGEST:.3g}, so divide it by a constant.")
+        if largest < _NOISE:
+            raise InputError(f"{found}; LightGBM treats values up to 1e-35 as zero, so multiply it by a constant.")
 
 
 def lightgbm_rows(X: Any) -> Any:
@@ -185,55 +219,7 @@ def checked_parameters(own: dict[str, Any]) -> dict[str, Any]:
             )
         if names[name] in _OURS:
             raise InputError(
-                f"tree_params has {name!r}, which corank sets; use n_steps, eta0, n_jobs, random_state or lambdas."
+                f"tree_params has {name!r}, which corank sets or does not support; use n_steps, eta0, n_jobs, "
+                "random_state or lambdas."
             )
     return {names[name]: value for name, value in own.items()}
-
-
-@lru_cache(maxsize=16)
-def booster_of(text: str) -> Any:
-    """Return the booster of a text, cached."""
-    return import_extra("lightgbm", "trees").Booster(model_str=text)
-
-
-def score_trees(text: str, X: Any, n_jobs: int | None) -> Floats:
-    """Score rows by trees in LightGBM's format; without trees the score is 0."""
-    if not text:
-        return np.zeros(X.shape[0])
-    scores = booster_of(text).predict(lightgbm_rows(X), raw_score=True, num_threads=n_threads(n_jobs or 1))
-    return np.asarray(scores, dtype=np.float64)
-
-
-_LIST = re.compile(r"^(\w+)=(.*)$", re.MULTILINE)
-
-
-def check_trees(text: Any, n_features: int) -> None:
-    """Raise if a text is not a valid model of `n_features` features, before LightGBM uses its indices."""
-    if not isinstance(text, str):
-        raise InputError("trees_ is not a string")
-    if not text:
-        return
-    head, *blocks = text.split("\nTree=")
-    fields = dict(_LIST.findall(head))
-    if not head.startswith("tree\n") or int(fields["max_feature_idx"]) != n_features - 1 or not blocks:
-        raise InputError(f"trees_ is not of {n_features} features")
-    for block in blocks:
-        fields = dict(_LIST.findall(block.split("\nend of trees")[0]))
-        n = int(fields["num_leaves"])
-        lengths = {"leaf_value": n, "split_feature": n - 1, "threshold": n - 1, "decision_type": n - 1}
-        lengths |= {"left_child": n - 1, "right_child": n - 1}
-        values = {name: np.array(fields.get(name, "").split(), dtype=np.float64) for name in lengths}
-        if (
-            int(fields["num_cat"])
-            or int(fields.get("is_linear", 0))
-            or any(len(values[name]) != m for name, m in lengths.items())
-        ):
-            raise InputError("trees_ has a tree whose parts differ in length")
-        features, children = values["split_feature"], np.r_[values["left_child"], values["right_child"]]
-        # a node follows its parent; leaf k is written −k − 1
-        parents = np.r_[np.arange(n - 1), np.arange(n - 1)]
-        nodes = children >= 0
-        if (features < 0).any() or (features >= n_features).any() or (children < -n).any() or (children >= n - 1).any():
-            raise InputError("trees_ has a tree with an invalid index")
-        if (children[nodes] <= parents[nodes]).any() or not np.isfinite(values["leaf_value"]).all():
-            raise InputError("trees_ has a tree with a cycle or a value that is not finite")

@@ -32,12 +32,13 @@ from corank.gp.collaborative import user_likelihoods
 from corank.gp.ep import items, process, propagation
 from corank.kernels import basis, features
 from corank.label_ranking import LabelRanker
-from corank.lambdarank import lambdas, terms
+from corank.lambdarank import lambdas, terms, tree_ensemble
 from corank.solvers import penalty
 from corank.text import LinkLearn, network
 
 HOMES: tuple[ModuleType, ...] = (
-    basis, features, items, kernels, lambdas, network, pairwise, penalty, process, propagation, terms, user_likelihoods,
+    basis, features, items, kernels, lambdas, network, pairwise, penalty, process, propagation, terms, tree_ensemble,
+    user_likelihoods,
 )  # fmt: skip
 """Modules whose dataclasses may be part of a saved model."""
 

@@ -25,7 +25,8 @@ from corank.evaluation.compare.fold import INNER_FOLDS, TrainingPart
 from corank.evaluation.compare.problem import comparable
 from corank.gp import OrdinalGP, PreferenceGP
 from corank.lambdarank import LambdaRank
-from corank.lambdarank.trees import lightgbm_rows
+from corank.lambdarank.tree_ensemble import TreeEnsemble
+from corank.lambdarank.trees import lightgbm_rows, require_magnitudes
 from corank.linear import CRR, LCRA, SPD, RankSVM
 from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
@@ -76,11 +77,16 @@ class LightGBM(BaseEstimator):
             )
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
-        ranker = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
-        ranker.fit(lightgbm_rows(rows[order]), grades[order], group=queries.sizes)
+        require_magnitudes(rows[order])
+        lightgbm = import_extra("lightgbm", "trees")
+        ranker = lightgbm.LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
+        try:
+            ranker.fit(lightgbm_rows(rows[order]), grades[order], group=queries.sizes)
+        except lightgbm.basic.LightGBMError as error:
+            raise InputError(f"LightGBM cannot fit these rows ({reason(error)}); leave lightgbm out.") from error
         model = LambdaRank(scorer="trees", scale=False)
-        model.trees_ = ranker.booster_.model_to_string()
-        model.n_iter_ = int(ranker.booster_.num_trees())
+        model.trees_ = TreeEnsemble.from_lightgbm(ranker.booster_.model_to_string())
+        model.n_iter_ = model.trees_.n_trees
         model.n_features_in_ = int(rows.shape[1])
         model.n_skipped_queries_ = len(queries) - len(comparable(grades[scored], queries.codes))
         self.ranker_ = model
