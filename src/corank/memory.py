@@ -18,20 +18,20 @@ _SMALL = 1 << 27
 _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
-def require_memory(n_rows: int, n_bytes: float, instead: str) -> None:
+def require_memory(n_rows: int, n_bytes: float, instead: str, what: str = "rows") -> None:
     """
     Raise `InputError` if arrays do not fit in free memory. Call it before the first of them is allocated.
 
-    n_rows: number of rows that need the arrays, for the message.
+    n_rows, what: number of rows, or of other things, that need the arrays; for the message.
     n_bytes: size of all arrays that exist at the same time.
-    instead: what helps, as an order: "set n_basis to 1,000".
+    instead: what helps, as an order: "set n_basis to fewer rows".
     """
     if n_bytes < _SMALL:
         return
     free = free_memory()
     if free is not None and n_bytes > _SHARE * free:
         raise InputError(
-            f"{n_rows:,} rows need {n_bytes / 1e9:,.1f} GB of memory, but {free / 1e9:,.1f} GB are free; {instead}."
+            f"{n_rows:,} {what} need {n_bytes / 1e9:,.1f} GB of memory, but {free / 1e9:,.1f} GB are free; {instead}."
         )
 
 

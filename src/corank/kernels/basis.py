@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.rows.scaled import ScaledRows
-from corank.kernels.grams import require_inner_product, require_similarities
+from corank.kernels.grams import require_inner_product, require_similarities, require_square
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -111,6 +111,7 @@ class Basis:
         Returns (r, r): a new finite, symmetric, positive semidefinite matrix in C order.
         """
         kernel = self.view.kernel
+        require_square(len(self), 2 if kernel.is_positive_definite else 3)
         with np.errstate(over="ignore", invalid="ignore"):
             K = kernel(X[self.numbers], self.rows) if kernel.is_precomputed else kernel(self.rows)
         # the function may keep a reference to its result, and callers overwrite K

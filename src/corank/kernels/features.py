@@ -19,7 +19,7 @@ from scipy import sparse
 
 from corank.errors import InputError
 from corank.kernels.basis import Basis
-from corank.kernels.grams import inverse_root
+from corank.kernels.grams import inverse_root, require_square
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,8 @@ class FeatureMap:
 
     @classmethod
     def on_basis(cls, basis: Basis, X: Any) -> FeatureMap:
-        """Build the features of basis rows, in O(r³)."""
+        """Build the features of basis rows, in O(r³) time and three r × r arrays."""
+        require_square(len(basis), 3)
         T = inverse_root(basis.gram(X))
         return cls(basis.view, basis, T, T.shape[1])
 

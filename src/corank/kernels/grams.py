@@ -10,6 +10,7 @@ from scipy import linalg
 
 from corank.errors import InputError
 from corank.kernels.kernel import Gram, Kernel
+from corank.memory import require_memory
 
 # smaller eigenvalues, relative to the largest, are rounding errors
 RANK_TOLERANCE = 1e-12
@@ -24,6 +25,11 @@ _BLOCK = 256
 def is_precomputed(kernel: Any) -> bool:
     """Return whether the argument `kernel` of an estimator is "precomputed" or a `PrecomputedKernel`."""
     return kernel == "precomputed" if isinstance(kernel, str) else getattr(kernel, "is_precomputed", False) is True
+
+
+def require_square(n: int, n_arrays: float) -> None:
+    """Raise `InputError` if this number of Gram matrices of n rows does not fit in memory."""
+    require_memory(n, 8.0 * n_arrays * n * n, "set n_basis to fewer rows")
 
 
 def require_similarities(K: Gram, kernel: Kernel) -> None:

@@ -34,6 +34,7 @@ from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.features import FeatureMap
+from corank.kernels.grams import require_square
 from corank.kernels.views import View
 from corank.pairwise.factors import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
@@ -228,7 +229,10 @@ class RankSVM(Ranker):
         for_kernel, for_rows = rng.spawn(2)
         view = View(None, kernel).fit(data.X, for_kernel, data.weights)
         numbers = choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, for_rows)
-        return FeatureMap.on_basis(Basis.of(view, data.X, numbers), data.X)
+        basis = Basis.of(view, data.X, numbers)
+        # features of all rows, while the features of the basis are built
+        require_square(len(basis), 3 + data.n_rows / max(len(basis), 1))
+        return FeatureMap.on_basis(basis, data.X)
 
     def _score_rows(self, X: Any) -> Floats:
         """Return f(x)."""

@@ -40,7 +40,7 @@ from corank.kernels.views import View, kernels_of
 from corank.parameters import Rules
 from corank.progress import progress
 from corank.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
-from corank.pursuit.dictionary import choose_rows, split_views
+from corank.pursuit.dictionary import choose_rows, require_columns, split_views
 from corank.pursuit.inner import Floats, Target
 from corank.pursuit.parameters import CO_PURSUIT
 from corank.pursuit.path import PathValidation, as_n_terms, sum_terms
@@ -189,6 +189,7 @@ class CoRankingPursuit(Ranker):
         ]
         for basis in views:
             basis.check(data.X)
+        require_columns(len(target.rows) + len(data.unscored_rows), sum(map(len, views)), data.X)
         n_basis, errors = int(self.n_basis), None
         if held is not None:
             validation = self._validated(views, data, held)

@@ -17,11 +17,14 @@ from corank.errors import InputError
 from corank.kernels.basis import Basis
 from corank.kernels.grams import is_precomputed
 from corank.kernels.views import View, as_views
+from corank.memory import require_memory
 from corank.pursuit.inner import Floats, InnerProduct
 from corank.solvers.solution import require_products
 
 # entries of a block of columns: 16 MiB of float64
 _BLOCK = 1 << 21
+# bytes of all blocks that exist at once
+_WORK = 1 << 27
 # a norm below this many units of rounding counts as 0: the column is constant in every query
 _ROUNDING = 64.0
 
@@ -73,10 +76,21 @@ def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
 
     rows (n,): rows of X that the columns run over.
     """
-    D = np.empty((len(rows), len(basis)), dtype=np.float32 if X.dtype == np.float32 else np.float64)
+    require_columns(len(rows), len(basis), X)
+    D = np.empty((len(rows), len(basis)), dtype=_precision(X))
     for piece, K in basis.blocks(X, rows):
         D[piece] = K
     return Dictionary(D)
+
+
+def require_columns(n_rows: int, n_columns: int, X: Any) -> None:
+    """Raise `InputError` if columns of similarities do not fit in memory."""
+    n_bytes = _precision(X).itemsize * n_rows * n_columns
+    require_memory(n_rows, n_bytes + _WORK, "set dictionary to a smaller number of rows")
+
+
+def _precision(X: Any) -> np.dtype[Any]:
+    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
 
 
 def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:

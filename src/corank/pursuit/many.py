@@ -18,6 +18,7 @@ from corank.errors import InputError
 from corank.kernels import as_kernel
 from corank.kernels.grams import require_similarities
 from corank.kernels.views import View
+from corank.memory import require_memory
 from corank.pairwise.factors import query_factors
 from corank.parameters import check_values, rng_of
 from corank.pursuit.parameters import PURSUIT
@@ -197,6 +198,8 @@ def catalogue_gram(X: Any, kernel: Any, random_state: Any = None) -> Floats:
     random_state: seed of the kernel's "median".
     """
     view = View(None, as_kernel(kernel)).fit(X, rng_of(random_state))
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    require_memory(n, 16.0 * n * n, "pass a catalogue of fewer items", "items")
     K = np.ascontiguousarray(view.kernel(X), dtype=np.float64)
     require_similarities(K, view.kernel)
     if K.shape[0] != K.shape[1]:

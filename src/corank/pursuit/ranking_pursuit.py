@@ -33,7 +33,7 @@ from corank.kernels import Kernel
 from corank.kernels.basis import Basis, Terms
 from corank.parameters import Rules
 from corank.progress import progress
-from corank.pursuit.dictionary import Candidates
+from corank.pursuit.dictionary import Candidates, require_columns
 from corank.pursuit.fits import disjoint_paths, steps
 from corank.pursuit.inner import Floats, Target, without_mean
 from corank.pursuit.parameters import PURSUIT
@@ -196,6 +196,8 @@ class RankingPursuit(Ranker):
         for_kernel, for_rows = rng.spawn(2)
         target = Target.of(centred, self.mix, self.query_weight)
         candidates = Candidates.of(self.dictionary, self.kernel, data, for_rows, for_kernel)
+        if candidates.basis is not None:
+            require_columns(len(target.rows), len(candidates.basis), data.X)
         n_basis, errors = int(self.n_basis), None
         if held is not None:
             validation = self._validated(data, held, candidates)

@@ -33,14 +33,15 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels import Kernel
+from corank.kernels import Kernel, SumKernel
 from corank.kernels.basis import Basis, score_columns
 from corank.kernels.features import FeatureMap
+from corank.kernels.grams import require_square
 from corank.kernels.views import View
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
-from corank.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for
+from corank.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for, require_pairs_memory
 from corank.rls.spectrum import Equations, ridge_of, solve_one
 from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
@@ -171,7 +172,10 @@ class RankRLS(LeastSquares):
             return self.solve_summary(Summary.of((phi,), data, self.query_weight, self.ties))
         frame = Frame.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
+        if self.alphas is not None:
+            require_pairs_memory(frame, metric_for(self.metric, frame))
         if isinstance(frame, RowFrame) and not is_primal and not self.uses_basis:
+            require_square(len(frame.rows), self._n_arrays(frame, view.kernel))
 
             def make(data: RankingData, frame: Frame) -> System:
                 assert isinstance(frame, RowFrame)
@@ -198,6 +202,11 @@ class RankRLS(LeastSquares):
             alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
             jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
+
+    def _n_arrays(self, frame: Frame, kernel: Kernel) -> float:
+        """Return how many n × n arrays the dense system needs at once, as measured; leaving out large queries adds."""
+        largest = 0 if self.alphas is None else np.diff(frame.starts).max() / len(frame.rows)
+        return max(2.0 + 1.5 * largest, 3.0 if isinstance(kernel, SumKernel) else 0.0)
 
     def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> FittedRankRLS:
         """Solve for all alphas and keep the best, see `LeastSquares`."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import keep_scores
 from corank.errors import InputError
+from corank.memory import require_memory
 from corank.metrics import parse_metric
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance
@@ -25,6 +26,8 @@ EVIDENCE = "evidence"
 
 # folds of the rows of a single query, if leave-pair-out is not exact
 _FOLDS = 10
+# n × n arrays in leave-pair-out: numbers, weights, margins and errors of all pairs
+_PAIRS_OUT = 25
 
 
 def candidates(values: Any, name: str) -> Floats:
@@ -89,11 +92,22 @@ def leave_out_scores(
         raise InputError(
             f"the one query has {n} rows, but leaving out rows needs four or more; pass alpha instead of alphas."
         )
-    # exact if equal scores are compared (one run) or absent (n runs)
-    if len(frame.L.keep) in (1, n):
+    if _leaves_out_pairs(frame):
         return system.pairs_out(ridge, alphas), "leave-pair-out"
     n_parts = min(_FOLDS, n // 2)
     return _rows_out(system, alphas, n_parts, remake, advance), f"{n_parts}-fold"
+
+
+def require_pairs_memory(frame: Frame, metric: str) -> None:
+    """Raise `InputError` if leave-pair-out is the method and needs more memory than there is."""
+    if metric != EVIDENCE and frame.n_queries == 1 and isinstance(frame, RowFrame) and _leaves_out_pairs(frame):
+        n = len(frame.rows)
+        require_memory(n, 8.0 * _PAIRS_OUT * n * n, "set metric='evidence', or pass alpha instead of alphas")
+
+
+def _leaves_out_pairs(frame: RowFrame) -> bool:
+    """Return whether leave-pair-out of one query is exact: equal scores are compared (one run) or absent (n runs)."""
+    return len(frame.L.keep) in (1, len(frame.rows))
 
 
 def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, advance: Advance) -> Floats:

@@ -20,12 +20,16 @@ from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.kernels.features import FeatureMap, stack_features
+from corank.memory import require_memory
 from corank.pairwise import Moments
 from corank.pairwise.factors import drawn_weight
 from corank.rls.spectrum import Equations
 from corank.solvers.penalty import Freedom, alpha_of, freedom
 
 Floats = NDArray[np.float64]
+
+# K × K arrays while the system is built and solved
+_ARRAYS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +103,9 @@ class Summary:
         """
         are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
         how: dict[str, Any] = {"features": None if are_columns else stack_features(maps), "query_weight": query_weight}
+        K = sum(phi.n_features for phi in maps)
+        # sums of scored and unscored rows, the system, its parts, and its factorisation
+        require_memory(K, 8.0 * _ARRAYS * K * K, "set n_basis to fewer rows", "features")
         # overflow is reported by the solver
         with np.errstate(over="ignore", invalid="ignore"):
             scored = Moments.of(data, ties=ties, **how)
