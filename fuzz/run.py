@@ -23,12 +23,12 @@ def formats() -> dict[str, Format]:
     from fuzz.csv import Csv
     from fuzz.frames import Parquet
     from fuzz.letor import Letor
-    from fuzz.model import Model
+    from fuzz.model import formats as models
     from fuzz.records import formats as records
     from fuzz.store import Store
     from fuzz.trec import qrels, runs
 
-    known = (Letor(), runs(), qrels(), Store(), Model(), Parquet(), Csv(), Container(), *records())
+    known = (Letor(), runs(), qrels(), Store(), Parquet(), Csv(), Container(), *records(), *models())
     return {form.name: form for form in known}
 
 
@@ -43,16 +43,16 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=CORPUS, help="folder of what failed before, and is added to")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="workers")
     options = parser.parse_args()
-    if unknown := set(options.names) - set(known):
-        parser.error(f"there is no format {', '.join(sorted(unknown))}; choose from {', '.join(known)}")
-    chosen = [known[name] for name in options.names] or list(known.values())
+    chosen = [form for name, form in known.items() if not options.names or _is_named(name, options.names)]
+    if unknown := [one for one in options.names if not any(_is_named(name, [one]) for name in known)]:
+        parser.error(f"there is no format {', '.join(unknown)}; choose from {', '.join(known)}")
     seed = int(time.time()) if options.seed is None else options.seed
     for form in chosen:
         form.prepare()
     if options.number is not None:
         sys.exit(_show(chosen[0], draw(chosen[0], seed, options.number)))
     shares = sum(form.share for form in chosen)
-    print(f"seed {seed}\n{'format':<10}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failures':>10}{'a second':>10}")
+    print(f"seed {seed}\n{'format':<28}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failures':>10}{'a second':>10}")
     failed = False
     for form in chosen:
         kept = sorted((options.corpus / form.name).glob("*"))
@@ -67,6 +67,11 @@ def main() -> None:
         _keep(options.corpus / form.name, form, round_)
         failed |= bool(round_.failures)
     sys.exit(failed)
+
+
+def _is_named(name: str, wanted: list[str]) -> bool:
+    """Return whether a format is wanted, by its name or by the part before a dot."""
+    return name in wanted or name.partition(".")[0] in wanted
 
 
 def _drawn(form: Format, seed: int, first: int, step: int, count: int | None) -> Source:
@@ -92,7 +97,7 @@ def _kept(files: list[Path], ways: int) -> Source:
 def _report(name: str, tally: Tally) -> None:
     broken = sum(found.times for found in tally.failures.values())
     speed = tally.inputs / max(tally.seconds, 1e-9)
-    print(f"{name:<10}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}", flush=True)
+    print(f"{name:<28}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}", flush=True)
     for kind, found in tally.failures.items():
         print(f"  {found.times} x {kind} (number {found.input.number}) {found.failure.detail[:120]!r}", flush=True)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fuzz.saved import classes
+
 ROOT = Path(__file__).resolve().parent.parent
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
@@ -73,7 +75,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
                 ("run", "qrels", "csv"),
                 ("parquet", "container"),
                 ("store",),
-                ("model",),
+                *((f"model.{kind}",) for kind in classes()),
                 ("records_csv", "records_ris", "records_jsonl"),
             )
         ),
@@ -83,7 +85,7 @@ def test_a_short_round_and_the_corpus_pass(names, count, tmp_path):
     shutil.copytree(ROOT / "fuzz" / "corpus", tmp_path / "corpus")
     done = fuzz(*names, "--count", count, "--seed", 0, "--jobs", 1, "--corpus", tmp_path / "corpus")
     assert done.returncode == 0, done.stdout + done.stderr
-    counts = re.findall(r"^(\w+)/? +(\d+) +(\d+) +(\d+) +(\d+)", done.stdout, flags=re.MULTILINE)
+    counts = re.findall(r"^([\w.]+)/? +(\d+) +(\d+) +(\d+) +(\d+)", done.stdout, flags=re.MULTILINE)
     rounds = {name: [int(n) for n in numbers] for name, *numbers in counts if int(numbers[0]) == count}
     for name in names:
         inputs, accepted, refused, failures = rounds[name]
@@ -111,9 +113,7 @@ def test_every_broken_rule_is_noticed_and_its_input_kept(tmp_path):
 
 @pytest.mark.long
 def test_seed_and_number_give_an_input_again():
-    code = (
-        "from fuzz.pool import draw; from fuzz.run import formats; print([draw(formats()['model'], 3, n) for n in {}])"
-    )
+    code = "from fuzz.pool import draw; from fuzz.run import formats; print([draw(formats()['model.SPD'], 3, n) for n in {}])"
     both, one = fuzz(code=code.format([17, 18])), fuzz(code=code.format([18]))
     assert one.returncode == 0, one.stderr
     assert both.stdout.endswith(one.stdout[1:])

@@ -22,6 +22,7 @@ from corank.collaborative.item_mean import item_means, residuals, user_levels
 from corank.collaborative.ranker import FittedRatings, Floats, RatingsRanker
 from corank.collaborative.ratings import Ids
 from corank.core.models.user_ridge import ridge_users
+from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.parameters import Rules, integer, n_jobs, none, number, seed
 
@@ -131,5 +132,11 @@ class Collaborative(RatingsRanker):
         coefs = np.zeros((len(levels), self.item_features_.shape[1]))
         t = ratings.data - self.item_means_[ratings.indices]
         items, starts = ratings.indices.astype(np.int64, copy=False), ratings.indptr.astype(np.int64, copy=False)
-        ridge_users(self.item_features_, items, starts, t, self.alpha_, coefs, levels)
+        try:
+            ridge_users(self.item_features_, items, starts, t, self.alpha_, coefs, levels)
+        except np.linalg.LinAlgError as error:
+            raise InputError(
+                f"alpha_ is {self.alpha_:g}, so small that the weights of a user are not determined; fit with a larger "
+                "alpha."
+            ) from error
         return self.item_features_, coefs

@@ -82,6 +82,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
 
     basis_: Basis
     kernel_: Kernel
+    column_scale_: NDArray[np.float64]
 
     def __init__(
         self,

@@ -148,6 +148,9 @@ class CalibratedLabelRanker(LabelRanker):
 
     coef_: Floats
     intercept_: Floats
+    alpha_: float
+    objective_: float
+    n_iter_: int
 
     def __init__(
         self,

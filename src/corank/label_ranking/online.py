@@ -149,6 +149,8 @@ class OnlineLabelRanker(LabelRanker):
     basis_: Basis
     kernel_: Kernel
     run_: dict[str, Floats]
+    cumulative_loss_: float
+    n_iter_: int
 
     def __init__(
         self,

@@ -125,6 +125,7 @@ class LCRA(LinearDescent):
 
     views_: list[View]
     view_coefs_: Floats
+    view_gap_: float
 
     def __init__(
         self,

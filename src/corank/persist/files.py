@@ -4,7 +4,8 @@ Save and load fitted models, pipelines and summaries: one safetensors file with 
 The header's ``corank`` entry is a JSON object: format, version, class, params, state, requests and the SHA-256 of
 everything else. Arrays are tensors that the JSON refers to. No code of a file is executed, and only corank's
 estimators, pipelines and three scikit-learn scalers can be built from one. A checksum does not protect against forged
-files, so a loaded model is tried on a row of zeros before it is returned.
+files, so a loaded model is checked against what its classes declare, and
+tries every prediction on two rows before it is returned.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
-from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -30,12 +30,11 @@ import corank
 from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError, reason
 from corank.estimator.base import Ranker
-from corank.estimator.query_scaler import QueryScaler
 from corank.label_ranking import LabelRanker
-from corank.parameters import number
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
+from corank.persist.declared import require_declared
+from corank.persist.probe import try_model
 from corank.rls import Summary
-from corank.text import LinkLearn
 
 FORMAT = 1
 FIELDS: dict[str, type] = {
@@ -46,8 +45,6 @@ FIELDS: dict[str, type] = {
 TYPES = ("BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64")
 
 _SUMMARY = Summary.__name__
-# largest number of columns for which a dense row of zeros is tried
-_DENSE = 1 << 24
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -135,79 +132,18 @@ def _require_fitted(model: Any) -> None:
 
 
 def _check_model(model: Any, path: str | Path) -> None:
-    """Try a model on a row of zeros, to detect parts that do not fit together."""
+    """Check what classes declare, then try every prediction, to detect parts that do not fit together."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            if isinstance(model, Summary):
-                _try_summary(model)
-            else:
-                for _, part in _parts(model):
-                    _try_estimator(part)
+            for _ in () if isinstance(model, Summary) else _parts(model):  # the names of steps
+                pass
+            require_declared(model)
+            try_model(model)
     except Exception as error:  # a forged file may raise anything
         raise InputError(
             f"{path} holds a {type(model).__name__} whose parts do not fit together ({reason(error)}); save it again."
         ) from error
-
-
-def _try_estimator(model: Any) -> None:
-    if isinstance(model, LinkLearn):  # takes texts instead of rows
-        model._check_state()
-        return
-    d = model.n_features_in_
-    if type(d) is not int or not 0 < d < 1 << 32:
-        raise InputError(f"n_features_in_ is {d!r}")
-    if hasattr(model, "column_scale_"):
-        _require_factors("column_scale_", model.column_scale_, d)
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
-        raise InputError(f"feature_names_in_ does not have {d} names")
-    row = np.zeros((1, d)) if d <= _DENSE else sparse.csr_array((1, d))
-    if isinstance(model, LabelRanker):
-        model._check_state()
-        _require_finite(model.utilities(row), (1, len(model.classes_)))
-        return
-    if not isinstance(model, Ranker):
-        if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
-            raise InputError("scale_ is too small to divide by")
-        transformed = model.transform(row, **({"qid": [0]} if isinstance(model, QueryScaler) else {}))
-        _require_finite(transformed.data if sparse.issparse(transformed) else transformed)
-        return
-    model._check_state()
-    prior = [0.0] if model.has_prior_ else None
-    _require_finite(model.predict(row, prior=prior), (1,))
-    if hasattr(model, "predict_views"):
-        for view in model.views_:
-            view.require_columns(d)
-        _require_finite(model.predict_views(row, prior=prior), (1, len(model.views_)))
-
-
-def _require_finite(values: NDArray[Any], shape: tuple[int, ...] | None = None) -> None:
-    if shape not in (None, values.shape) or not np.isfinite(values).all():
-        raise InputError(f"a row of zeros gives values of shape {values.shape}, or values that are not finite")
-
-
-def _require_factors(name: str, factors: Any, d: int | None) -> None:
-    if np.shape(factors) != (d,) or np.asarray(factors).dtype != np.float64:
-        raise InputError(f"{name} does not have {d} columns")
-    if not ((factors > 1e-154) & (factors < 1e154)).all():  # their squares must be finite
-        raise InputError(f"{name} has values that are not positive, or whose squares overflow")
-
-
-def _try_summary(summary: Summary) -> None:
-    width = sum(phi.n_features for phi in summary.maps)
-    if summary.scored.n_features != width:
-        raise InputError(f"the sums do not have {width} features")
-    d, free = summary.n_features, summary.free
-    if not all(map(number(0).allows, (summary.scored.pair_weight, *summary.weights, free.differences, free.n_queries))):
-        raise InputError("the weights of pairs are not finite numbers of at least 0")
-    if d is None and not all(phi.basis is not None for phi in summary.maps):
-        raise InputError("the number of columns is missing")
-    if not all(np.isfinite(part.pair).all() for part in (summary.scored, summary.unscored) if part is not None):
-        raise InputError("the sums are not finite")
-    if summary.factors is not None:
-        _require_factors("factors", summary.factors, d)
-    (summary + summary).equations(1.0)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Tensors]:

@@ -137,6 +137,10 @@ class CollaborativePosterior(RatingsRanker):
     item_gram_: Floats
     first_mean_: float
     first_var_: float
+    feature_scale_: Floats
+    log_evidence_: float
+    evidence_trace_: Floats
+    n_iter_: int
 
     def predict(
         self, X: Any, qid: ArrayLike | None = None, return_std: bool = False, *, prior: ArrayLike | None = None
