@@ -113,7 +113,7 @@ def test_every_broken_rule_is_noticed_and_its_input_kept(tmp_path):
 
 @pytest.mark.long
 def test_seed_and_number_give_an_input_again():
-    code = "from fuzz.pool import draw; from fuzz.run import formats; print([draw(formats()['model.SPD'], 3, n) for n in {}])"
+    code = "from fuzz.model import Model; from fuzz.pool import draw; print([draw(Model('SPD'), 3, n) for n in {}])"
     both, one = fuzz(code=code.format([17, 18])), fuzz(code=code.format([18]))
     assert one.returncode == 0, one.stderr
     assert both.stdout.endswith(one.stdout[1:])
