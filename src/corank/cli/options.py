@@ -63,6 +63,9 @@ Convention = Annotated[
 RunTag = Annotated[str, typer.Option(help="Name of the run in a TREC file.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+KeepFormulas = Annotated[
+    bool, typer.Option("--keep-formulas", help="Keep texts that a spreadsheet would run, such as =1+1, as they are.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES
-from corank.cli.options import Force, Json, Seed
+from corank.cli.options import Force, Json, KeepFormulas, Seed
 from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
@@ -48,6 +48,7 @@ def ask(
     starts: Annotated[int, typer.Option(min=1, help="Number of replays, each with another seed.")] = 5,
     questions: Annotated[int, typer.Option(min=1, help="Maximum number of questions of a replay.")] = 200,
     seed: Seed = 0,
+    keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -63,7 +64,7 @@ def ask(
     if simulate is not None:
         _simulate(items, {**reading, "judged": simulate}, starts, {**asking, "n_questions": questions}, as_json)
     elif export is not None:
-        _export(items, reading, export, force, as_json)
+        _export(items, reading, export, force, as_json, keep_formulas)
     else:
         _ask(items, reading, judge, {**asking, "repeat": repeat, "random_state": seed})
 
@@ -84,7 +85,7 @@ def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
     )
 
 
-def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool) -> None:
+def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data.formats.compressed import require_text_place
     from corank.data.formats.items import read_items
     from corank.data.formats.table_text import suffix_of
@@ -102,7 +103,7 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
         raise InputError(f"there are no answers for {path} yet; run corank ask {path} first.")
     ranking = _ranking(items, [answer for answers in judges.values() for answer in answers])
     by_judge = {judge: _ranking(items, answers) for judge, answers in judges.items()} if len(judges) > 1 else {}
-    write_ranking(target, items, ranking, by_judge, overwrite=force)
+    write_ranking(target, items, ranking, by_judge, overwrite=force, keep_formulas=keep_formulas)
     n_answers = sum(map(len, judges.values()))
     wrong = ranking.expected_disagreement
     fields = {"output": target, "n_items": len(items), "n_answers": n_answers, "expected_disagreement": wrong}

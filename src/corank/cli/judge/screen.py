@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import STOPPING_RULES
-from corank.cli.options import Force, Json, Seed
+from corank.cli.options import Force, Json, KeepFormulas, Seed
 from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
@@ -43,6 +43,7 @@ def screen(
         typer.Option("--output", "-o", help="Folder for report, curves and plot of a replay.", show_default=False),
     ] = None,
     seed: Seed = 0,
+    keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -59,7 +60,7 @@ def screen(
     if simulate:
         _simulate(records, starts, stopping, output, force, as_json)
     elif export is not None:
-        _export(records, export, force, as_json)
+        _export(records, export, force, as_json, keep_formulas)
     else:
         ids = [one.strip() for listed in known or () for one in listed.split(",") if one.strip()]
         _read(records, judge, {**stopping, "topic": topic, "known": ids, "random_state": seed})
@@ -83,7 +84,7 @@ def _read(path: Path, judge: str, options: dict[str, Any]) -> None:
     make_console().print(f"Your answers are saved in {answers}. Run the same command to continue.")
 
 
-def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:
+def _export(source: Path, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     import numpy as np
 
     from corank.data.formats.compressed import require_text_place
@@ -108,7 +109,7 @@ def _export(source: Path, target: Path, force: bool, as_json: bool) -> None:
     if len(judges) > 1:
         for judge, row in zip(judges, labels_by_judge, strict=True):
             more[f"included_{judge}"] = ["" if np.isnan(label) else str(int(label)) for label in row]
-    write_records(target, records, labels, more, overwrite=force)
+    write_records(target, records, labels, more, overwrite=force, keep_formulas=keep_formulas)
     fields = {
         "output": target,
         "n_records": len(records),

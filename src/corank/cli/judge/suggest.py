@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES, ROW_STRATEGIES
-from corank.cli.options import Force, Json, ModelFile, Qid, Seed, Unscored
+from corank.cli.options import Force, Json, KeepFormulas, ModelFile, Qid, Seed, Unscored
 from corank.cli.output import print_json
 from corank.errors import InputError
 
@@ -57,6 +57,7 @@ def suggest(
         SuggestionFormat, typer.Option(help="Columns separated by blanks, or CSV with a header.")
     ] = SuggestionFormat.text,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
+    keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -92,7 +93,10 @@ def suggest(
         done = "all pairs were asked" if is_pairs else f"all {len(rows.y)} rows are judged"
         hint = "" if unscored is not None or is_pairs else " (pass the label of unjudged rows with --unscored)"
         typer.echo(f"corank: {done}, so there is nothing to suggest{hint}.", err=True)
-    _write(columns, lines, format, output, as_json=as_json, force=force)
+    if as_json and output is None:
+        print_json("suggest", {"columns": columns, "rows": lines})
+        return
+    _write(columns, len(lines), _formatted(columns, lines, format, keep_formulas), output, as_json, force)
 
 
 def _read(
@@ -150,26 +154,20 @@ def _pairs(
     return [(names[left], names[right]) for left, right in chosen.tolist()]
 
 
-def _write(
-    columns: tuple[str, ...], lines: Cells, format: SuggestionFormat, output: Path | None, *, as_json: bool, force: bool
-) -> None:
+def _write(columns: tuple[str, ...], n_lines: int, text: str, output: Path | None, as_json: bool, force: bool) -> None:
     from corank.data.formats.compressed import STANDARD, is_stream, write_text
 
-    if as_json and output is None:
-        print_json("suggest", {"columns": columns, "rows": lines})
-        return
     with write_text(output or STANDARD, overwrite=force) as stream:
-        stream.write(_formatted(columns, lines, format))
+        stream.write(text.encode(errors="surrogateescape"))
     if output is not None and not is_stream(output):
         if as_json:
-            print_json("suggest", {"output": output, "n": len(lines)})
+            print_json("suggest", {"output": output, "n": n_lines})
         else:
-            typer.echo(f"wrote {output}: {len(lines)} {'pairs' if len(columns) == 2 else 'rows'} to judge next")
+            typer.echo(f"wrote {output}: {n_lines} {'pairs' if len(columns) == 2 else 'rows'} to judge next")
 
 
-def _formatted(columns: tuple[str, ...], lines: Cells, format: SuggestionFormat) -> bytes:
-    import csv
-    import io
+def _formatted(columns: tuple[str, ...], lines: Cells, format: SuggestionFormat, keep_formulas: bool) -> str:
+    from corank.data.formats.table_text import csv_text
 
     if format is SuggestionFormat.text:
         for line in lines:
@@ -177,9 +175,5 @@ def _formatted(columns: tuple[str, ...], lines: Cells, format: SuggestionFormat)
                 raise InputError(
                     f"the name {spaced!r} contains blanks, which separate the columns; pass --format csv or --json."
                 )
-        text = "".join(" ".join(map(str, line)) + "\n" for line in lines)
-    else:
-        stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerows([columns, *lines])
-        text = stream.getvalue()
-    return text.encode(errors="surrogateescape")
+        return "".join(" ".join(map(str, line)) + "\n" for line in lines)
+    return csv_text([columns, *lines], keep_formulas=keep_formulas)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Convention, Force, Json, Label, QidColumn, Seed, Unscored
+from corank.cli.options import Convention, Force, Json, KeepFormulas, Label, QidColumn, Seed, Unscored
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def evaluate(
     per_query: Annotated[
         Path | None, typer.Option(help="Tab-separated file of values, one line per query.", metavar="FILE")
     ] = None,
+    keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     unscored: Unscored = None,
     label: Label = "label",
@@ -59,20 +60,22 @@ def evaluate(
         for name in evaluation:
             tests += compare_runs(runs, name, base=str(predictions), random_state=seed)
     if per_query is not None:
-        _write_per_query(per_query, evaluation, force)
+        _write_per_query(per_query, evaluation, force, keep_formulas)
     # judged queries without retrieved documents
     n_absent = len(Queries.of(judged.qid, len(judged.y))) - evaluation.n_queries
     (_print_json if as_json else _print_tables)(evaluation, tests, n_absent)
 
 
-def _write_per_query(path: Path, evaluation: Evaluation, force: bool) -> None:
+def _write_per_query(path: Path, evaluation: Evaluation, force: bool, keep_formulas: bool) -> None:
     from corank.data.formats.compressed import write_text
+    from corank.data.formats.table_text import csv_text
 
     columns = [result.values.tolist() for result in evaluation.values()]
     rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)
     lines = [["qid", *evaluation], *([str(query), *map(repr, values)] for query, *values in rows)]
     with write_text(path, overwrite=force) as stream:
-        stream.writelines(("\t".join(line) + "\n").encode(errors="surrogateescape") for line in lines)
+        text = csv_text(lines, separator="\t", keep_formulas=keep_formulas)
+        stream.write(text.encode(errors="surrogateescape"))
 
 
 def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from corank.cli.learn.models import last_step, require_model_features
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import open_source, read
+from corank.data.formats.table_text import csv_text
 from corank.data.problem.collection import Collection
 from corank.errors import InputError, import_extra
 from corank.label_ranking import LabelRanker, OnlineLabelRanker
@@ -57,13 +58,14 @@ def fit_labels(ranker: LabelRanker, data: Sequence[Path], label: str, output: Pa
     )
 
 
-def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[str]:
+def label_lines(ranker: Any, data: Sequence[Path], label: str | None, keep_formulas: bool) -> list[str]:
     """
     Return lines of CSV: the labels, then the utilities of each row; labels with positive utility are relevant.
 
     ranker: a fitted label ranker, or a pipeline that ends in one.
     data: one file; its label columns are ignored.
     label: label column, excluded from the features.
+    keep_formulas: whether labels stay as they are if a spreadsheet would run them.
     """
     if len(data) > 1:
         raise InputError(f"found {len(data)} files, but label rankers score one at a time; pass one file.")
@@ -72,8 +74,8 @@ def label_lines(ranker: Any, data: Sequence[Path], label: str | None) -> list[st
     X, _ = _split_labels(rows)
     require_model_features(X.shape[1], data[0], ranker.n_features_in_, "the model")
     utilities = last.utilities(ranker[:-1].transform(X) if last is not ranker else X)
-    lines = [",".join(map(_csv_cell, last.classes_.tolist()))]
-    return [f"{line}\n" for line in (*lines, *(",".join(map(repr, row)) for row in utilities.tolist()))]
+    head = csv_text([[str(label) for label in last.classes_.tolist()]], keep_formulas=keep_formulas)
+    return [head, *(",".join(map(repr, row)) + "\n" for row in utilities.tolist())]
 
 
 def _examples(path: Path, label: str) -> tuple[Any, Any]:
@@ -104,8 +106,3 @@ def _split_labels(rows: Collection) -> tuple[Any, list[str]]:
     if not kept:
         raise InputError(f"all {len(columns)} columns are label columns; add feature columns.")
     return np.ascontiguousarray(rows.X[:, kept]), names
-
-
-def _csv_cell(name: Any) -> str:
-    text = str(name)
-    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\n\r') else text

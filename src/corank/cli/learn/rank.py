@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.options import Data, ExcludedLabel, Force, Json, ModelFile, Qid, RunTag
+from corank.cli.options import Data, ExcludedLabel, Force, Json, KeepFormulas, ModelFile, Qid, RunTag
 from corank.cli.output import emit
 
 
@@ -32,6 +32,7 @@ def rank(
         str | None, typer.Option("--id", help="Row id column of a table.  [default: docid, id or name, if present]")
     ] = None,
     tag: RunTag = "corank",
+    keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -56,7 +57,7 @@ def rank(
 
         if format is ScoreFormat.trec or qid is not None:
             raise InputError(f"{model} ranks labels, not the rows of queries; leave out --format trec and --qid.")
-        lines = label_lines(ranker, data, label)
+        lines = label_lines(ranker, data, label, keep_formulas)
         if output is None:
             sys.stdout.writelines(lines)
             return

@@ -1,4 +1,9 @@
-"""Tables as text: rows of CSV and JSON lines as dictionaries, each with its file and line."""
+"""
+Tables as text: rows of CSV and JSON lines as dictionaries, each with its file and line; and CSV without formulas.
+
+A spreadsheet runs a cell that begins with =, +, -, @ or a control character as a formula. `csv_text` writes such text
+with an apostrophe in front, and `csv_rows` removes it, so that texts survive unchanged. Numbers stay numbers.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ import io
 import json
 import os
 import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +21,10 @@ from corank.data.formats.text import open_text
 from corank.errors import InputError
 
 LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell
+
+# a text that a spreadsheet may run, with any number of apostrophes; full-width signs count too
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 LocatedRows = list[tuple[str, dict[str, Any]]]
 """File and line of each row for messages, and its cells by column."""
@@ -37,9 +47,46 @@ def read_utf8(path: str | os.PathLike[str]) -> str:
         raise InputError(f"{path} is not UTF-8 at line {line}, byte {column}; save it as UTF-8.") from None
 
 
+def defuse(cell: str) -> str:
+    """
+    Put an apostrophe before a text that a spreadsheet would run as a formula.
+
+    >>> defuse("=1+1"), defuse("-5.2"), defuse("'=1+1"), defuse("a=1")
+    ("'=1+1", '-5.2', "''=1+1", 'a=1')
+    """
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def restore(cell: str) -> str:
+    """
+    Undo `defuse`.
+
+    >>> restore(defuse("=1+1")), restore("'tis")
+    ('=1+1', "'tis")
+    """
+    return cell[1:] if cell.startswith("'") and defuse(cell[1:]) != cell[1:] else cell
+
+
+def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_formulas: bool = False) -> str:
+    """
+    Return rows of cells as CSV.
+
+    separator: between two cells.
+    keep_formulas: whether a text stays as it is if a spreadsheet would run it; by default it is defused.
+    """
+    out = io.StringIO(newline="")
+    for row in rows:
+        line = io.StringIO(newline="")
+        # before Python 3.13, a cell with a carriage return is quoted only if lines end in one
+        writer = csv.writer(line, delimiter=separator, lineterminator="\r\n")
+        writer.writerow([defuse(cell) if isinstance(cell, str) and not keep_formulas else cell for cell in row])
+        out.write(line.getvalue().removesuffix("\r\n") + "\n")
+    return out.getvalue()
+
+
 def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     """
-    Parse a table whose header determines the separator: comma, semicolon or tab.
+    Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored.
 
     name: the file, for messages.
     Returns: the names of the columns (empty for an empty file), and the rows.
@@ -54,7 +101,7 @@ def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
             if not any(row):
                 continue
             if not header:
-                header = [cell.strip() for cell in row]
+                header = [restore(cell.strip()) for cell in row]
                 _require_different(header, name)
                 continue
             if len(row) != len(header):
@@ -62,7 +109,7 @@ def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
                     f"{name}, line {lines.line_num}: found {len(row)} cells, expected {len(header)}, one per column of "
                     "the header; quote cells that contain commas or line breaks."
                 )
-            rows.append((f"{name}, line {lines.line_num}", dict(zip(header, row, strict=True))))
+            rows.append((f"{name}, line {lines.line_num}", dict(zip(header, map(restore, row), strict=True))))
     except csv.Error as error:
         raise InputError(f"{name}, line {lines.line_num}: {error}; write CSV with quoted cells.") from None
     finally:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.compressed import write_text
-from corank.data.formats.table_text import suffix_of
+from corank.data.formats.table_text import csv_text, suffix_of
 from corank.data.records.records import Records
 from corank.errors import InputError
 
@@ -37,6 +35,7 @@ def write_records(
     more: Mapping[str, Sequence[str]],
     *,
     overwrite: bool = False,
+    keep_formulas: bool = False,
 ) -> None:
     """
     Write records with their judgements.
@@ -45,24 +44,25 @@ def write_records(
     labels: 1, 0 or NaN for each record.
     more: further columns, such as notes, with one text per record.
     overwrite: whether an existing file is replaced.
+    keep_formulas: whether texts in a .csv stay as they are if a spreadsheet would run them.
     """
-    form = _csv if require_records_suffix(path) == ".csv" else _ris
+    if require_records_suffix(path) == ".csv":
+        text = csv_text(_table(records, labels, more), keep_formulas=keep_formulas)
+    else:
+        text = _ris(records, labels, more)
     with write_text(path, overwrite=overwrite) as stream:
-        stream.write(form(records, labels, more).encode())
+        stream.write(text.encode())
 
 
-def _csv(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> str:
+def _table(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
     ours = ("id", "title", "abstract", "references", "included", *more)
     others = [name for name in dict.fromkeys(key for row in records.fields for key in row) if name.lower() not in ours]
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*ours[:4], *others, *ours[4:]])
+    yield [*ours[:4], *others, *ours[4:]]
     for at, fields in enumerate(records.fields):
         label = "" if np.isnan(labels[at]) else str(int(labels[at]))
         start = (records.ids[at], records.titles[at], records.abstracts[at], " ".join(records.references[at]))
         other_cells = ("; ".join(fields.get(name, ())) for name in others)
-        writer.writerow([*start, *other_cells, label, *(column[at] for column in more.values())])
-    return out.getvalue()
+        yield [*start, *other_cells, label, *(column[at] for column in more.values())]
 
 
 def _ris(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from scipy.special import ndtr
 
 from corank.data.formats.compressed import write_text
 from corank.data.formats.items import Items
+from corank.data.formats.table_text import csv_text
 from corank.gp import Posterior
 from corank.judging.preferences.answers import PairwiseAnswer
 
@@ -88,6 +87,7 @@ def write_ranking(
     judges: Mapping[str, Ranking],
     *,
     overwrite: bool = False,
+    keep_formulas: bool = False,
 ) -> None:
     """
     Write the items with score and standard deviation, the best first.
@@ -95,12 +95,11 @@ def write_ranking(
     path: .csv, compressed or not.
     judges: rankings of single judges, whose scores are further columns.
     overwrite: whether an existing file is replaced.
+    keep_formulas: whether names stay as they are if a spreadsheet would run them.
     """
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["rank", "name", "score", "std", *(f"score_{judge}" for judge in judges)])
+    rows: list[list[object]] = [["rank", "name", "score", "std", *(f"score_{judge}" for judge in judges)]]
     for rank, item in enumerate(ranking.order.tolist(), 1):
         scores = (ranking.score[item], ranking.std[item], *(one.score[item] for one in judges.values()))
-        writer.writerow([rank, items.names[item], *(f"{score:.6g}" for score in scores)])
+        rows.append([rank, items.names[item], *(f"{score:.6g}" for score in scores)])
     with write_text(path, overwrite=overwrite) as stream:
-        stream.write(out.getvalue().encode())
+        stream.write(csv_text(rows, keep_formulas=keep_formulas).encode())

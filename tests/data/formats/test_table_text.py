@@ -1,0 +1,62 @@
+"""Formulas in CSV: a spreadsheet runs none, and reading gives the texts back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+
+import pytest
+
+from corank.data.formats.table_text import csv_rows, csv_text, defuse, restore
+
+FORMULAS = [
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    "+1+cmd",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "＝1",
+    "＋1",
+    "－1",
+    "＠x",
+]
+RUNS = "=+-@\t\r\n＝＋－＠"
+
+
+@pytest.mark.parametrize("text", [*FORMULAS, "-", "--", "- a list", "-inf", "+49 (0) 1", "'=1", "''=1", "-1,5", "-٣"])
+def test_texts_that_a_spreadsheet_runs_begin_with_an_apostrophe(text):
+    assert defuse(text) == f"'{text}"
+    assert restore(defuse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["-5", "+.5e-3", "-1.", "3", "a=1", "", "'tis", "'", "it's -1", "–", " =1"])
+def test_numbers_and_other_texts_stay(text):
+    assert defuse(text) == text
+    assert restore(text) == text
+
+
+def test_every_short_text_survives_and_none_is_run():
+    assert restore("'-5") == "'-5"
+    for letters in itertools.product("'=-5e.a\t\n,\"", repeat=4):
+        text = "".join(letters)
+        assert restore(defuse(text)) == text
+        assert defuse(text)[0] not in RUNS or float(text) == float(text)
+
+
+def test_csv_gives_back_texts_columns_and_numbers():
+    rows = [["=cmd", "-x", "n"], *([text, f"a, {text}", -1.5] for text in FORMULAS)]
+    written = csv_text(rows)
+    assert not any(
+        cell and cell[0] in RUNS and cell != "-1.5"
+        for row in csv.reader(io.StringIO(written, newline=""))
+        for cell in row
+    )
+    header, found = csv_rows(written, "a.csv")
+    assert header == rows[0]
+    assert [list(row.values()) for _, row in found] == [[first, second, "-1.5"] for first, second, _ in rows[1:]]
+    kept = csv.reader(io.StringIO(csv_text(rows, keep_formulas=True), newline=""))
+    assert [row[:2] for row in kept] == [row[:2] for row in rows]
