@@ -11,9 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.cli.judge.screen_terminal import summary
 from corank.data.records.records import read_records
 from corank.data.records.writer import write_records
 from corank.errors import InputError
+from corank.judging.screening import RecallEstimate, ScreeningProgress
 from on_terminal import OnTerminal
 from some_records import collection
 
@@ -73,7 +75,19 @@ def test_messages_for_no_answer_to_undo_and_all_records_read(works):
     said = types(works, "u\n" + "n\n" * 60)
     assert "There is no answer to undo" in said
     assert "All records are read." in said
-    assert "you may stop" in said
+    assert "read 60 of 60; all records are read." in said
+    assert "you may stop" not in said
+
+
+def test_the_advice_to_stop_names_its_evidence():
+    estimate = RecallEstimate(0.97, 0.91, 1.0, 1.25, 0.96)
+    said = summary(ScreeningProgress(100, 40, 10, estimate, True, 0, "model"))
+    assert "by the model, recall about 97% (95 % interval 91% to 100%)" in said
+    assert "the stopping rule advises to stop. It relies on this model" in said
+    assert "target" not in said
+    said = summary(ScreeningProgress(100, 40, 10, None, True, 0, "sample"))
+    assert "you may stop: a test on the random sample supports the target recall" in said
+    assert "stop" not in summary(ScreeningProgress(100, 40, 10, estimate, False, 0))
 
 
 def test_a_replay_prints_its_measures_and_writes_them(works):

@@ -45,6 +45,7 @@ def test_the_highest_score_is_read_next_and_each_record_once():
     assert screening.next() is None
     assert screening.unread == 0
     assert screening.progress().may_stop
+    assert screening.progress().evidence == "all read"
 
 
 @pytest.mark.parametrize("relevant", [False, True])
@@ -171,6 +172,7 @@ def test_progress_adds_up_and_ends_with_the_advice_to_stop(rule):
         screening.answer(record, bool(y[record]))
         reads += 1
     assert screening.progress().found >= 0.95 * y.sum()
+    assert progress.evidence == ("sample" if rule == "sample" else "model")
     if rule != "sample":
         assert not any(sampled)
         assert progress.estimate.low <= progress.estimate.recall <= progress.estimate.high

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
 HELP = "r relevant   n not relevant   l later   u undo   o note   q quit"
+ADVICE = {
+    "model": "the stopping rule advises to stop. It relies on this model, which was wrong for some reviews: more "
+    "relevant records may be unread",
+    "sample": "you may stop: a test on the random sample supports the target recall",
+    "all read": "all records are read",
+}
+"""Advice to stop, by its evidence."""
 RESERVED = 8
 """Lines of the screen for title, progress and keys."""
 
@@ -91,11 +98,11 @@ def summary(progress: ScreeningProgress) -> str:
     estimate = progress.estimate
     if estimate is not None:
         text += (
-            f"; recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to {estimate.high:.0%}), about "
-            f"{estimate.expected:.1f} more relevant records expected in the next 100"
+            f"; by the model, recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to "
+            f"{estimate.high:.0%}), and about {estimate.expected:.1f} more relevant records in the next 100"
         )
-    if progress.may_stop:
-        text += "; you may stop: the stopping rule says that the target is reached"
+    if progress.evidence is not None:
+        text += f"; {ADVICE[progress.evidence]}"
     elif progress.to_sample:
         text += f"; {progress.to_sample} random records to read until the next test"
     return text + "."

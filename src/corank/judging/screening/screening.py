@@ -33,9 +33,12 @@ class ScreeningProgress:
     estimate : RecallEstimate or None
         Estimate of the recall; None before five finds, and once a random sample has begun.
     may_stop : bool
-        Whether the stopping rule says that the target is reached.
+        Whether the stopping rule advises to stop, or all records are read.
     to_sample : int
         With the rule ``"sample"``, number of records of the random sample up to its next test.
+    evidence : {None, "model", "sample", "all read"}
+        What the advice to stop is based on; None without it. A model may be wrong: reading may stop before the target
+        is reached.
     """
 
     n: int
@@ -44,6 +47,7 @@ class ScreeningProgress:
     estimate: RecallEstimate | None
     may_stop: bool
     to_sample: int
+    evidence: str | None = None
 
 
 class Screening:
@@ -230,8 +234,10 @@ class Screening:
         sample = self._sample()
         to_sample = len(sample.left) if sample is not None else 0
         may_stop = self.unread == 0 or (self._may_stop() and not to_sample)
+        by_rule = "sample" if self._rule.needs_sample else "model"
+        evidence = None if not may_stop else by_rule if self.unread else "all read"
         return ScreeningProgress(
-            len(self.records), len(answers.relevant), answers.n_found, estimate, may_stop, to_sample
+            len(self.records), len(answers.relevant), answers.n_found, estimate, may_stop, to_sample, evidence
         )
 
     @property
