@@ -62,7 +62,7 @@ def learn_clicks(
 
     require_place(output, overwrite=force)
     ranker = build_ranker(find_ranker(model), {}, assignments or [], seed)
-    data = read(rows, y=None, qid=qid, layout=preferred_layout(ranker))
+    data = read(rows, y=False, qid=qid, layout=preferred_layout(ranker))
     ids, documents = data.qid, data.docids
     if ids is None or documents is None:
         missing = "query ids" if ids is None else "document ids"

@@ -131,7 +131,7 @@ def fit_parts(
     *,
     split: Literal["move", "refuse"] = "move",
     unscored: float | None = None,
-    y: str | None = "label",
+    y: str | Literal[False] | None = None,
     qid: str | None = None,
     verbose: bool = False,
 ) -> R:
@@ -209,7 +209,7 @@ def summarise(
     ties: bool = False,
     split: Literal["move", "refuse"] = "move",
     unscored: float | None = None,
-    y: str | None = "label",
+    y: str | Literal[False] | None = None,
     qid: str | None = None,
 ) -> Summary:
     """

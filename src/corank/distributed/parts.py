@@ -9,7 +9,7 @@ them. Later passes see every query complete, in one place.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.data.problem.column_roles import ColumnChoice
 from corank.distributed.engine import DaskEngine, Engine, LocalEngine
 from corank.distributed.sources import Reader, kind_of_ids, part_name, sources_of
 from corank.distributed.tasks import (
@@ -79,7 +80,7 @@ class Parts:
         Where tasks run; None means this machine, one part after the other.
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts.
-    unscored, y, qid
+    unscored, y, qid, drop, keep
         How files and frames are read, see `corank.read`.
     verbose : bool
         Whether to show a progress bar on a terminal or in a notebook.
@@ -100,8 +101,10 @@ class Parts:
     client: Any = None
     split: Literal["move", "refuse"] = "move"
     unscored: float | None = None
-    y: str | None = "label"
+    y: str | Literal[False] | None = None
     qid: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
     verbose: bool = False
     passes: list[Pass] = field(default_factory=list)
 
@@ -120,7 +123,7 @@ class Parts:
     @cached_property
     def census(self) -> list[QueryCounts]:
         """Query ids of each part, from the first pass."""
-        began, reader = time.perf_counter(), Reader(self.unscored, self.y, self.qid)
+        began, reader = time.perf_counter(), Reader(self.unscored, self._columns)
         handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
         found: list[QueryCounts] = self.engine.gather(handles)
         self._require_alike(found)
@@ -162,7 +165,11 @@ class Parts:
     @property
     def reader(self) -> Reader:
         """Reader of parts with the common number of columns."""
-        return Reader(self.unscored, self.y, self.qid, self._width)
+        return Reader(self.unscored, self._columns, self._width)
+
+    @property
+    def _columns(self) -> ColumnChoice:
+        return ColumnChoice(self.y, self.qid, drop=self.drop, keep=self.keep)
 
     @property
     def origin(self) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from corank.core.rows.products import MAX_COLUMNS
 from corank.data.formats.frames import ids_of
 from corank.data.formats.read import detect_format, read
 from corank.data.formats.table_text import read_utf8
+from corank.data.problem.column_roles import ANY_COLUMNS, USUAL_NAMES, ColumnChoice, ColumnRoles
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.rows import as_rows
 from corank.data.store.header import HEADER
@@ -71,13 +72,13 @@ class Reader:
     """
     How parts are read.
 
-    unscored, y, qid: see `corank.read`.
+    unscored: see `corank.read`.
+    columns: roles of the columns of tables and frames.
     n_features: number of columns, once known for all parts.
     """
 
     unscored: float | None = None
-    y: str | None = "label"
-    qid: str | None = None
+    columns: ColumnChoice = ANY_COLUMNS
     n_features: int | None = None
 
     def inspect(self, source: Any) -> PartInfo:
@@ -109,7 +110,7 @@ class Reader:
 
     def _read(self, path: Path) -> Any:
         is_table = detect_format(path) in ("parquet", "csv")
-        named: dict[str, Any] = {"y": self.y, "qid": self.qid} if is_table else {}
+        named: dict[str, Any] = vars(self.columns) if is_table else {}
         return read(path, unscored=self.unscored, n_features=self.n_features, **named)
 
     def _laid_out(self, X: Any) -> Any:
@@ -119,12 +120,10 @@ class Reader:
     def _from_memory(self, source: Any) -> tuple[Rows, tuple[Any, ...] | None]:
         """Return the rows and column labels of (X, y, qid), or of a data frame with columns for y and qid."""
         if hasattr(source, "columns"):
-            label, query = self.y or "label", self.qid or "qid"
-            absent = [name for name in (label, query) if name not in source.columns]
-            if absent:
-                raise InputError(f"a part has no column {absent[0]!r}; pass the name of that column as y= or qid=.")
-            features = [name for name in source.columns if name not in (label, query, "docid")]
-            source = (source[features], source[label], source[query])
+            roles = self.columns.roles(list(source.columns), "a part")
+            qid = source[require_query(roles, "a part")]
+            labels = np.full(len(qid), np.nan) if roles.y is None else source[roles.y]
+            source = (source[list(roles.features)], labels, qid)
         if not isinstance(source, tuple | list) or len(source) != 3:
             raise InputError(f"a part is of type {type(source).__name__}; pass paths, data frames, or (X, y, qid).")
         X, y, qid = source
@@ -141,17 +140,14 @@ class Reader:
 
     def _inspect_parquet(self, path: Path) -> PartInfo:
         parquet = import_extra("pyarrow.parquet", "frames")
-        name = self.qid or "qid"
         try:
             with parquet.ParquetFile(path) as file:
-                columns = file.schema_arrow.names
-                if name not in columns:
-                    raise InputError(f"{path} has no column {name!r} of query ids; pass its name as qid=.")
+                roles = self.columns.roles(file.schema_arrow.names, path)
+                name = require_query(roles, path)
                 ids = ids_of(file.read([name]).column(0), f"{path}: column {name!r}")
         except (import_extra("pyarrow", "frames").ArrowException, OSError) as error:
             raise InputError(f"{path} is not a readable Parquet file ({reason(error)}); check the file.") from error
-        features = tuple(one for one in columns if one not in (name, self.y or "label", "docid"))
-        return PartInfo(np.asarray(ids), len(features), features, feature_names=features)
+        return PartInfo(np.asarray(ids), len(roles.features), roles.features, feature_names=roles.features)
 
 
 def sources_of(parts: Any) -> list[Any]:
@@ -234,6 +230,15 @@ def _has_no_rows(path: Path) -> bool:
 
 def _is_empty(path: Path) -> bool:
     return path.is_file() and path.stat().st_size == 0
+
+
+def require_query(roles: ColumnRoles, source: object) -> str:
+    """Return the query column of a part; raise `InputError` if there is none."""
+    if roles.qid is None:
+        raise InputError(
+            f"{source} has no query column ({', '.join(USUAL_NAMES['qid'])}), which parts need; name it with qid=."
+        )
+    return roles.qid
 
 
 def _ids(qid: NDArray[Any] | None, source: object) -> NDArray[Any]:

@@ -22,8 +22,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from corank.data.problem.rows import as_rows, columns_of, require_columns
-from corank.errors import InputTypeError
+from corank.data.problem.column_roles import list_names
+from corank.data.problem.rows import NamedRows, as_rows, columns_of, require_columns
+from corank.errors import InputError, InputTypeError
 from corank.parameters import Rules, check_values
 
 COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
@@ -71,6 +72,8 @@ def note_columns(X: Any, rows: Any) -> Notes:
     rows: what `as_rows` returned for them.
     Returns: `n_features_in_` and `feature_names_in_`, for `install`.
     """
+    if isinstance(X, NamedRows):
+        return named_columns(rows.shape[1], X.names)
     notes = _ColumnNotes()
     validate_data(notes, columns_of(X, rows), skip_check_array=True)
     return dict(vars(notes))
@@ -103,9 +106,27 @@ def check_columns(estimator: Any, X: Any, rows: Any) -> None:
     X, rows: as in `note_columns`.
     """
     require_columns(estimator, X, rows)
-    if not hasattr(X, "columns") and not hasattr(estimator, "feature_names_in_"):
+    known = getattr(estimator, "feature_names_in_", None)
+    if isinstance(X, NamedRows) and X.names is not None and known is not None:
+        if list(X.names) != known.tolist():
+            raise InputError(_other_names(X.names, known.tolist()))
+        return
+    if known is None and not hasattr(X, "columns"):
         return
     validate_data(estimator, columns_of(X, rows), skip_check_array=True, reset=False)
+
+
+def _other_names(names: Sequence[str], known: list[str]) -> str:
+    found = set(names)
+    if found == set(known):
+        return (
+            "X has the columns of fit in another order; read the file with features=model.feature_names_in_, or "
+            "reorder X."
+        )
+    missing, extra = [one for one in known if one not in found], [one for one in names if one not in set(known)]
+    lacks = f"lacks {list_names(missing)}, which were in fit" if missing else ""
+    has = f"has {list_names(extra)}, which were not in fit" if extra else ""
+    return f"X {' and '.join(filter(None, (lacks, has)))}; pass the columns of fit."
 
 
 def kept_columns(estimator: Any) -> Notes:

@@ -187,13 +187,13 @@ def test_scores_may_stand_in_another_column_or_nowhere(tmp_path, suffix):
     table = pd.DataFrame(MADE.X).rename(columns="f{}".format).assign(qid=MADE.qid)
     write = {".csv": lambda frame, path: frame.to_csv(path, index=False), ".parquet": pd.DataFrame.to_parquet}[suffix]
     graded, bare = tmp_path / f"graded{suffix}", tmp_path / f"bare{suffix}"
-    write(table.assign(grade=MADE.y), graded)
+    write(table.assign(points=MADE.y), graded)
     write(table, bare)
-    np.testing.assert_array_equal(corank.read(graded, y="grade").y, MADE.y)
-    unscored = corank.read(bare, y=None)
+    np.testing.assert_array_equal(corank.read(graded, y="points").y, MADE.y)
+    unscored = corank.read(bare, y=False)
     assert np.isnan(unscored.y).all()
     np.testing.assert_allclose(unscored.X, MADE.X)
-    with pytest.raises(InputError, match=r"has no column 'label'; choose one of .* with y=\."):
+    with pytest.raises(InputError, match=r"has no label column \(label, .*\); choose one of .* with y=\."):
         corank.read(graded)
 
 

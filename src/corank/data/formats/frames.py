@@ -18,6 +18,7 @@ from corank.data.durable.atomic import atomic_file
 from corank.data.formats.compressed import is_stream, require_plausible_size
 from corank.data.formats.text import Source, open_text
 from corank.data.problem.collection import Collection, as_names, as_texts
+from corank.data.problem.column_roles import ColumnChoice, ColumnRoles
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.rows import as_rows, require_finite
@@ -81,24 +82,23 @@ def _texts(column: Any) -> list[str]:
 
 ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
+# what pyarrow says of a cell that is not a number
+_TEXT_CELL = re.compile(r"CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.DOTALL)
+_SHOWN_CELL = 40
 
 
-def read_parquet(
-    path: str | os.PathLike[str], *, y: str | None = "label", qid: str | None = None, docid: str | None = None
-) -> Collection:
+def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Collection:
     """
-    Read a Parquet file; all columns other than label, query and document ids are features.
+    Read a Parquet file; columns without another role are features.
 
-    X is float32 if all features are, else float64.
+    X is float32 if all features are, else float64. Null or NaN in the label column marks an unjudged row.
 
     Parameters
     ----------
     path : path
         The file.
-    y : str or None, default "label"
-        Label column; null or NaN marks an unjudged row. With None, the column "label" is optional.
-    qid, docid : str, optional
-        Columns of query and document ids; by default "qid" and "docid", if they exist.
+    **columns
+        The arguments y, qid, docid, judge, drop, keep and features of `corank.read`.
 
     Returns
     -------
@@ -120,8 +120,8 @@ def read_parquet(
     if not Path(path).is_file():
         raise InputError(f"there is no file {path}; check the path.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
-        roles = _Roles.of(file.schema_arrow.names, path, y, qid, docid)
-        ids = [name for name in (roles.qid, roles.docid) if name is not None]
+        roles = ColumnChoice(**columns).roles(file.schema_arrow.names, path)
+        ids = [name for name in (roles.qid, roles.docid, roles.judge) if name is not None]
         texts = [name for name in ids if is_text(file.schema_arrow.field(name).type)]
         # dictionaries keep a text shared by many rows once
         with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
@@ -166,21 +166,19 @@ def _require_plausible_size(path: str | os.PathLike[str], metadata: Any) -> None
     require_plausible_size(path, os.path.getsize(path), unpacked)
 
 
-def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, docid: str | None = None) -> Collection:
+def read_csv(path: Source, **columns: Any) -> Collection:
     """
-    Read a CSV table with a header, separated by commas, tabs or semicolons.
+    Read a CSV table with a header, separated by commas, tabs or semicolons; columns without another role are features.
 
-    The text is UTF-8, plain or compressed (gzip, xz, zstandard). All columns other than label, query and document ids
-    are features.
+    The text is UTF-8, plain or compressed (gzip, xz, zstandard). An empty cell, NA or NaN in the label column marks an
+    unjudged row.
 
     Parameters
     ----------
     path : path
         The file; "-" is standard input.
-    y : str or None, default "label"
-        Label column; an empty cell, NA or NaN marks an unjudged row. With None, the column "label" is optional.
-    qid, docid : str, optional
-        Columns of query and document ids; by default "qid" and "docid", if they exist.
+    **columns
+        The arguments y, qid, docid, judge, drop, keep and features of `corank.read`.
 
     Returns
     -------
@@ -205,18 +203,22 @@ def read_csv(path: Source, *, y: str | None = "label", qid: str | None = None, d
     separator, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
         names = _parse_csv(header + b"\n", separator, {}).schema.names
-        roles = _Roles.of(names, text, y, qid, docid)
+        roles = ColumnChoice(**columns).roles(names, text)
         # set all types: pyarrow would guess them from the first rows
-        types = {name: arrow.string() if name in (roles.qid, roles.docid) else arrow.float64() for name in names}
+        numbers = {*roles.features, roles.y}
+        types = {name: arrow.float64() if name in numbers else arrow.string() for name in names}
         try:
             table = _parse_csv(content, separator, types)
         except arrow.ArrowInvalid:
             table = _parse_csv(content, separator, types, use_threads=False)  # its message contains the row
     except (arrow.ArrowException, UnicodeDecodeError) as error:
+        if found := _TEXT_CELL.search(str(error)):
+            column = names[int(found[1])]
+            raise _text_column(text, column, roles, f"{found[3][:_SHOWN_CELL]!r} in line {found[2]}") from error
         fault = re.sub(r"CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", reason(error))
         raise InputError(
-            f"{text} cannot be read as a table ({fault}); expected UTF-8 with a header, one cell per column in every "
-            "row, and numbers except in the columns qid= and docid=."
+            f"{text} cannot be read as a table ({fault}); expected UTF-8 with a header, and one cell per column in "
+            "every row."
         ) from error
     if table.schema.names != names:
         raise InputError(f"{text} has a column name with a line break; write the header on one line.")
@@ -246,28 +248,6 @@ def _parse_csv(content: Any, separator: str, types: dict[str, Any], use_threads:
 
 
 @dataclass(frozen=True)
-class _Roles:
-    """Roles of the columns."""
-
-    y: str | None
-    qid: str | None
-    docid: str | None
-    features: list[str]
-
-    @classmethod
-    def of(cls, names: list[str], path: Source, *named: str | None) -> _Roles:
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"{path} has two columns named {twice!r}; rename one of them.")
-        roles: dict[str, str | None] = {}
-        for option, usual, name in zip(("y", "qid", "docid"), ("label", "qid", "docid"), named, strict=True):
-            if name is not None and name not in names:
-                raise InputError(f"{path} has no column {name!r}; choose one of {names} with {option}=.")
-            roles[option] = name or (usual if usual in names else None)
-        return cls(**roles, features=[name for name in names if name not in roles.values()])
-
-
-@dataclass(frozen=True)
 class _ArrowTable:
     """A pyarrow table from a Parquet file or from text."""
 
@@ -289,38 +269,40 @@ class _ArrowTable:
             )
 
 
-def _collection(columns: _ArrowTable, roles: _Roles) -> Collection:
+def _text_column(path: Source, name: str, roles: ColumnRoles, content: str) -> InputError:
+    if name == roles.y:
+        return InputError(
+            f"{path}: the label column {name!r} contains {content}, but labels are numbers; choose another column with "
+            "y=, or replace its texts."
+        )
+    return InputError(
+        f"{path}: column {name!r} contains {content}, but features are numbers; name it with docid= or qid=, or leave "
+        f"it out with drop={name!r}."
+    )
+
+
+def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Collection:
     arrow = import_extra("pyarrow", "frames")
-    path, names, types = columns.path, roles.features, columns.schema
-    for name in names:
+    path, names, types = columns.path, list(roles.features), columns.schema
+    for name in [*names, *([roles.y] if roles.y else [])]:
         if not _is_number(arrow, types.field(name).type):
-            raise InputError(
-                f"{path}: column {name!r} contains {types.field(name).type}, but features must be numbers; "
-                "remove it, or name it as y=, qid= or docid=."
-            )
+            raise _text_column(path, name, roles, f"values of type {types.field(name).type}")
     if not names or not columns.n_rows:
         raise InputError(
             f"{path} has {columns.n_rows} rows and {len(names)} feature columns; expected at least one of each."
         )
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
     X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
-    y = np.full(len(X), np.nan) if roles.y is None else _labels(arrow, columns, roles.y)
-    ids, documents = (
+    y = np.full(len(X), np.nan)
+    if roles.y is not None:
+        y = as_scores(to_numpy(columns.column(roles.y).cast(arrow.float64(), safe=False)), columns.n_rows)
+    ids, documents, judges = (
         None if name is None else ids_of(columns.column(name), f"{path}: column {name!r}")
-        for name in (roles.qid, roles.docid)
+        for name in (roles.qid, roles.docid, roles.judge)
     )
     qid = as_names(ids) if isinstance(ids, list) else ids
-    docids = None if documents is None else as_texts([str(one) for one in documents])
-    return Collection(X, y, names, _qid=lambda: qid, _docids=lambda: docids)
-
-
-def _labels(arrow: Any, columns: _ArrowTable, name: str) -> NDArray[np.float64]:
-    labels = columns.column(name)
-    if not _is_number(arrow, labels.type):
-        raise InputError(
-            f"{columns.path}: the label column {name!r} contains {labels.type}; choose a column of numbers with y=."
-        )
-    return as_scores(to_numpy(labels.cast(arrow.float64(), safe=False)), columns.n_rows)
+    docids, judge = (None if some is None else as_texts([str(one) for one in some]) for some in (documents, judges))
+    return Collection(X, y, names, roles, _qid=lambda: qid, _docids=lambda: docids, _judges=lambda: judge)
 
 
 def _is_number(arrow: Any, kind: Any) -> bool:

@@ -28,8 +28,13 @@ def read(
     path: Source | Sequence[Source],
     *,
     unscored: float | None = None,
-    y: str | None = "label",
+    y: str | Literal[False] | None = None,
     qid: str | Literal[False] | None = None,
+    docid: str | None = None,
+    judge: str | None = None,
+    drop: str | Sequence[str] = (),
+    keep: str | Sequence[str] = (),
+    features: Sequence[str] | None = None,
     n_features: int | None = None,
     dtype: Literal["float32", "float64"] | None = None,
     layout: Literal["auto", "dense", "csr"] = "auto",
@@ -44,10 +49,21 @@ def read(
         or TSV table with a header. Text may come from a pipe; "-" is standard input.
     unscored : float, optional
         Score that marks an unjudged row; it becomes NaN.
-    y : str or None, default "label"
-        Score column of a table. With None, the column "label" if it exists, else all rows are unjudged.
+    y : str or False, optional
+        Label column of a table; by default the column named label, grade, relevance, rating or y, in any case. False
+        also accepts a table without labels, whose rows are all unjudged.
     qid : str or False, optional
-        Query id column of a table, "qid" by default; False puts all rows in one query.
+        Query column of a table; by default the column named qid, query_id, query, srch_id or session_id. False puts all
+        rows in one query.
+    docid : str, optional
+        Column of document ids; by default the column named docid, doc_id, document_id, id, url or name.
+    judge : str, optional
+        Column of judges; by default the column named judge, assessor or user.
+    drop, keep : str or sequence of str, optional
+        Columns of a table that are left out, and features that have one of the names above.
+    features : sequence of str, optional
+        Names of the features in the order of X, such as ``model.feature_names_in_``; the columns of a table are
+        reordered by name, and other names are refused. Files without names are not checked.
     n_features : int, optional
         Number of columns of X for LETOR text. By default the largest feature id, which must not exceed 16,777,216.
     dtype : {"float32", "float64"}, optional
@@ -71,9 +87,12 @@ def read(
     """
     sources = [open_source(one) for one in as_sources(path)]
     kind, first = common_format(sources), sources[0]
-    for option, name in (("y", y), ("qid", qid)):
-        if isinstance(name, str) and name != "label" and kind not in ("parquet", "csv"):
+    columns: dict[str, Any] = {"y": y, "qid": qid, "docid": docid, "judge": judge}
+    columns |= {"drop": [drop] if isinstance(drop, str) else drop, "keep": [keep] if isinstance(keep, str) else keep}
+    for option, name in columns.items():
+        if name and kind not in ("parquet", "csv"):
             raise InputError(f"{option}={name!r} names a column, but {first} is not a table; leave it out.")
+    columns["features"] = features
     as_precision(dtype or "float32", layout)
     if kind == "text":
         rows = read_letor(sources, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
@@ -82,9 +101,9 @@ def read(
         if (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
             return rows  # arrays stay on disk
     elif kind == "parquet":
-        rows = read_parquet(first.path, y=y, qid=qid or None)
+        rows = read_parquet(first.path, **columns)
     else:
-        rows = read_csv(first, y=y, qid=qid or None)
+        rows = read_csv(first, **columns)
     X, scores = _converted(rows.X, dtype, layout), rows.y
     hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
     if X is rows.X and qid is not False and not hidden.any():

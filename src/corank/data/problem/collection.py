@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.problem.column_roles import ColumnRoles
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import NamedRows
 
 LONG, MANY = 64, 1 << 24
 """Length of a name, and total number of characters, above which numpy's fixed-width strings waste memory."""
@@ -43,11 +45,11 @@ def as_texts(names: list[str]) -> NDArray[np.object_]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Collection:
+class Collection(NamedRows):
     """
     Rows with scores, query ids and document ids.
 
-    `data`, `qid`, `docids` and `comments` are computed on first access.
+    `data`, `qid`, `docids`, `judges` and `comments` are computed on first access.
 
     Attributes
     ----------
@@ -57,13 +59,17 @@ class Collection:
         Scores; NaN marks an unscored row.
     names : list of str or None
         Names of the features, if the file has them.
+    roles : ColumnRoles or None
+        What the columns of a table were taken as.
     """
 
     X: Any
     y: NDArray[np.float64]
     names: list[str] | None = None
+    roles: ColumnRoles | None = None
     _qid: Callable[[], NDArray[Any] | None] = _nothing
     _docids: Callable[[], NDArray[np.object_] | None] = _nothing
+    _judges: Callable[[], NDArray[np.object_] | None] = _nothing
     _comments: Callable[[], NDArray[np.object_] | None] = _nothing
     _data: Callable[[], RankingData | None] = _nothing
 
@@ -82,6 +88,11 @@ class Collection:
         return self._docids()
 
     @cached_property
+    def judges(self) -> NDArray[np.object_] | None:
+        """Name of the judge of each row, a string, or None without a column of judges."""
+        return self._judges()
+
+    @cached_property
     def comments(self) -> NDArray[np.object_] | None:
         """Text after ``#`` in each row of a LETOR file ("" if there is none), or None without comments."""
         return self._comments()
@@ -89,8 +100,8 @@ class Collection:
     @cached_property
     def data(self) -> RankingData:
         """The rows as a checked and indexed ranking problem."""
-        ready = self._data()
-        return ready or RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
+        ready = self._data() or RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
+        return ready if self.names is None else replace(ready, names=tuple(self.names))
 
     def revised(self, X: Any, y: NDArray[np.float64], *, one_query: bool) -> Collection:
         """
@@ -115,4 +126,4 @@ class Collection:
             return RankingData.of_checked(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
 
         qid = _nothing if one_query else self._qid
-        return Collection(X, y, self.names, qid, self._docids, self._comments, data)
+        return Collection(X, y, self.names, self.roles, qid, self._docids, self._judges, self._comments, data)

@@ -13,12 +13,12 @@ from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
 from corank.data.problem.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.problem.queries import Queries
-from corank.data.problem.rows import as_rows, require_untruncated
+from corank.data.problem.rows import NamedRows, as_rows, require_untruncated
 from corank.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
-class RankingData:
+class RankingData(NamedRows):
     """
     A checked ranking problem: rows with scores or preference pairs, grouped by query.
 
@@ -48,6 +48,8 @@ class RankingData:
         Weights of the preferences, see `pair_weight`; None if all are 1.
     prior : array of float64, shape (n_rows,), or None
         Scores s₀ known before learning: a ranker learns g, and the loss is that of f = s₀ + g. None if all are 0.
+    names : tuple of str or None
+        Names of the columns of X, which a fitted ranker remembers; None without names.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class RankingData:
     weights: NDArray[np.float64] | None = None
     pair_weights: NDArray[np.float64] | None = None
     prior: NDArray[np.float64] | None = None
+    names: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, X: Any, y: ArrayLike, qid: ArrayLike | None = None, weights: ArrayLike | None = None) -> RankingData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from mmap import mmap
 from typing import Any
 
@@ -15,12 +15,25 @@ from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_
 from corank.errors import InputError, InputTypeError, reason
 
 
+class NamedRows:
+    """
+    Base class of objects that hold rows and the names of their columns; estimators take one in place of X.
+
+    X: the rows.
+    names: one per column, or None.
+    """
+
+    X: Any
+    names: Sequence[str] | None
+
+
 def as_rows(X: Any) -> Any:
     """
     Check rows and return them as a C-ordered float32/float64 array or a CSR matrix in canonical format.
 
     Returns: X itself if it already has this form.
     """
+    X = X.X if isinstance(X, NamedRows) else X
     require_untruncated(X)
     if _has_form(X):
         require_finite(X)

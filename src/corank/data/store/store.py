@@ -71,7 +71,8 @@ class StoreFiles:
     @cached_property
     def data(self) -> RankingData:
         """The problem."""
-        return RankingData(self.X, self.y, self.queries, *(self.arrays[name] for name in INDEX))
+        index: dict[str, Any] = {name: self.arrays[name] for name in INDEX}
+        return RankingData(self.X, self.y, self.queries, **index)
 
     def qid(self) -> NDArray[Any] | None:
         """Return the query id of each row."""

@@ -1,0 +1,199 @@
+"""
+Roles of the columns of a table: label, query, document, judge; all other columns are features.
+
+A role is chosen by name, or recognised by a usual name of `USUAL_NAMES`; case, blanks, hyphens and underscores are
+ignored. This is the one place where columns are recognised: readers of CSV and Parquet, parts, and all commands use it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from corank.errors import InputError, closest
+
+USUAL_NAMES = {
+    "y": ("label", "grade", "relevance", "rating", "y"),
+    "qid": ("qid", "query_id", "query", "srch_id", "session_id"),
+    "docid": ("docid", "doc_id", "document_id", "id", "url", "name"),
+    "judge": ("judge", "assessor", "user"),
+}
+"""Usual names of the columns of each role, by the parameter that names another column."""
+
+_TITLES = {"y": "label", "qid": "query", "docid": "document", "judge": "judge"}
+_SHOWN = 6
+_SEPARATORS = re.compile(r"[\s_-]+")
+
+
+@dataclass(frozen=True)
+class ColumnRoles:
+    """
+    Roles of the columns of one table.
+
+    Attributes
+    ----------
+    y, qid, docid, judge : str or None
+        The columns of labels, query ids, document ids and judges; None if the table has none.
+    features : tuple of str
+        The feature columns, in the order of X.
+    left_out : tuple of str
+        Columns that are not used: dropped, or with a usual name of a role that another column has.
+    is_reordered : bool
+        Whether the features have another order in the table.
+    """
+
+    y: str | None
+    qid: str | None
+    docid: str | None
+    judge: str | None
+    features: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    is_reordered: bool = False
+
+    def __str__(self) -> str:
+        """Return the roles in words: label 'grade', query 'query_id', 46 features; left out 'url'."""
+        taken = [f"{title} {getattr(self, role)!r}" for role, title in _TITLES.items() if getattr(self, role)]
+        count = f"{len(self.features)} feature{'s' * (len(self.features) != 1)}"
+        unused = f"; left out {list_names(self.left_out)}" if self.left_out else ""
+        return ", ".join([*taken, count]) + unused
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """
+    What the user said about the columns of a table.
+
+    Attributes
+    ----------
+    y : str, None or False
+        Label column. None recognises and requires one; False recognises one, and accepts a table without labels.
+    qid : str, None or False
+        Query column. None recognises one; False ignores all that look like one, and puts all rows in one query.
+    docid, judge : str or None
+        Columns of document ids and of judges; None recognises them.
+    drop : sequence of str
+        Columns to leave out.
+    keep : sequence of str
+        Features whose names look like another role.
+    features : sequence of str or None
+        Names and order of the features, such as the `feature_names_in_` of a model; None accepts any.
+    """
+
+    y: str | Literal[False] | None = None
+    qid: str | Literal[False] | None = None
+    docid: str | None = None
+    judge: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    features: Sequence[str] | None = None
+
+    def roles(self, names: Sequence[str], path: object) -> ColumnRoles:
+        """
+        Assign a role to each column of a table, or raise `InputError` if that is not clear.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The columns.
+        path : object
+            The table, for messages.
+
+        Returns
+        -------
+        ColumnRoles
+            The roles.
+
+        Examples
+        --------
+        >>> roles = ColumnChoice().roles(["Query_ID", "doc_id", "bm25", "Relevance"], "a.csv")
+        >>> print(roles)
+        label 'Relevance', query 'Query_ID', document 'doc_id', 1 feature
+        """
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{path} has two columns named {twice!r}; rename one of them.")
+        given = {"y": self.y, "qid": self.qid, "docid": self.docid, "judge": self.judge}
+        named = [(role, name) for role, name in given.items() if isinstance(name, str)]
+        others = [("drop", name) for name in self.drop] + [("keep", name) for name in self.keep]
+        for option, name in named + others:
+            if name not in names:
+                near = closest(name, names)
+                hint = f"did you mean {near!r}? Choose" if near else "choose"
+                raise InputError(f"{path} has no column {name!r}; {hint} one of {list_names(names)} with {option}=.")
+        is_set = {name for _, name in named} | {*self.drop, *self.keep, *(self.features or ())}
+        found: dict[str, str | None] = {}
+        left_out = list(self.drop)
+        for role, chosen in given.items():
+            alike = _alike([one for one in names if one not in is_set], role)
+            found[role] = chosen if isinstance(chosen, str) else self._recognised(role, alike, path)
+            left_out += [one for one in alike if one != found[role]]
+        if found["y"] is None and self.y is None:
+            if all(map(_is_number, names)):
+                raise InputError(f"{path} begins with numbers ({list_names(names)}); expected a header of column names.")
+            usual = ", ".join(USUAL_NAMES["y"])
+            raise InputError(f"{path} has no label column ({usual}); choose one of {list_names(names)} with y=.")
+        taken = {*found.values(), *left_out}
+        features = [one for one in names if one not in taken]
+        wanted = features if self.features is None else list(self.features)
+        if set(wanted) != set(features):
+            raise InputError(_difference(path, features, wanted))
+        return ColumnRoles(**found, features=tuple(wanted), left_out=tuple(left_out), is_reordered=wanted != features)
+
+    def _recognised(self, role: str, alike: list[str], path: object) -> str | None:
+        """Return the column with a usual name of a role."""
+        if role == "qid" and self.qid is False:
+            return None
+        if len(alike) > 1 and role != "docid":  # any id names a document; the most usual one is taken
+            title = {"y": "labels", "qid": "query ids", "judge": "judges"}[role]
+            raise InputError(
+                f"{path} has the columns {list_names(alike)}, which look like {title}; choose one with {role}= (the "
+                "others are left out), or keep one as a feature with keep=."
+            )
+        return alike[0] if alike else None
+
+
+ANY_COLUMNS = ColumnChoice()
+"""All roles are recognised."""
+
+
+def _alike(names: Iterable[str], role: str) -> list[str]:
+    """Return the columns with a usual name of a role, the most usual first."""
+    usual = [_folded(name) for name in USUAL_NAMES[role]]
+    found = [(usual.index(_folded(name)), name) for name in names if _folded(name) in usual]
+    return [name for _, name in sorted(found, key=lambda pair: pair[0])]
+
+
+def _folded(name: str) -> str:
+    return _SEPARATORS.sub("", name).lower()
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _difference(path: object, found: list[str], wanted: list[str]) -> str:
+    missing = [name for name in wanted if name not in set(found)]
+    extra = [name for name in found if name not in set(wanted)]
+    lacks = f"lacks {list_names(missing)}, which the model was fitted on" if missing else ""
+    has = f"has {list_names(extra)}, which the model was not fitted on" if extra else ""
+    hint = "; name them with y=, qid= or docid=, or leave them out with drop=" if extra and not missing else ""
+    hint = hint or "; pass a table with the columns of the model"
+    return f"{path} {' and '.join(filter(None, (lacks, has)))}{hint}."
+
+
+def list_names(names: Iterable[str]) -> str:
+    """
+    Return names in quotes, at most six of them.
+
+    >>> list_names(["a", "b"]), list_names("abcdefgh")
+    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e', 'f' and 2 more")
+    """
+    listed = list(names)
+    others = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(map(repr, listed[:_SHOWN])) + others
