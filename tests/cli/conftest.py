@@ -38,11 +38,11 @@ def text(made: SyntheticRanking, y: np.ndarray, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def says() -> Callable[..., str]:
-    """Run a command that must end well, and return what it prints; what it raises is raised."""
+    """Run a command that must end well, and return its standard output; what it raises is raised."""
 
     def run(*words: object) -> str:
         result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
         assert result.exit_code == 0, result.output
-        return result.output
+        return result.stdout
 
     return run

@@ -69,7 +69,7 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["a.txt", "b.csv"], r"format of .*b\.csv is unknown; use the suffix \.txt"),
+        (["a.txt", "b.xlsx"], r"format of .*b\.xlsx is unknown; use the suffix \.txt"),
         (["none.txt", "s"], r"there is no .*none\.txt"),
         (["a.txt", "a.txt"], r"a\.txt exists already; .*overwrite=True"),
         (["a.txt", "s.store"], r"s\.store exists already; .*overwrite=True"),

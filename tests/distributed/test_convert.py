@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank import RankRLS, make_ranking, mask_scores, read
-from corank.data.formats.frames import write_parquet
+from corank.data.formats.write_frames import write_parquet
 from corank.distributed import LocalEngine, Parts, convert_parts, fit_parts
 from corank.errors import InputError, MissingExtra
 

@@ -25,7 +25,7 @@ from corank import (
     write_letor,
     write_store,
 )
-from corank.data.formats.frames import write_parquet
+from corank.data.formats.write_frames import write_parquet
 from corank.data.problem.column_scales import column_factors
 from corank.distributed import LocalEngine, Parts, evaluate_parts, fit_parts, predict_parts, rank_parts, summarise
 from corank.distributed.sums import SumSettings, sum_part

@@ -19,8 +19,8 @@ import numpy as np
 import corank
 from corank.cli import app
 from corank.data.durable import atomic
-from corank.data.formats.frames import write_parquet
 from corank.data.formats.trec import write_qrels, write_run
+from corank.data.formats.write_frames import write_parquet
 from corank.data.problem.synthetic import make_ranking
 from corank.evaluation.report import Report
 from corank.tables import ReportTable

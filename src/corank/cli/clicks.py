@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from corank.cli.options import Assignments, Force, Json, ModelOutput, QidColumn, Seed
+from corank.cli.options import Assignments, Force, Json, ModelOutput, Qid, Seed
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def learn_clicks(
     ] = 0.2,
     assignments: Assignments = None,
     seed: Seed = 0,
-    qid: QidColumn = None,
+    qid: Qid = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""`corank convert`: convert rows to LETOR text, a store or Parquet."""
+"""`corank convert`: convert rows to LETOR text, a store, Parquet or CSV."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Data, Force, Json, Label, QidColumn, Unscored
+from corank.cli.options import Data, Drop, Force, IdColumn, Json, Keep, Label, Qid, Unscored
 from corank.cli.output import emit
 from corank.errors import InputError
 
@@ -40,12 +40,16 @@ def convert(
     target: Annotated[
         Path,
         typer.Argument(
-            help="Store (.store, no suffix), .parquet, text (.txt, .letor, .svm, .dat; + .gz, .xz, .zst); - is stdout."
+            help="Store (.store, no suffix), .parquet, .csv, .tsv or LETOR text (.txt, .letor, .svm, .dat); text may "
+            "be compressed (+ .gz, .xz, .zst); - is LETOR text on stdout."
         ),
     ],
     unscored: Unscored = None,
-    label: Label = "label",
-    qid: QidColumn = None,
+    label: Label = None,
+    qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     dtype: Annotated[
         Precision | None,
         typer.Option(help="Type of X.  [default: float32 for text, else unchanged]", show_default=False),
@@ -59,10 +63,11 @@ def convert(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Convert LETOR text, a store, Parquet or CSV to text, a store or Parquet."""
+    """Convert between LETOR text, stores, Parquet and CSV; a table may be without labels."""
+    from corank.cli.rows import ColumnOptions, read_rows
     from corank.console import printable_console
     from corank.data.formats.compressed import is_stream
-    from corank.data.formats.read import open_source, read
+    from corank.data.formats.read import open_source
     from corank.data.store.store import open_store, store_letor
 
     begin = time.perf_counter()
@@ -70,13 +75,15 @@ def convert(
     sources = [open_source(one) for one in source]
     kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
     # shown on a terminal only, and removed at the end
     with printable_console(err=True).status(f"converting to {target}"):
-        if (kind, _target_kind(target), label, qid) == ("text", "store", "label", None):
+        if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions()):
             store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
             written: Collection = open_store(target)
         else:
-            written = read(sources, y=label, qid=qid, dtype=dtype.value if dtype else None, **form)
+            form["dtype"] = dtype.value if dtype else None
+            written = read_rows(sources, columns, needs_labels=False, **form)
             _write(target, written, unscored, force)
     if is_stream(target):
         return
@@ -99,13 +106,15 @@ def _target_kind(path: Path) -> str:
     suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
     if suffix in TEXT or is_stream(path):
         return "text"
+    if suffix in (".csv", ".tsv"):
+        return "csv"
     if path.suffix == ".parquet":
         return "parquet"
     if path.suffix in ("", ".store"):
         return "store"
     raise InputError(
-        f"the format of {path} is unknown; use the suffix {', '.join(TEXT)} (and {', '.join(SUFFIXES)}) for text, "
-        ".parquet for a table, .store or none for a store."
+        f"the format of {path} is unknown; use the suffix {', '.join(TEXT)} for LETOR text, .csv, .tsv or .parquet for "
+        f"a table (text also with {', '.join(SUFFIXES)}), .store or none for a store."
     )
 
 
@@ -114,7 +123,9 @@ def _require_place(target: Path, force: bool) -> None:
     from corank.data.formats.compressed import require_text_place
     from corank.data.store.folder import require_store_place
 
-    require = {"text": require_text_place, "store": require_store_place, "parquet": require_place}
+    require = {
+        "text": require_text_place, "csv": require_text_place, "store": require_store_place, "parquet": require_place,
+    }  # fmt: skip
     require[_target_kind(target)](target, overwrite=force)
 
 
@@ -125,7 +136,7 @@ def _check(source: list[TextFile | Path], target: Path, unscored: float | None, 
     target_kind, kind = _target_kind(target), common_format(source)
     if n_features is not None and kind != "text":
         raise InputError(f"--n-features applies to LETOR text, but the format of {source[0]} is {kind}; leave it out.")
-    if unscored is not None and kind == "store" and target_kind != "text":
+    if unscored is not None and kind == "store" and target_kind == "store":
         raise InputError(
             "--unscored is a label of text or a table, but stores mark unjudged rows by NaN; leave it out."
         )
@@ -133,16 +144,19 @@ def _check(source: list[TextFile | Path], target: Path, unscored: float | None, 
 
 
 def _write(target: Path, rows: Collection, unscored: float | None, force: bool) -> None:
-    from corank.data.formats.frames import write_parquet
+    from corank.data.formats.write_frames import write_csv, write_parquet
     from corank.data.letor.writer import write_letor
     from corank.data.store.store import write_store
 
     target_kind = _target_kind(target)
     if target_kind == "store":
         write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
-    elif target_kind == "parquet":
-        write_parquet(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
+    elif target_kind in ("parquet", "csv"):
+        write = write_parquet if target_kind == "parquet" else write_csv
+        write(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
     else:
+        if rows.names is not None:
+            typer.echo(f"corank: the names of the features are not in {target}: LETOR text numbers them.", err=True)
         comments: Any = rows.comments
         if comments is None and rows.docids is not None:
             comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]

@@ -31,19 +31,34 @@ Data = Annotated[
 ]
 ModelFile = Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")]
-Label = Annotated[str, typer.Option(help="Label column of a table.")]
-ExcludedLabel = Annotated[
-    str | None, typer.Option(help="Label column, excluded from the features.  [default: label, if present]")
+Label = Annotated[
+    str | None, typer.Option(help="Label column of a table.  [default: label, grade, relevance, rating or y]")
 ]
-Qid = Annotated[str | None, typer.Option(help="Query id column of a table; 'none' puts all rows in one query.")]
-QidColumn = Annotated[str | None, typer.Option(help="Query id column of a table.  [default: qid]")]
+Qid = Annotated[
+    str | None,
+    typer.Option(
+        help="Query column of a table, or 'none' for one query.  [default: qid, query_id, query, srch_id or session_id]"
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id", help="Column of document ids.  [default: docid, doc_id, document_id, id, url or name]", metavar="COLUMN"
+    ),
+]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; repeatable.", metavar="COLUMN")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(help="Feature that has a usual name of a label or id column; repeatable.", metavar="COLUMN"),
+]
 Unscored = Annotated[
     float | None, typer.Option(help="Label that marks an unjudged row, such as -1.", show_default=False)
 ]
 Prior = Annotated[
     str | None,
     typer.Option(
-        help="Features whose mean is the prior ranking, such as BM25's 21-25; the model learns a correction.",
+        help="Features whose mean is the prior ranking: names or numbers, such as bm25,tfidf or 21-25; the model "
+        "learns a correction.",
         metavar="FEATURES",
     ),
 ]

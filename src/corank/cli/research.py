@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Assignments, Force, Json, Plot, Prior, Scaling, Seed
+from corank.cli.options import (
+    Assignments,
+    Drop,
+    Force,
+    IdColumn,
+    Json,
+    Keep,
+    Label,
+    Plot,
+    Prior,
+    Qid,
+    Scaling,
+    Seed,
+    Unscored,
+)
 from corank.cli.output import emit, print_json, table_fields
 
 if TYPE_CHECKING:
@@ -73,6 +87,12 @@ def simulate_clicks(
     discount: Annotated[float, typer.Option(help="Discount of the online metric per list.")] = 0.9995,
     scale: Scaling = None,
     prior: Prior = None,
+    unscored: Unscored = None,
+    label: Label = None,
+    qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     seed: Seed = 0,
     assignments: Assignments = None,
     plot: Plot = None,
@@ -81,13 +101,14 @@ def simulate_clicks(
 ) -> None:
     """Simulate users who click, let an online ranker learn from them, and print its learning curve."""
     import sys
+    from dataclasses import replace
 
-    from corank.cli.learn.models import build_ranker, find_ranker, parse_features, require_features
+    from corank.cli.learn.models import build_ranker, find_ranker, parse_features, resolve_features
     from corank.cli.output import make_console, show
+    from corank.cli.rows import ColumnOptions, read_rows
     from corank.clicks import CascadeClicks, OnlineRanker, simulate
     from corank.clicks.click_models import as_click_model
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.read import read
     from corank.data.problem.ranking import RankingData
     from corank.errors import InputError
     from corank.estimator.query_scaler import QueryScaler
@@ -99,20 +120,27 @@ def simulate_clicks(
             f"--model {model} cannot learn from clicks; choose pdgd, pairwise-epsilon-greedy, dbgd or mgd."
         )
     ranker = build_ranker(kind, {}, assignments or [])
-    prior_columns = None if prior is None else parse_features(prior, "--prior")
+    prior_features = None if prior is None else parse_features(prior, "--prior")
     if plot is not None:
         require_place(plot, overwrite=force)
 
-    def read_rows(paths: list[Path]) -> RankingData:
-        rows = read(paths, layout="auto" if scale is None else "dense").data
-        require_features(prior_columns or (), "--prior", rows.n_features)
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+
+    def problem(paths: list[Path], like: RankingData | None = None) -> RankingData:
+        rows = read_rows(
+            paths, columns, needs_labels=True, unscored=unscored, layout="auto" if scale is None else "dense",
+            n_features=None if like is None else like.n_features, features=None if like is None else like.names,
+        ).data  # fmt: skip
         codes = rows.queries.codes
         X = rows.X if scale is None else QueryScaler(scale.value).fit_transform(rows.X, qid=codes)
-        made = RankingData.of(X, rows.y, codes)  # type: ignore[arg-type]
-        return made if prior_columns is None else made.with_prior(X[:, prior_columns].mean(axis=1))
+        made = replace(RankingData.of(X, rows.y, codes), names=rows.names)  # type: ignore[arg-type]
+        if prior_features is None:
+            return made
+        chosen = resolve_features(prior_features, "--prior", rows.names, rows.n_features)
+        return made.with_prior(X[:, chosen].mean(axis=1))
 
-    served = read_rows(data)
-    measured = None if test is None else read_rows([test])
+    served = problem(data)
+    measured = None if test is None else problem([test], served)
     highest = 0 if served.y is None else served.y.max()
     clicks = as_click_model(user, highest)
     if isinstance(clicks, CascadeClicks):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from corank.data.durable.atomic import atomic_folder
-from corank.data.formats.frames import write_parquet
+from corank.data.formats.write_frames import write_parquet
 from corank.data.letor.writer import write_letor
 from corank.data.store.store import write_store
 from corank.distributed.parts import Parts

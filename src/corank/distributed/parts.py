@@ -80,7 +80,7 @@ class Parts:
         Where tasks run; None means this machine, one part after the other.
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts.
-    unscored, y, qid, drop, keep
+    unscored, y, qid, docid, drop, keep
         How files and frames are read, see `corank.read`.
     verbose : bool
         Whether to show a progress bar on a terminal or in a notebook.
@@ -103,6 +103,7 @@ class Parts:
     unscored: float | None = None
     y: str | Literal[False] | None = None
     qid: str | None = None
+    docid: str | None = None
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
     verbose: bool = False
@@ -169,7 +170,7 @@ class Parts:
 
     @property
     def _columns(self) -> ColumnChoice:
-        return ColumnChoice(self.y, self.qid, drop=self.drop, keep=self.keep)
+        return ColumnChoice(self.y, self.qid, self.docid, drop=self.drop, keep=self.keep)
 
     @property
     def origin(self) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ import io
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -82,7 +83,8 @@ def test_names_with_blanks_and_tables_with_string_ids(here, says, tmp_path):
 def test_pairs_of_a_preference_model(here, says, tmp_path):
     (tmp_path / "items.csv").write_text(ITEMS)
     says("fit", "items.csv", "-m", "preference-gp", "--pairs", "pairs.csv", "-o", "gp")
-    model, X = corank.load("gp"), np.array([line.split(",")[1:] for line in ITEMS.splitlines()[1:]], dtype=float)
+    model, X = corank.load("gp"), pd.read_csv(io.StringIO(ITEMS), index_col=0)
+    assert model.feature_names_in_.tolist() == X.columns.tolist()
     expected = corank.suggest_pairs(model, X, 4, asked=[[0, 1], [2, 1], [3, 4]], random_state=0)
     for words in ((), ("--pairs", "pairs.csv")):
         found = json.loads(says("suggest", "gp", "items.csv", "-n", 4, "--json", *words))

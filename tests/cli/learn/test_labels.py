@@ -43,14 +43,14 @@ def test_a_table_of_labels_is_learnt_and_ranked(says, tmp_path, words, model):
     path = write(tmp_path / "train.csv", X, TOP)
     said = says("fit", path, *words, "-o", tmp_path / "m")
     assert "from 60 rows of 3 labels (top), 3 features" in said
-    found = corank.load(tmp_path / "m")
+    found, frame = corank.load(tmp_path / "m"), pd.DataFrame(X, columns=["a", "b", "c"])
     expected = model.fit(X, TOP).utilities(X)
-    np.testing.assert_allclose(found.utilities(X), expected, rtol=1e-12)
+    np.testing.assert_allclose(found.utilities(frame), expected, rtol=1e-12)
     assert found.classes_.tolist() == NAMES
     printed = says("rank", tmp_path / "m", path)
     table = pd.read_csv(io.StringIO(printed))
     assert list(table.columns) == NAMES
-    np.testing.assert_array_equal(table.to_numpy(), found.utilities(X))
+    np.testing.assert_array_equal(table.to_numpy(), found.utilities(frame))
     assert "60 rows" in says("rank", tmp_path / "m", path, "-o", tmp_path / "u.csv")
     assert (tmp_path / "u.csv").read_text() == printed
 
@@ -91,7 +91,7 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
     for words, message in (
         ((path, "--format", "trec", "-o", tmp_path / "run"), "ranks labels"),
         ((path, path), "found 2 files"),
-        ((tmp_path / "plain.csv",), "has 2 features"),
+        ((tmp_path / "plain.csv",), "lacks 'c', which the model was fitted on"),
     ):
         with pytest.raises(InputError, match=message):
             says("rank", tmp_path / "m", *words)

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app
 from corank.cli.learn.models import nonzero_columns, warn_of_absent_features
-from corank.data.formats.frames import write_parquet
 from corank.data.formats.trec import read_run
+from corank.data.formats.write_frames import write_parquet
 from corank.data.letor import stream as letor_stream
 from corank.data.store.store import write_store
 from corank.errors import InputError, UsageWarning

@@ -12,7 +12,8 @@ import pytest
 from scipy import sparse
 
 from corank.data.formats import compressed, frames
-from corank.data.formats.frames import read_csv, read_parquet, write_parquet
+from corank.data.formats.frames import read_csv, read_parquet
+from corank.data.formats.write_frames import write_parquet
 from corank.errors import InputError
 
 
@@ -93,10 +94,10 @@ def test_files_that_are_no_parquet_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"X": sparse.csr_matrix([[1.0], [0.0]])}, "X is sparse, but Parquet tables are dense"),
+        ({"X": sparse.csr_matrix([[1.0], [0.0]])}, "X is sparse, but tables are dense"),
         ({"docids": ["a"]}, r"docids has shape \(1,\), but X has 2 rows"),
-        ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a Parquet column cannot store"),
-        ({"qid": ["a", "\udce9"]}, r"qid is not valid UTF-8 at row 1 \(.*\), as Parquet requires"),
+        ({"qid": [(1, 2), (3, 4)]}, "qid holds ids that a column of a table cannot store"),
+        ({"qid": ["a", "\udce9"]}, r"qid is not valid UTF-8 at row 1 \(.*\), as tables require"),
         ({"docids": ["\udce9", "b"]}, "docids is not valid UTF-8 at row 0"),
         ({"names": ["label"]}, "expected 1 different names, none of them in"),
         ({"names": ["a", "b"]}, "names has 2 entries"),

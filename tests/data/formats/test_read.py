@@ -10,8 +10,8 @@ import zstandard
 from scipy import sparse
 
 import corank
-from corank.data.formats.frames import write_parquet
 from corank.data.formats.read import detect_format
+from corank.data.formats.write_frames import write_parquet
 from corank.data.letor.writer import write_letor
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import write_store

@@ -21,7 +21,14 @@ def test_usual_names_are_recognised_however_they_are_spelt(role, name, spelt):
 
 
 def test_other_names_are_features():
-    assert roles_of([*TABLE, "queries", "ids", "label2", "yes"]).features == ("f1", "f2", "queries", "ids", "label2", "yes")
+    assert roles_of([*TABLE, "queries", "ids", "label2", "yes"]).features == (
+        "f1",
+        "f2",
+        "queries",
+        "ids",
+        "label2",
+        "yes",
+    )
 
 
 def test_roles_in_words():

@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corank.cli.judge import PAIR_STRATEGIES, ROW_STRATEGIES
-from corank.cli.options import Force, Json, KeepFormulas, ModelFile, Qid, Seed, Unscored
+from corank.cli.options import (
+    Drop,
+    Force,
+    IdColumn,
+    Json,
+    Keep,
+    KeepFormulas,
+    Label,
+    ModelFile,
+    Qid,
+    Seed,
+    Unscored,
+)
 from corank.cli.output import print_json
 from corank.errors import InputError
 
@@ -45,13 +57,12 @@ def suggest(
         Path | None,
         typer.Option(help="Preferences given so far (winner,loser); not suggested again.", metavar="FILE"),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id", help="Column with the names of the rows; default docid, id or name if present."),
-    ] = None,
     unscored: Unscored = None,
-    label: Annotated[str | None, typer.Option(help="Label column of a table; default 'label' if present.")] = None,
+    label: Label = None,
     qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     seed: Seed = 0,
     format: Annotated[
         SuggestionFormat, typer.Option(help="Columns separated by blanks, or CSV with a header.")
@@ -62,15 +73,18 @@ def suggest(
     force: Force = False,
 ) -> None:
     """Suggest what to judge next: rows as query, document and score, or pairs of rows for a preference model."""
-    from corank.cli.judge.preferences import names_of
-    from corank.cli.learn.models import last_step
+    from corank.cli.learn.models import last_step, load_ranker
+    from corank.cli.rows import ColumnOptions, read_rows, row_names
     from corank.data.formats.compressed import require_text_place
+    from corank.data.problem.routing import columns_were_checked
     from corank.gp import PreferenceGP
 
     if output is not None:
         require_text_place(output, overwrite=force)
-    ranker, rows = _read(model, data, qid, id_column, label, unscored)
-    last = last_step(ranker)
+    fitted = load_ranker(model, data)
+    ranker, last = fitted.ranker, last_step(fitted.ranker)
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    rows = read_rows(data, columns, needs_labels=False, model=fitted, unscored=unscored)
     is_pairs = isinstance(last, PreferenceGP)
     if is_pairs and (per_query or last is not ranker):
         raise InputError(
@@ -82,35 +96,23 @@ def suggest(
             f"{model} contains a {type(last).__name__}, which suggests rows to grade; leave --pairs out, or fit "
             "--model preference-gp to get pairs."
         )
-    names = names_of(rows)
-    if is_pairs:
-        columns: tuple[str, ...] = ("first", "second")
-        lines = _pairs(last, rows, names, pairs, number, strategy or "entropy", seed)
-    else:
-        columns = ("qid", "docid", "score")
-        lines = _rows(ranker, rows, names, number, strategy or "uncertain", per_query, seed)
+    names = row_names(rows)
+    header: tuple[str, ...]
+    with columns_were_checked():
+        if is_pairs:
+            header = ("first", "second")
+            lines = _pairs(last, rows, names, pairs, number, strategy or "entropy", seed)
+        else:
+            header = ("qid", "docid", "score")
+            lines = _rows(ranker, rows, names, number, strategy or "uncertain", per_query, seed)
     if not lines:
         done = "all pairs were asked" if is_pairs else f"all {len(rows.y)} rows are judged"
         hint = "" if unscored is not None or is_pairs else " (pass the label of unjudged rows with --unscored)"
         typer.echo(f"corank: {done}, so there is nothing to suggest{hint}.", err=True)
     if as_json and output is None:
-        print_json("suggest", {"columns": columns, "rows": lines})
+        print_json("suggest", {"columns": header, "rows": lines})
         return
-    _write(columns, len(lines), _formatted(columns, lines, format, keep_formulas), output, as_json, force)
-
-
-def _read(
-    model: Path, data: list[Path], qid: str | None, id_column: str | None, label: str | None, unscored: float | None
-) -> tuple[Any, Collection]:
-    """Load the model, and read rows with the features that it was fitted on."""
-    from corank.cli.judge.preferences import read_named
-    from corank.cli.learn.models import load_ranker, require_model_features
-
-    ranker = load_ranker(model)
-    expected = getattr(ranker, "n_features_in_", None)
-    rows = read_named(data, qid, id_column, y=label, unscored=unscored, n_features=expected)
-    require_model_features(rows.X.shape[1], data[0], expected, model)
-    return ranker, rows
+    _write(header, len(lines), _formatted(header, lines, format, keep_formulas), output, as_json, force)
 
 
 def _rows(

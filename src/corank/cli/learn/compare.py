@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import INTERRUPTED, Convention, Data, Json, Label, Prior, Qid, Seed
+from corank.cli.options import INTERRUPTED, Convention, Data, Drop, IdColumn, Json, Keep, Label, Prior, Qid, Seed
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -67,8 +67,11 @@ def compare(
     ] = None,
     seed: Seed = 0,
     as_json: Json = False,
-    label: Label = "label",
+    label: Label = None,
     qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
 ) -> None:
     """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""
@@ -83,7 +86,8 @@ def compare(
     for path in (*data, *pools):
         require_exists(path)
 
-    from corank.cli.learn.models import parse_features, require_features
+    from corank.cli.learn.models import parse_features, resolve_features
+    from corank.cli.rows import ColumnOptions, read_rows
     from corank.data.formats.read import open_source, read
     from corank.evaluation.compare import compare as run
     from corank.evaluation.compare.methods import DEFAULT, QUICK, find_methods
@@ -93,21 +97,25 @@ def compare(
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
 
-    prior_columns = None if prior is None else parse_features(prior, "--prior")
+    prior_features = None if prior is None else parse_features(prior, "--prior")
     names = [name.strip() for name in models.split(",")] if models else QUICK if quick else DEFAULT
     # report a misspelt name before a large file is read
     find_methods(names, None)
     find_convention(convention)
     for metric in metrics or ():
         parse_metric(metric)
-    column: str | Literal[False] | None = False if qid == "none" else qid
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
     sources = [open_source(path) for path in data]
     refuse_preferences(sources[0])
-    rows = read(sources, unscored=marker, y=label, qid=column)
-    require_features(prior_columns or (), "--prior", rows.X.shape[1])
+    rows = read_rows(sources, columns, needs_labels=True, unscored=marker)
+    prior_columns = None
+    if prior_features is not None:
+        prior_columns = resolve_features(prior_features, "--prior", rows.names, rows.X.shape[1])
     more = None
     if pools:
-        more = read(pools, y=None, qid=column, n_features=rows.X.shape[1])
+        ignored = [*(drop or ()), *([label] if label else [])] if rows.roles else None
+        unlabelled = ColumnOptions(qid=qid, id_column=id_column, drop=ignored, keep=keep)
+        more = read(pools, n_features=rows.X.shape[1], features=rows.names, **unlabelled.arguments(needs_labels=False))
     folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
     shares = QUICK_SHARES if quick else FRACTIONS
     try:

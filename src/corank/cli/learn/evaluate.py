@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Convention, Force, Json, KeepFormulas, Label, QidColumn, Seed, Unscored
+from corank.cli.options import (
+    Convention,
+    Drop,
+    Force,
+    IdColumn,
+    Json,
+    Keep,
+    KeepFormulas,
+    Label,
+    Qid,
+    Seed,
+    Unscored,
+)
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -34,13 +46,17 @@ def evaluate(
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     unscored: Unscored = None,
-    label: Label = "label",
-    qid: QidColumn = None,
+    label: Label = None,
+    qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Compute metrics of a ranking, and test the difference from other rankings."""
     from corank.cli.learn.predictions import evaluate_predictions, read_truth
+    from corank.cli.rows import ColumnOptions
     from corank.data.formats.compressed import require_text_place
     from corank.data.problem.queries import Queries
     from corank.errors import InputError
@@ -48,7 +64,8 @@ def evaluate(
 
     if per_query is not None:
         require_text_place(per_query, overwrite=force)
-    judged, names = read_truth(truth, unscored, label, qid), metrics or ["nDCG@10", "AP"]
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    judged, names = read_truth(truth, unscored, columns), metrics or ["nDCG@10", "AP"]
     evaluation = evaluate_predictions(truth, predictions, judged, names, convention)
     runs = {str(predictions): evaluation}
     for other in compare or ():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Data, ExcludedLabel, Force, Json, ModelFile, Qid
+from corank.cli.options import Data, Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -27,8 +27,11 @@ def explain(
     plot: Annotated[
         Path | None, typer.Option(help="PNG or SVG file for a plot.", dir_okay=False, metavar="FILE")
     ] = None,
-    label: ExcludedLabel = None,
+    label: Label = None,
     qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     force: Force = False,
 ) -> None:
     """
@@ -37,9 +40,10 @@ def explain(
     The contributions of columns, or of training rows, add up to the difference: corank explain m.safetensors rows.txt
     --pair 3 8
     """
-    from corank.cli.learn.models import last_step, load_ranker, preferred_layout, require_model_features
+    from corank.cli.learn.models import last_step, load_ranker, preferred_layout
+    from corank.cli.rows import ColumnOptions, read_rows
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.read import open_source, read
+    from corank.data.problem.routing import columns_were_checked
     from corank.errors import InputError
     from corank.estimator.explanation import SHOWN, explained
     from corank.label_ranking import LabelRanker
@@ -48,20 +52,18 @@ def explain(
         if plot.suffix.lower() not in (".png", ".svg"):
             raise InputError(f"--plot is {str(plot)!r}; pass a file name that ends in .png or .svg.")
         require_place(plot, overwrite=force)
-    ranker = load_ranker(model)
+    fitted = load_ranker(model, data)
+    ranker = fitted.ranker
     if isinstance(last_step(ranker), LabelRanker):
         raise InputError(f"{model} contains a {type(ranker).__name__}, which ranks labels; pass a ranker of rows.")
-    expected = getattr(ranker, "n_features_in_", None)
-    sources = [open_source(one) for one in data]
-    rows = read(
-        sources, y=label, qid=False if qid == "none" else qid, n_features=expected, layout=preferred_layout(ranker)
-    )
-    require_model_features(rows.X.shape[1], sources[0], expected, model)
-    chosen = _rows_of(pair, rows, str(sources[0]))
-    explanation = explained(
-        ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
-        names=rows.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
-    )  # fmt: skip
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    rows = read_rows(data, columns, needs_labels=False, model=fitted, layout=preferred_layout(ranker))
+    chosen = _rows_of(pair, rows, str(data[0]))
+    with columns_were_checked():
+        explanation = explained(
+            ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
+            names=rows.names or fitted.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
+        )  # fmt: skip
     if plot is not None:
         _draw(explanation, plot, top or SHOWN, force)
     if as_json:

@@ -12,8 +12,11 @@ from corank.cli.options import (
     Assignments,
     Config,
     Data,
+    Drop,
     Force,
+    IdColumn,
     Json,
+    Keep,
     Label,
     ModelOutput,
     Prior,
@@ -45,13 +48,15 @@ class FitOptions:
     scale: QueryScale | None
     seed: int
     unscored: float | None
-    label: str
+    label: str | None
     qid: str | None
+    id_column: str | None
+    drop: list[str] | None
+    keep: list[str] | None
     valid: Path | None
     metric: str
     convention: str
     pairs: Path | None
-    id_column: str | None
     assignments: list[str] | None
     cluster: str | None
     as_json: bool
@@ -80,14 +85,18 @@ def fit(
     mix: Annotated[float | None, typer.Option(help="Weight of regression, 0 (ranking only) to 1.")] = None,
     coupling: Annotated[float | None, typer.Option(help="Weight of the agreement between views.")] = None,
     views: Annotated[
-        str | None, typer.Option(help="Number of random views, or their features: 1-23/24-46.", metavar="VIEWS")
+        str | None,
+        typer.Option(help="Number of random views, or their features: 1-23/24-46, title,body/age.", metavar="VIEWS"),
     ] = None,
     prior: Prior = None,
     scale: Scaling = None,
     seed: Seed = 0,
     unscored: Unscored = None,
-    label: Label = "label",
+    label: Label = None,
     qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     valid: Annotated[
         Path | None,
         typer.Option(help="Judged rows to choose alpha or the stopping time, and to evaluate.", metavar="FILE"),
@@ -96,11 +105,11 @@ def fit(
     convention: Annotated[str, typer.Option(help="Convention of --metric: corank, letor4, trec_eval, ...")] = "corank",
     pairs: Annotated[
         Path | None,
-        typer.Option(help="Preferences instead of scores: a table of winner,loser(,weight).", metavar="FILE"),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option("--id", help="Row id column for --pairs.  [default: docid, id, name, or row numbers from 1]"),
+        typer.Option(
+            help="Preferences instead of scores: a table of winner,loser(,weight) with document ids, or row numbers "
+            "from 1 if there are none.",
+            metavar="FILE",
+        ),
     ] = None,
     assignments: Assignments = None,
     cluster: Annotated[

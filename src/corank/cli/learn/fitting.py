@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,12 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from corank.cli.judge.preferences import names_of, read_named, read_preferences
+from corank.cli.judge.preferences import read_preferences
 from corank.cli.learn.fit import FitOptions
 from corank.cli.learn.labels import fit_labels
 from corank.cli.learn.models import (
     IGNORE_QUERIES,
+    Features,
     build_ranker,
     find_ranker,
     parse_features,
@@ -36,12 +37,13 @@ from corank.cli.learn.models import (
     parse_loop,
     parse_views,
     preferred_layout,
-    require_features,
+    resolve_features,
 )
 from corank.cli.options import INTERRUPTED, QueryScale
 from corank.cli.output import emit
+from corank.cli.rows import ColumnOptions, read_rows, row_names
 from corank.data.durable.atomic import require_place
-from corank.data.formats.read import common_format, detect_format, open_source, read
+from corank.data.formats.read import detect_format
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
 from corank.data.store.header import HEADER
@@ -73,6 +75,7 @@ def run_fit(options: FitOptions) -> None:
         emit(options.as_json, "fit", *fit_partitioned(model.pipeline(), options))
         return
     data = read_data(options, model)
+    model = model.resolved(data.rows)
     report(options, model, data, learn(options, model, data))
 
 
@@ -81,11 +84,11 @@ class ModelSpec:
     """
     A ranker that is not fitted yet, and how it is wrapped.
 
-    prior_columns: features whose mean is the prior.
+    prior: features whose mean is the prior.
     """
 
     ranker: Any
-    prior_columns: list[int] | None
+    prior: Features | None
     scale: QueryScale | None
 
     @property
@@ -96,7 +99,7 @@ class ModelSpec:
     def pipeline(self, ranker: Any = None) -> Any:
         """Return a ranker, by default the own one, with prior and scaling."""
         ranker = self.ranker if ranker is None else ranker
-        ranker = ranker if self.prior_columns is None else OnTop(ColumnMean(self.prior_columns), ranker)
+        ranker = ranker if self.prior is None else OnTop(ColumnMean(self.prior), ranker)
         if self.scale is None:
             return ranker
         return Pipeline([("scale", QueryScaler(self.scale.value)), ("rank", ranker)])
@@ -107,7 +110,17 @@ class ModelSpec:
             pipeline.fit(rows, **more)
             return
         with config_context(enable_metadata_routing=True):
-            pipeline.fit(rows.X, rows.y, qid=rows.queries.codes)
+            pipeline.fit(rows, rows.y, qid=rows.queries.codes)
+
+    def resolved(self, rows: RankingData) -> ModelSpec:
+        """Return the model with the numbers of the features that --prior and --views name."""
+        prior, views = self.prior, self.ranker.get_params(deep=False).get("views")
+        if isinstance(views, list):
+            numbers = [resolve_features(view, "--views", rows.names, rows.n_features) for view in views]
+            self.ranker.set_params(views=numbers)
+        if prior is not None:
+            prior = list(resolve_features(prior, "--prior", rows.names, rows.n_features))
+        return replace(self, prior=prior)
 
 
 def build_model(options: FitOptions) -> ModelSpec:
@@ -128,9 +141,9 @@ def build_model(options: FitOptions) -> ModelSpec:
     for option, value in (("--scale", options.scale), ("--prior", options.prior)):
         if value is not None and options.loop in IGNORE_QUERIES:
             raise InputError(f"{option} works within queries, which --loop {options.loop} ignores; remove one of them.")
-    prior_columns = None if options.prior is None else parse_features(options.prior, "--prior")
+    prior = None if options.prior is None else parse_features(options.prior, "--prior")
     ranker = build_ranker(kind, parameters, options.assignments or [], options.seed)
-    return ModelSpec(ranker, prior_columns, options.scale)
+    return ModelSpec(ranker, prior, options.scale)
 
 
 def _fit_label_ranker(ranker: LabelRanker, options: FitOptions) -> None:
@@ -143,12 +156,10 @@ def _fit_label_ranker(ranker: LabelRanker, options: FitOptions) -> None:
         raise InputError(
             f"{unusable} applies to rows of queries, but {type(ranker).__name__} ranks labels; leave it out."
         )
-    typer.echo(fit_labels(ranker, options.data, options.label, options.output, overwrite=options.force))
+    typer.echo(fit_labels(ranker, options.data, _columns(options), options.output, overwrite=options.force))
 
 
 def _check_pair_options(options: FitOptions) -> None:
-    if options.pairs is None and options.id_column is not None:
-        raise InputError("--id names the rows of --pairs; pass --pairs too, or leave it out.")
     scored = {"--scale": options.scale, "--prior": options.prior, "--valid": options.valid}
     if options.pairs is not None and any(value is not None for value in scored.values()):
         raise InputError("--scale, --prior and --valid need scored rows, but --pairs was given; leave them out.")
@@ -170,31 +181,33 @@ class TrainingData:
 
 def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
     """Read training and validation rows, and check that they have the features which the options name."""
-    qid = "none" if options.loop in IGNORE_QUERIES else options.qid
-    reading: dict[str, Any] = {
-        "unscored": options.unscored, "y": options.label, "qid": False if qid == "none" else qid,
-        "layout": preferred_layout(model.pipeline()),
-    }  # fmt: skip
-    preferred = None
-    if options.pairs is None:
-        rows = read(options.data, **reading).data
-    else:
-        collection = read_named(options.data, qid, options.id_column)
-        preferred, pair_weight = read_preferences(options.pairs, names_of(collection))
-        rows = RankingData.of_checked_pairs(collection.X, preferred, collection.data.queries)
-        rows = rows.weighted(None, pair_weight)
-    views = model.ranker.get_params(deep=False).get("views")
-    if options.views is not None and not isinstance(views, int):
-        require_features([column for view in views for column in view], "--views", rows.n_features)
-    require_features(model.prior_columns or (), "--prior", rows.n_features)
+    columns = _columns(options)
+    collection = read_rows(
+        options.data, columns, needs_labels=options.pairs is None, unscored=options.unscored,
+        layout=preferred_layout(model.pipeline()),
+    )  # fmt: skip
+    rows, preferred = collection.data, None
+    if options.pairs is not None:
+        preferred, pair_weight = read_preferences(options.pairs, row_names(collection))
+        pairs = RankingData.of_checked_pairs(rows.X, preferred, rows.queries)
+        rows = replace(pairs, names=rows.names).weighted(None, pair_weight)
     if options.valid is None:
         return TrainingData(rows, preferred)
-    # LETOR text may contain fewer features than the training data
-    is_text = common_format([open_source(options.valid)]) == "text"
-    judged = read(options.valid, **reading, n_features=rows.n_features if is_text else None).data
+    # LETOR text may contain fewer features than the training data, and a table may have its columns in another order
+    judged = read_rows(
+        [options.valid], columns, needs_labels=True, unscored=options.unscored, n_features=rows.n_features,
+        features=rows.names, layout=preferred_layout(model.pipeline()),
+    ).data  # fmt: skip
     validation = Validation(options.valid, judged, options.metric, options.convention)
     validation.require_features(rows.n_features)
     return TrainingData(rows, preferred, validation)
+
+
+def _columns(options: FitOptions) -> ColumnOptions:
+    qid = "none" if options.loop in IGNORE_QUERIES else options.qid
+    return ColumnOptions(
+        label=options.label, qid=qid, id_column=options.id_column, drop=options.drop, keep=options.keep
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +229,7 @@ def learn(options: FitOptions, model: ModelSpec, data: TrainingData) -> FitResul
     ranker, began = model.ranker, time.perf_counter()
     chosen, watched = "", {}
     if data.validation is not None:
-        if can_stop_early(ranker) and model.scale is None and model.prior_columns is None:
+        if can_stop_early(ranker) and model.scale is None and model.prior is None:
             watched = {"eval_set": data.validation.rows}
             if not ranker.early_stopping:
                 ranker.set_params(early_stopping=True)
@@ -236,7 +249,7 @@ def learn(options: FitOptions, model: ModelSpec, data: TrainingData) -> FitResul
         interrupted = True
     seconds = time.perf_counter() - began
     outer = pipeline if model.scale is None else pipeline[-1]
-    fitted = ranker if model.prior_columns is None else outer.ranker_
+    fitted = ranker if model.prior is None else outer.ranker_
     if shows_progress:  # the file must not depend on the terminal
         for one in {ranker, fitted}:
             one.set_params(verbose=verbose)
@@ -276,7 +289,7 @@ def report(options: FitOptions, model: ModelSpec, data: TrainingData, result: Fi
             "file": options.valid, "metric": metric, "convention": options.convention, "mean": value, "chosen": chosen,
         }  # fmt: skip
         outcome += f"; {metric} {value:.4f} on {options.valid}" + (f" with {chosen}" if chosen else "")
-    prior = "" if model.prior_columns is None else f" on top of {len(model.prior_columns)} features"
+    prior = "" if model.prior is None else f" on top of {len(model.prior)} features"
     sentence = (
         f"wrote {options.output}: {model.name}{prior} from {rows.n_rows} rows ({judgements}) in {len(rows.queries)} "
         f"queries, {rows.n_features} features, {result.seconds:.2f} s; {outcome}"
@@ -367,8 +380,9 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
         # Path removed one slash of an address
         sources = [_ADDRESS.sub(r"\1://", str(path)) for path in options.data]
         parts = Parts(
-            sources, client, verbose=sys.stderr.isatty(), unscored=options.unscored, y=options.label, qid=options.qid
-        )
+            sources, client, verbose=sys.stderr.isatty(), unscored=options.unscored, y=options.label, qid=options.qid,
+            docid=options.id_column, drop=options.drop or (), keep=options.keep or (),
+        )  # fmt: skip
         fit_parts(model, parts)
         workers_ready = getattr(parts.engine, "ready", {})
     save(model, options.output, overwrite=options.force)

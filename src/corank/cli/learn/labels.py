@@ -14,11 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from corank.cli.learn.models import last_step, require_model_features
+from corank.cli.learn.models import last_step
+from corank.cli.rows import ColumnOptions, FittedModel, require_model_features, say_columns, say_order
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import open_source, read
 from corank.data.formats.table_text import csv_text
 from corank.data.problem.collection import Collection
+from corank.data.problem.column_roles import require_same_features
+from corank.data.problem.routing import columns_were_checked
 from corank.errors import InputError, import_extra
 from corank.label_ranking import LabelRanker, OnlineLabelRanker
 
@@ -26,12 +29,14 @@ PREFIX = "label:"
 """Prefix of label columns; the rest is the name of the label."""
 
 
-def fit_labels(ranker: LabelRanker, data: Sequence[Path], label: str, output: Path, *, overwrite: bool) -> str:
+def fit_labels(
+    ranker: LabelRanker, data: Sequence[Path], columns: ColumnOptions, output: Path, *, overwrite: bool
+) -> str:
     """
     Fit a label ranker and save it.
 
     data: one file; or several for an `OnlineLabelRanker`, which learns from one at a time.
-    label: class column of a table without label columns.
+    columns: its label is the class column of a table without label columns.
     Returns: the sentence to print.
     """
     from corank.persist import save
@@ -39,15 +44,16 @@ def fit_labels(ranker: LabelRanker, data: Sequence[Path], label: str, output: Pa
     require_place(output, overwrite=overwrite)
     if len(data) > 1 and not isinstance(ranker, OnlineLabelRanker):
         raise InputError(f"found {len(data)} files, but {type(ranker).__name__} learns from one; join them.")
-    seconds, n_rows = 0.0, 0
+    seconds, n_rows, known = 0.0, 0, None
     for path in data:
-        X, y = _examples(path, label)
+        X, y = _examples(path, columns, known)
+        known = known or X.names
         began = time.perf_counter()
         if isinstance(ranker, OnlineLabelRanker) and len(data) > 1:
             ranker.partial_fit(X, y)
         else:
             ranker.fit(X, y)
-        seconds, n_rows = seconds + time.perf_counter() - began, n_rows + X.shape[0]
+        seconds, n_rows = seconds + time.perf_counter() - began, n_rows + X.X.shape[0]
     save(ranker, output, overwrite=overwrite)
     outcome = f"score on {'the last part' if len(data) > 1 else 'the training rows'} {ranker.score(X, y):.4f}"
     if isinstance(ranker, OnlineLabelRanker):
@@ -58,31 +64,38 @@ def fit_labels(ranker: LabelRanker, data: Sequence[Path], label: str, output: Pa
     )
 
 
-def label_lines(ranker: Any, data: Sequence[Path], label: str | None, keep_formulas: bool) -> list[str]:
+def label_lines(model: FittedModel, data: Sequence[Path], columns: ColumnOptions, keep_formulas: bool) -> list[str]:
     """
     Return lines of CSV: the labels, then the utilities of each row; labels with positive utility are relevant.
 
-    ranker: a fitted label ranker, or a pipeline that ends in one.
+    model: a fitted label ranker, or a pipeline that ends in one.
     data: one file; its label columns are ignored.
-    label: label column, excluded from the features.
     keep_formulas: whether labels stay as they are if a spreadsheet would run them.
     """
     if len(data) > 1:
         raise InputError(f"found {len(data)} files, but label rankers score one at a time; pass one file.")
-    last = last_step(ranker)
-    rows = read(open_source(data[0]), y=label, n_features=ranker.n_features_in_)
-    X, _ = _split_labels(rows)
-    require_model_features(X.shape[1], data[0], ranker.n_features_in_, "the model")
-    utilities = last.utilities(ranker[:-1].transform(X) if last is not ranker else X)
+    ranker, last = model.ranker, last_step(model.ranker)
+    rows = read(open_source(data[0]), n_features=model.n_features, **columns.arguments(needs_labels=False))
+    features, _ = _split_labels(rows, model.names, data[0])
+    require_model_features(features.X.shape[1], data[0], model)
+    say_columns(rows, data[0])
+    say_order(features.names, data[0], model)
+    with columns_were_checked():
+        utilities = last.utilities(ranker[:-1].transform(features.X) if last is not ranker else features.X)
     head = csv_text([[str(label) for label in last.classes_.tolist()]], keep_formulas=keep_formulas)
     return [head, *(",".join(map(repr, row)) + "\n" for row in utilities.tolist())]
 
 
-def _examples(path: Path, label: str) -> tuple[Any, Any]:
-    """Return the features of a file, and its labels: a DataFrame, or classes."""
+def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tuple[Collection, Any]:
+    """
+    Return the features of a file, and its labels: a DataFrame, or classes.
+
+    known: names of the features of an earlier file, or None.
+    """
     source = open_source(path)
-    rows = read(source, y=None if label == "label" else label)
-    X, names = _split_labels(rows)
+    rows = read(source, **columns.arguments(needs_labels=False))
+    X, names = _split_labels(rows, known, source)
+    say_columns(rows, source)
     if not names:
         if np.isnan(rows.y).any():
             raise InputError(
@@ -96,13 +109,22 @@ def _examples(path: Path, label: str) -> tuple[Any, Any]:
     return X, frame(np.asarray(rows.X[:, at], dtype=np.float64), columns=names)
 
 
-def _split_labels(rows: Collection) -> tuple[Any, list[str]]:
-    """Return the features of a file, and the names of its labels."""
-    columns = list(rows.names or [])
-    names = [name.removeprefix(PREFIX) for name in columns if name.startswith(PREFIX)]
-    if not names:
-        return rows.X, []
-    kept = [k for k, name in enumerate(columns) if not name.startswith(PREFIX)]
-    if not kept:
-        raise InputError(f"all {len(columns)} columns are label columns; add feature columns.")
-    return np.ascontiguousarray(rows.X[:, kept]), names
+def _split_labels(rows: Collection, known: list[str] | None, source: object) -> tuple[Collection, list[str]]:
+    """
+    Return the features of a file, and the names of its labels.
+
+    known: names of the features in the order of a model, or None.
+    source: the file, for messages.
+    """
+    if rows.names is None:
+        return rows, []
+    names = [name.removeprefix(PREFIX) for name in rows.names if name.startswith(PREFIX)]
+    features = [name for name in rows.names if not name.startswith(PREFIX)]
+    if not features:
+        raise InputError(f"all {len(rows.names)} columns are label columns; add feature columns.")
+    wanted = known or features
+    require_same_features(features, wanted, source)
+    if wanted == rows.names:
+        return rows, []
+    kept = [rows.names.index(name) for name in wanted]
+    return Collection(np.ascontiguousarray(rows.X[:, kept]), rows.y, wanted), names

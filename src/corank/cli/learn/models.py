@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,9 @@ from scipy import sparse
 from sklearn.utils import get_tags
 
 import corank
-from corank.errors import InputError, suggest_names, warn
+from corank.cli.rows import FittedModel
+from corank.data.problem.column_roles import list_names
+from corank.errors import InputError, closest, suggest_names, warn
 from corank.estimator.base import Ranker
 from corank.label_ranking import LabelRanker
 
@@ -77,16 +79,31 @@ def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
     return None if needed else thing
 
 
-def load_ranker(path: Path) -> Any:
-    """Load a ranker or a pipeline; raise `InputError` for other saved objects."""
+def load_ranker(path: Path, data: Sequence[Path]) -> FittedModel:
+    """
+    Load a ranker or a pipeline; raise `InputError` for other saved objects, or if the files are swapped.
+
+    data: the files of rows that follow the model on the command line.
+    """
     from corank.persist import load
 
+    if len(data) == 1 and _is_model(data[0]) and not _is_model(path):
+        raise InputError(f"{path} is not a model, but {data[0]} is; pass the model first, then the rows.")
     ranker = load(path)
     if not hasattr(ranker, "predict"):
         raise InputError(
             f"{path} contains a {type(ranker).__name__}, which has no predict; pass a ranker or a pipeline."
         )
-    return ranker
+    return FittedModel(path, ranker)
+
+
+def _is_model(path: Path) -> bool:
+    """Return whether a file begins like a safetensors file: the length of a header, and its brace."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(9)
+    return len(head) == 9 and head[8:] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size
 
 
 def last_step(model: Any) -> Any:
@@ -146,59 +163,75 @@ def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, A
         ) from None
 
 
-def parse_views(text: str) -> int | list[list[int]]:
+Features = list[int | str]
+"""Features as the user names them: 0-based columns, or names."""
+
+
+def parse_views(text: str) -> int | list[Features]:
     """
     Parse --views: a number of random views, or the features of each view.
 
-    text: ``2``, or ``1-23/24-46``: views separated by ``/``, 1-based feature ids and ranges separated by ``,``.
-    Returns: the number of views, or the 0-based columns of each.
+    text: ``2``, or ``1-23/24-46``: views separated by ``/``, their features as in `parse_features`.
+    Returns: the number of views, or the features of each.
 
-    >>> parse_views("2"), parse_views("1-3/4,6")
-    (2, [[0, 1, 2], [3, 5]])
+    >>> parse_views("2"), parse_views("1-3/4,age")
+    (2, [[0, 1, 2], [3, 'age']])
     """
     if text.isdecimal():
         return int(text)
     return [parse_features(view, "--views", "a number of views, or ") for view in text.split("/")]
 
 
-def parse_features(text: str, option: str, instead: str = "") -> list[int]:
+def parse_features(text: str, option: str, instead: str = "") -> Features:
     """
-    Parse features: 1-based ids and ranges separated by commas.
+    Parse features: names, numbers from 1 and ranges of numbers, separated by commas.
 
     option, instead: the option, and its alternative values, for messages.
-    Returns: 0-based columns.
 
-    >>> parse_features("21-23,40", "--prior")
-    [20, 21, 22, 39]
+    >>> parse_features("21-23,40,bm25", "--prior")
+    [20, 21, 22, 39, 'bm25']
     """
-    columns: list[int] = []
+    features: Features = []
     for piece in text.split(","):
         ends = re.fullmatch(r"(\d+)(?:-(\d+))?", piece.strip())
-        if ends is None or not 1 <= int(ends[1]) <= int(ends[2] or ends[1]):
+        if not piece.strip() or (ends and not 1 <= int(ends[1]) <= int(ends[2] or ends[1])):
             raise InputError(
-                f"{option} {text!r} contains {piece!r}; write {instead}feature ids from 1 and ranges, such as "
-                f"{'1-23/24-46' if instead else '1-5,8'}."
+                f"{option} {text!r} contains {piece!r}; write {instead}names of features, numbers from 1 and ranges, "
+                f"such as {'1-23/24-46' if instead else '1-5,8'}."
             )
-        columns += range(int(ends[1]) - 1, int(ends[2] or ends[1]))
+        features += range(int(ends[1]) - 1, int(ends[2] or ends[1])) if ends else [piece.strip()]
+    return features
+
+
+def resolve_features(features: Features, option: str, names: Sequence[str] | None, n_features: int) -> list[int]:
+    """
+    Return features as 0-based columns, or raise `InputError` if the data does not have them.
+
+    names: names of the columns of the data, or None.
+    """
+    columns: list[int] = []
+    for one in features:
+        if isinstance(one, str):
+            if names is None:
+                raise InputError(f"{option} names the feature {one!r}, but the data has no names; pass its number.")
+            if one not in names:
+                near = closest(one, names)
+                hint = f"did you mean {near!r}?" if near else f"choose from {list_names(names)}."
+                raise InputError(f"{option} names the feature {one!r}, which the data does not have; {hint}")
+            columns.append(names.index(one))
+        elif one >= n_features:
+            raise InputError(
+                f"{option} names feature {one + 1}, but the data has {n_features} features; use numbers up to "
+                f"{n_features}."
+            )
+        elif names is not None and names[one] != str(one + 1) and str(one + 1) in names:
+            raise InputError(
+                f"{option} {one + 1} is the number of the feature {names[one]!r} and the name of another; rename the "
+                "columns, so that names are not numbers."
+            )
+        else:
+            columns.append(one)
     return columns
-
-
-def require_features(columns: Iterable[int], option: str, n_features: int) -> None:
-    """Raise `InputError` if an option names features, as 0-based columns, that the data does not have."""
-    highest = 1 + max(columns, default=-1)
-    if highest > n_features:
-        raise InputError(
-            f"{option} names feature {highest}, but the data has {n_features} features; use ids up to {n_features}."
-        )
-
-
-def require_model_features(n_features: int, source: object, expected: int | None, model: object) -> None:
-    """Raise `InputError` if a file does not have the features that a model expects; None accepts any number."""
-    if expected not in (None, n_features):
-        raise InputError(
-            f"{source} has {n_features} features, but {model} was fitted on {expected}; pass rows with the features of "
-            "the model."
-        )
 
 
 def parse_loop(loop: str | None) -> tuple[str | None, str | None]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.data.formats.read import detect_format, is_number, open_source, read
+from corank.cli.rows import ColumnOptions, read_rows
+from corank.data.formats.read import detect_format, is_number, open_source
 from corank.data.formats.text import TextFile, open_text
 from corank.data.formats.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, read_qrels, read_scores
 from corank.data.problem.collection import Collection
@@ -15,12 +16,12 @@ from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
 
 
-def read_truth(path: Path, unscored: float | None, label: str = "label", qid: str | None = None) -> Qrels | Collection:
+def read_truth(path: Path, unscored: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Collection:  # noqa: B008
     """
     Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected.
 
     unscored: label that marks an unjudged row.
-    label, qid: columns of a table.
+    columns: columns of a table.
     """
     source = open_source(path)
     kind = detect_format(source)
@@ -30,7 +31,7 @@ def read_truth(path: Path, unscored: float | None, label: str = "label", qid: st
         if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
             qrels = read_qrels(source)
             return qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
-    return read(source, unscored=unscored, y=label, qid=qid)
+    return read_rows([source], columns, needs_labels=True, unscored=unscored)
 
 
 def evaluate_predictions(

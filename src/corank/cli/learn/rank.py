@@ -8,7 +8,19 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.options import Data, ExcludedLabel, Force, Json, KeepFormulas, ModelFile, Qid, RunTag
+from corank.cli.options import (
+    Data,
+    Drop,
+    Force,
+    IdColumn,
+    Json,
+    Keep,
+    KeepFormulas,
+    Label,
+    ModelFile,
+    Qid,
+    RunTag,
+)
 from corank.cli.output import emit
 
 
@@ -26,11 +38,11 @@ def rank(
     format: Annotated[
         ScoreFormat, typer.Option(help="One score per line in input order, or a TREC run file.")
     ] = ScoreFormat.scores,
-    label: ExcludedLabel = None,
+    label: Label = None,
     qid: Qid = None,
-    id_column: Annotated[
-        str | None, typer.Option("--id", help="Row id column of a table.  [default: docid, id or name, if present]")
-    ] = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
     tag: RunTag = "corank",
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
@@ -41,6 +53,7 @@ def rank(
 
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
+    from corank.cli.rows import ColumnOptions
     from corank.data.formats.compressed import is_stream, require_text_place, write_text
     from corank.errors import InputError
     from corank.label_ranking import LabelRanker
@@ -51,13 +64,14 @@ def rank(
         raise InputError("--json describes a written file, but the scores go to the screen; name a file with --output.")
     if output is not None:
         require_text_place(output, overwrite=force)
-    ranker = load_ranker(model)
-    if isinstance(last_step(ranker), LabelRanker):
+    fitted = load_ranker(model, data)
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    if isinstance(last_step(fitted.ranker), LabelRanker):
         from corank.cli.learn.labels import label_lines
 
         if format is ScoreFormat.trec or qid is not None:
             raise InputError(f"{model} ranks labels, not the rows of queries; leave out --format trec and --qid.")
-        lines = label_lines(ranker, data, label, keep_formulas)
+        lines = label_lines(fitted, data, columns, keep_formulas)
         if output is None:
             sys.stdout.writelines(lines)
             return
@@ -67,7 +81,7 @@ def rank(
             sentence = f"wrote {output}: utilities of {lines[0].strip()} for {len(lines) - 1} rows"
             emit(as_json, "rank", {"output": output, "n_rows": len(lines) - 1}, sentence)
         return
-    request = ScoringRequest.of(ranker, model, data, label, qid, tag if format is ScoreFormat.trec else None, id_column)
+    request = ScoringRequest.of(fitted, data, columns, tag if format is ScoreFormat.trec else None)
     tally = write_scores(request, output, overwrite=force)
     if output is not None and not is_stream(output):
         n_queries = len(tally.queries) or 1

@@ -18,13 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.cli.judge.preferences import read_named
-from corank.cli.learn.models import (
-    nonzero_columns,
-    preferred_layout,
-    require_model_features,
-    warn_of_absent_features,
-)
+from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
+from corank.cli.rows import ColumnOptions, FittedModel, read_rows, say_order
 from corank.core.parsing.digits import number_lines
 from corank.data.formats.compressed import STANDARD, is_stream, write_text
 from corank.data.formats.read import common_format, open_source
@@ -40,32 +35,25 @@ class ScoringRequest:
     """
     What to score, and how to write the scores.
 
-    ranker, model: a fitted ranker or pipeline, and its file.
-    label, qid, id_column: columns of a table; a qid of "none" puts all rows in one query.
     tag: name of the TREC run; None to write one score per line.
     """
 
-    ranker: Any
-    model: Path
+    model: FittedModel
     sources: Sequence[TextFile | Path]
-    label: str | None
-    qid: str | None
+    columns: ColumnOptions
     tag: str | None
-    id_column: str | None = None
 
     @classmethod
     def of(
-        cls,
-        ranker: Any,
-        model: Path,
-        data: Iterable[Path],
-        label: str | None = None,
-        qid: str | None = None,
-        tag: str | None = None,
-        id_column: str | None = None,
+        cls, model: FittedModel, data: Iterable[Path], columns: ColumnOptions, tag: str | None = None
     ) -> ScoringRequest:
         """Open the files."""
-        return cls(ranker, model, [open_source(one) for one in data], label, qid, tag, id_column)
+        return cls(model, [open_source(one) for one in data], columns, tag)
+
+    @property
+    def ranker(self) -> Any:
+        """The ranker or pipeline."""
+        return self.model.ranker
 
 
 @dataclass
@@ -108,22 +96,19 @@ def write_scores(request: ScoringRequest, output: Path | None, *, overwrite: boo
     else:
         tally = _write(request, _read_all(request), output, overwrite)
     if tally.occurs is not None:
-        warn_of_absent_features(tally.occurs, request.sources[0], request.model)
+        warn_of_absent_features(tally.occurs, request.sources[0], request.model.path)
     tally.seconds = time.perf_counter() - began
     return tally
 
 
 def _can_stream(request: ScoringRequest) -> bool:
     """Return whether text can be scored in blocks; other faults are reported by reading it at once."""
-    if (
-        common_format(request.sources) != "text"
-        or request.label not in (None, "label")
-        or request.id_column is not None
-    ):
+    columns = request.columns
+    if common_format(request.sources) != "text" or request.model.n_features is None:
         return False
-    if request.qid not in (None, "none") or getattr(request.ranker, "n_features_in_", None) is None:
+    if columns.label or columns.id_column or columns.drop or columns.keep or columns.qid not in (None, "none"):
         return False
-    return request.qid is None or not _by_query(request)
+    return columns.qid is None or not _by_query(request)
 
 
 def _by_query(request: ScoringRequest) -> bool:
@@ -131,6 +116,7 @@ def _by_query(request: ScoringRequest) -> bool:
 
 
 def _stream(request: ScoringRequest) -> Iterator[RowBlock]:
+    say_order(None, request.sources[0], request.model)
     blocks = stream_letor(
         request.sources,
         n_features=request.ranker.n_features_in_,
@@ -139,20 +125,17 @@ def _stream(request: ScoringRequest) -> Iterator[RowBlock]:
     )
     if _by_query(request):
         return whole_queries(blocks)
-    return blocks if request.qid is None else (RowBlock(block.X, None) for block in blocks)
+    return blocks if request.columns.qid is None else (RowBlock(block.X, None) for block in blocks)
 
 
 def _read_all(request: ScoringRequest) -> Iterator[RowBlock]:
-    expected = getattr(request.ranker, "n_features_in_", None)
-    rows = read_named(
+    rows = read_rows(
         request.sources,
-        request.qid,
-        request.id_column,
-        y=request.label,
-        n_features=expected,
+        request.columns,
+        needs_labels=False,
+        model=request.model,
         layout=preferred_layout(request.ranker),
     )
-    require_model_features(rows.data.n_features, request.sources[0], expected, request.model)
     queries = rows.data.queries
     yield RowBlock(rows.X, queries.ids[queries.codes], rows.docids if request.tag is not None else None)
 

@@ -1,27 +1,24 @@
-"""Tables with label, query and feature columns: read Parquet and CSV, write Parquet (extra `frames`)."""
+"""Read tables with label, query and feature columns: Parquet and CSV (extra `frames`)."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import NDArray
 
-from corank.data.durable.atomic import atomic_file
 from corank.data.formats.compressed import is_stream, require_plausible_size
 from corank.data.formats.text import Source, open_text
 from corank.data.problem.collection import Collection, as_names, as_texts
 from corank.data.problem.column_roles import ColumnChoice, ColumnRoles
 from corank.data.problem.inputs import as_scores
-from corank.data.problem.queries import Queries
-from corank.data.problem.rows import as_rows, require_finite
+from corank.data.problem.rows import require_finite
 from corank.errors import InputError, import_extra, reason
 
 
@@ -83,7 +80,9 @@ def _texts(column: Any) -> list[str]:
 ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
 # what pyarrow says of a cell that is not a number
-_TEXT_CELL = re.compile(r"CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.DOTALL)
+_TEXT_CELL = re.compile(
+    r"CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.DOTALL
+)
 _SHOWN_CELL = 40
 
 
@@ -108,6 +107,7 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Collection:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from corank.data.formats.write_frames import write_parquet
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.parquet")
     >>> write_parquet(path, [[0.5, 1.0]], [2], qid=["a"])
     >>> rows = read_parquet(path)
@@ -328,65 +328,3 @@ def _features(columns: _ArrowTable, names: list[str], dtype: np.dtype[Any]) -> N
     columns.require_rows(begin)
     require_finite(X)
     return X
-
-
-def write_parquet(
-    path: str | os.PathLike[str],
-    X: Any,
-    y: ArrayLike,
-    qid: ArrayLike | None = None,
-    docids: ArrayLike | None = None,
-    *,
-    names: Sequence[str] | None = None,
-    overwrite: bool = False,
-) -> None:
-    """
-    Write dense rows atomically as a Parquet file with the columns label, qid, docid and the features.
-
-    y (n_rows,): labels; NaN marks an unjudged row.
-    qid (n_rows,): query ids, numbers or strings.
-    names: names of the feature columns; f1, f2, ... by default.
-    overwrite: whether to replace an existing file.
-    """
-    arrow, parquet = import_extra("pyarrow", "frames"), import_extra("pyarrow.parquet", "frames")
-    rows = as_rows(X)
-    if sparse.issparse(rows):
-        raise InputError("X is sparse, but Parquet tables are dense; write LETOR text or a store instead.")
-    n, d = rows.shape
-    names = [f"f{k}" for k in range(1, d + 1)] if names is None else list(names)
-    columns: dict[str, Any] = {"label": as_scores(y, n)}
-    if qid is not None:
-        queries = Queries.of(qid, n)
-        columns["qid"] = _as_column(queries.plain_ids("a Parquet column")[queries.codes], "qid")
-    if docids is not None:
-        documents = np.asarray(docids)
-        if documents.shape != (n,):
-            raise InputError(f"docids has shape {documents.shape}, but X has {n} rows; pass one id per row.")
-        columns["docid"] = _as_column(documents, "docids")
-    if len(names) != d or len({*names, *columns}) != d + len(columns):
-        raise InputError(
-            f"names has {len(names)} entries; expected {d} different names, none of them in {list(columns)}."
-        )
-    with atomic_file(path, overwrite=overwrite) as scratch, ExitStack() as closing:
-        writer = None
-        for begin in range(0, n, ROWS_AT_ONCE):
-            block = slice(begin, begin + ROWS_AT_ONCE)
-            parts = [arrow.array(column[block]) for column in columns.values()]
-            parts += [arrow.array(np.ascontiguousarray(column)) for column in rows[block].T]
-            table = arrow.Table.from_arrays(parts, names=[*columns, *names])
-            writer = writer or closing.enter_context(parquet.ParquetWriter(scratch, table.schema))
-            writer.write_table(table)
-
-
-def _as_column(ids: NDArray[Any], name: str) -> NDArray[Any]:
-    """Check that ids can be encoded in UTF-8, as Parquet requires; LETOR and TREC files may contain other bytes."""
-    if ids.dtype.kind in "OU":
-        ids = np.array([str(one) for one in ids.tolist()], dtype=object)
-        for row, text in enumerate(ids):
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise InputError(
-                    f"{name} is not valid UTF-8 at row {row} ({text!r}), as Parquet requires; replace the id."
-                ) from None
-    return ids

@@ -74,7 +74,7 @@ class ColumnChoice:
     docid, judge : str or None
         Columns of document ids and of judges; None recognises them.
     drop : sequence of str
-        Columns to leave out.
+        Columns to leave out; they may be absent if `features` is given.
     keep : sequence of str
         Features whose names look like another role.
     features : sequence of str or None
@@ -117,7 +117,7 @@ class ColumnChoice:
         given = {"y": self.y, "qid": self.qid, "docid": self.docid, "judge": self.judge}
         named = [(role, name) for role, name in given.items() if isinstance(name, str)]
         others = [("drop", name) for name in self.drop] + [("keep", name) for name in self.keep]
-        for option, name in named + others:
+        for option, name in named if self.features is not None else named + others:
             if name not in names:
                 near = closest(name, names)
                 hint = f"did you mean {near!r}? Choose" if near else "choose"
@@ -131,14 +131,15 @@ class ColumnChoice:
             left_out += [one for one in alike if one != found[role]]
         if found["y"] is None and self.y is None:
             if all(map(_is_number, names)):
-                raise InputError(f"{path} begins with numbers ({list_names(names)}); expected a header of column names.")
+                raise InputError(
+                    f"{path} begins with numbers ({list_names(names)}); expected a header of column names."
+                )
             usual = ", ".join(USUAL_NAMES["y"])
             raise InputError(f"{path} has no label column ({usual}); choose one of {list_names(names)} with y=.")
         taken = {*found.values(), *left_out}
         features = [one for one in names if one not in taken]
         wanted = features if self.features is None else list(self.features)
-        if set(wanted) != set(features):
-            raise InputError(_difference(path, features, wanted))
+        require_same_features(features, wanted, path)
         return ColumnRoles(**found, features=tuple(wanted), left_out=tuple(left_out), is_reordered=wanted != features)
 
     def _recognised(self, role: str, alike: list[str], path: object) -> str | None:
@@ -177,14 +178,18 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _difference(path: object, found: list[str], wanted: list[str]) -> str:
-    missing = [name for name in wanted if name not in set(found)]
-    extra = [name for name in found if name not in set(wanted)]
+def require_same_features(found: Sequence[str], wanted: Sequence[str], path: object) -> None:
+    """Raise `InputError` with the names that differ if a table lacks features, or has others; any order is allowed."""
+    are_found, are_wanted = set(found), set(wanted)
+    if are_found == are_wanted:
+        return
+    missing = [name for name in wanted if name not in are_found]
+    extra = [name for name in found if name not in are_wanted]
     lacks = f"lacks {list_names(missing)}, which the model was fitted on" if missing else ""
     has = f"has {list_names(extra)}, which the model was not fitted on" if extra else ""
     hint = "; name them with y=, qid= or docid=, or leave them out with drop=" if extra and not missing else ""
     hint = hint or "; pass a table with the columns of the model"
-    return f"{path} {' and '.join(filter(None, (lacks, has)))}{hint}."
+    raise InputError(f"{path} {' and '.join(filter(None, (lacks, has)))}{hint}.")
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -55,10 +56,16 @@ def predict_with_qid(
     qid (n_rows,): one query id per row.
     prior (n_rows,): prior scores.
     """
-    with warnings.catch_warnings():
-        # rows of files are plain arrays; the reader of the file compares the names of its columns
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
+    with columns_were_checked():
         return _predict(estimator, X, qid, prior)
+
+
+@contextmanager
+def columns_were_checked() -> Iterator[None]:
+    """Do not warn of arrays without names: the reader of a file compared the names of its columns with the model."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
 
 
 def _predict(estimator: Any, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> NDArray[np.float64]:

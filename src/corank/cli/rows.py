@@ -1,0 +1,128 @@
+"""Read rows for a command: columns as options name them, one line that says what they were taken as, and a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+
+from corank.data.formats.read import common_format, open_source, read
+from corank.data.formats.text import Source, TextFile
+from corank.data.problem.collection import Collection
+from corank.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnOptions:
+    """
+    Options on the columns of a table, as the user gave them.
+
+    qid: "none" puts all rows in one query.
+    """
+
+    label: str | None = None
+    qid: str | None = None
+    id_column: str | None = None
+    drop: Sequence[str] | None = None
+    keep: Sequence[str] | None = None
+
+    def arguments(self, *, needs_labels: bool) -> dict[str, Any]:
+        """Return arguments of `corank.read`."""
+        return {
+            "y": self.label if self.label or needs_labels else False, "qid": False if self.qid == "none" else self.qid,
+            "docid": self.id_column, "drop": self.drop or (), "keep": self.keep or (),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """
+    A model from a file.
+
+    path: the file.
+    ranker: a ranker or pipeline.
+    """
+
+    path: Path
+    ranker: Any
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the features, or None if the model was fitted without names."""
+        names = getattr(self.ranker, "feature_names_in_", None)
+        return None if names is None else names.tolist()
+
+    @property
+    def n_features(self) -> int | None:
+        """Number of features; None if rows are not tables."""
+        return getattr(self.ranker, "n_features_in_", None)
+
+
+def read_rows(
+    data: Sequence[Source | TextFile | Path],
+    options: ColumnOptions,
+    *,
+    needs_labels: bool,
+    model: FittedModel | None = None,
+    unscored: float | None = None,
+    n_features: int | None = None,
+    features: Sequence[str] | None = None,
+    layout: Literal["auto", "dense"] = "auto",
+    dtype: Literal["float32", "float64"] | None = None,
+) -> Collection:
+    """
+    Read rows, and say which columns of a table were taken as what.
+
+    needs_labels: whether a table without labels is refused.
+    model: its features are required; columns in another order are reordered by name.
+    unscored, n_features, features, layout, dtype: as in `corank.read`.
+    """
+    sources = [open_source(one) for one in data]
+    if model is not None:
+        n_features, features = model.n_features, model.names
+    rows = read(
+        sources, unscored=unscored, n_features=n_features if common_format(sources) == "text" else None, layout=layout,
+        dtype=dtype, features=features, **options.arguments(needs_labels=needs_labels),
+    )  # fmt: skip
+    say_columns(rows, sources[0])
+    if model is not None:
+        require_model_features(rows.X.shape[1], sources[0], model)
+        say_order(rows.names, sources[0], model)
+    return rows
+
+
+def say_columns(rows: Collection, source: object) -> None:
+    """Say on standard error which columns of a table were taken as what."""
+    if rows.roles is None:
+        return
+    order = "; columns reordered as in the model" if rows.roles.is_reordered else ""
+    typer.echo(f"corank: {source}: {rows.roles}{order} (change with --label, --qid, --id, --drop, --keep)", err=True)
+
+
+def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -> None:
+    """Say on standard error that columns are matched by position, if only one of file and model has names."""
+    if model.n_features is None or (names is None) == (model.names is None):
+        return
+    without, named = (source, model.path) if names is None else (model.path, source)
+    typer.echo(
+        f"corank: {without} has no column names, but {named} has; the columns are matched by position.", err=True
+    )
+
+
+def require_model_features(n_features: int, source: object, model: FittedModel) -> None:
+    """Raise `InputError` if a file does not have as many features as a model."""
+    if model.n_features not in (None, n_features):
+        raise InputError(
+            f"{source} has {n_features} features, but {model.path} was fitted on {model.n_features}; pass rows with "
+            "the features of the model."
+        )
+
+
+def row_names(rows: Collection) -> list[str]:
+    """Return the names of rows: document ids, or numbers from 1 if the file has none."""
+    if rows.docids is None:
+        return [str(number) for number in range(1, len(rows.y) + 1)]
+    return [str(name) for name in rows.docids.tolist()]
