@@ -10,6 +10,7 @@ import pytest
 import corank
 from cli.some_files import files
 from corank.cli.learn.fitting import ALPHAS
+from corank.data.problem.routing import predict_with_qid
 from corank.errors import InputError
 from corank.metrics import evaluate
 
@@ -32,12 +33,12 @@ def test_preferences_by_name_by_number_and_by_document(here, says):
     pairs, weight = [[0, 1], [2, 1], [3, 4]], [1, 2, 0.5]
     expected = corank.RankRLS().fit(X_of_items(), pairs=pairs, pair_weight=weight).predict(X_of_items())
     says("fit", "items.csv", "-m", "rankrls", "--pairs", "pairs.csv", "-o", "m")
-    np.testing.assert_allclose(corank.load("m").predict(X_of_items()), expected, rtol=1e-9)
+    np.testing.assert_allclose(predict_with_qid(corank.load("m"), X_of_items(), None), expected, rtol=1e-9)
     bare = "".join(line.partition(",")[2] + "\n" for line in ITEMS.splitlines())
     (here / "bare.csv").write_text(bare)
     (here / "numbers.csv").write_text("loser;winner;weight\n2;1;1\n2;3;2\n5;4;0.5\n")
     says("fit", "bare.csv", "-m", "rankrls", "--pairs", "numbers.csv", "-o", "m", "--force")
-    np.testing.assert_allclose(corank.load("m").predict(X_of_items()), expected, rtol=1e-9)
+    np.testing.assert_allclose(predict_with_qid(corank.load("m"), X_of_items(), None), expected, rtol=1e-9)
     (here / "documents.csv").write_text("winner,loser\nd0,d1\nd2,d3\n")
     said = json.loads(says("fit", "test.txt", "-m", "spd", "--pairs", "documents.csv", "--json", "-o", "m", "--force"))
     assert (said["n_rows"], said["n_scored"]) == (160, 4)
@@ -45,13 +46,14 @@ def test_preferences_by_name_by_number_and_by_document(here, says):
 
 def test_items_with_names_are_ranked_by_what_was_learnt_of_them(here, says):
     says("fit", "items.csv", "-m", "rankrls", "--pairs", "pairs.csv", "-o", "m")
-    scores = corank.load("m").predict(X_of_items())
+    scores = predict_with_qid(corank.load("m"), X_of_items(), None)
     np.testing.assert_allclose(np.array(says("rank", "m", "items.csv").split(), dtype=float), scores)
     run = says("rank", "m", "items.csv", "--format", "trec", "-o", "-")
     assert run.split()[2] == f"t{scores.argmax()}"
-    # a column of numbers called id that was learnt from is no name
+    # a feature of the model is not a document id, whatever its name
     (here / "numbers.csv").write_text("label,qid,id,size\n1,1,5,0\n0,1,7,1\n1,2,3,0\n0,2,2,1\n")
-    says("fit", "numbers.csv", "-m", "rankrls", "-o", "n")
+    says("fit", "numbers.csv", "-m", "rankrls", "-o", "n", "--keep", "id")
+    assert corank.load("n").feature_names_in_.tolist() == ["id", "size"]
     assert len(says("rank", "n", "numbers.csv").split()) == 4
     assert len(says("suggest", "n", "numbers.csv", "--unscored", "0").splitlines()) == 2
 

@@ -18,7 +18,7 @@ COMMAND = typer.main.get_command(cli.app)
 @pytest.mark.parametrize(
     ("verb", "said", "translated"),
     [
-        ("fit", "name it as y=, qid= or docid=.", "name it as --label, --qid or the column docid."),
+        ("fit", "name it as y=, qid= or docid=.", "name it as --label, --qid or --id."),
         ("fit", "y='a b' names a column; leave it out.", "--label 'a b' names a column; leave it out."),
         ("fit", "or set coupling=0.", "or pass --coupling 0."),
         ("fit", "set l1=0, or loss='squared'.", "pass --set l1=0, or --loss 'squared'."),
@@ -53,13 +53,17 @@ def test_models_are_asked_for_their_parameters_only_where_no_option_fits():
     assert replace_assignments("y=", {"y": "--label"}, lambda: pytest.fail("asked")) == "--label"
 
 
+USUAL = "label, grade, relevance, rating, y"
+
+
 def test_main_speaks_of_options(monkeypatch, capsys, tmp_path):
     (tmp_path / "t.csv").write_text("score,qid,f1\n1,a,0.5\n0,a,0.25\n")
     monkeypatch.setattr(sys, "argv", ["corank", "fit", str(tmp_path / "t.csv"), "-m", "spd", "-o", str(tmp_path / "m")])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert stop.value.code == 1
-    said = f"corank: {tmp_path / 't.csv'} has no column 'label'; choose one of ['score', 'qid', 'f1'] with --label.\n"
+    said = f"corank: {tmp_path / 't.csv'} has no label column ({USUAL}); "
+    said += "choose one of 'score', 'qid', 'f1' with --label.\n"
     assert capsys.readouterr().err == said
     with pytest.raises(InputError, match="with y="):
         cli.app(sys.argv[1:], standalone_mode=False)

@@ -12,6 +12,7 @@ import typer
 from corank.data.formats.read import common_format, open_source, read
 from corank.data.formats.text import Source, TextFile
 from corank.data.problem.collection import Collection
+from corank.data.problem.column_roles import list_names
 from corank.errors import InputError
 
 
@@ -87,10 +88,10 @@ def read_rows(
         sources, unscored=unscored, n_features=n_features if common_format(sources) == "text" else None, layout=layout,
         dtype=dtype, features=features, **options.arguments(needs_labels=needs_labels),
     )  # fmt: skip
-    say_columns(rows, sources[0])
     if model is not None:
-        require_model_features(rows.X.shape[1], sources[0], model)
+        require_model_features(rows, sources[0], model)
         say_order(rows.names, sources[0], model)
+    say_columns(rows, sources[0])
     return rows
 
 
@@ -112,13 +113,17 @@ def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -
     )
 
 
-def require_model_features(n_features: int, source: object, model: FittedModel) -> None:
-    """Raise `InputError` if a file does not have as many features as a model."""
-    if model.n_features not in (None, n_features):
-        raise InputError(
-            f"{source} has {n_features} features, but {model.path} was fitted on {model.n_features}; pass rows with "
-            "the features of the model."
-        )
+def require_model_features(rows: Collection, source: object, model: FittedModel) -> None:
+    """Raise `InputError` if a file does not have as many features as a model; names were compared before."""
+    n_features = rows.X.shape[1]
+    if model.n_features in (None, n_features):
+        return
+    named = f" ({list_names(rows.names)})" if rows.names else ""
+    hint = "; leave columns out with --drop, or pass" if rows.names else "; pass"
+    raise InputError(
+        f"{source} has {n_features} features{named}, but {model.path} was fitted on {model.n_features}{hint} rows with "
+        "the features of the model."
+    )
 
 
 def row_names(rows: Collection) -> list[str]:

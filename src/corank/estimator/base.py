@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.collection import Collection
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.inputs import as_prior, as_scores, require_squares
 from corank.data.problem.queries import Queries
@@ -101,9 +102,9 @@ class Ranker(Learner, ABC):
 
         Parameters
         ----------
-        X : array-like, CSR matrix, DataFrame, or RankingData
-            The rows, or a whole problem (then y, qid and pairs stay None). With a kernel function, rows may be any
-            objects.
+        X : array-like, CSR matrix, DataFrame, Collection, or RankingData
+            The rows, or a whole problem: what `corank.read` returns, or a `RankingData` (then y, qid and pairs stay
+            None). With a kernel function, rows may be any objects.
         y : array-like of shape (n_rows,)
             Scores, higher is better; NaN marks an unscored row.
         qid : array-like of shape (n_rows,), optional
@@ -276,6 +277,8 @@ class Ranker(Learner, ABC):
         """
         check_parameters(self)
         data, notes = self._problem(*inputs)
+        if "feature_names_in_" in notes and data.names is None:
+            data = replace(data, names=tuple(notes["feature_names_in_"]))
         if continues and notes:
             check_columns(self, inputs[0], data.X)
             notes = kept_columns(self)
@@ -319,6 +322,8 @@ class Ranker(Learner, ABC):
 
     def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> tuple[RankingData, dict[str, Any]]:
         """Check and index the arguments of ``fit``; return also the notes on columns."""
+        if isinstance(X, Collection) and y is None and qid is None and pairs is None:
+            X = X.data
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:
                 raise InputError("y, qid or pairs was given with a RankingData, which holds them; pass it alone.")

@@ -77,7 +77,7 @@ def label_lines(model: FittedModel, data: Sequence[Path], columns: ColumnOptions
     ranker, last = model.ranker, last_step(model.ranker)
     rows = read(open_source(data[0]), n_features=model.n_features, **columns.arguments(needs_labels=False))
     features, _ = _split_labels(rows, model.names, data[0])
-    require_model_features(features.X.shape[1], data[0], model)
+    require_model_features(features, data[0], model)
     say_columns(rows, data[0])
     say_order(features.names, data[0], model)
     with columns_were_checked():

@@ -79,7 +79,7 @@ def _texts(column: Any) -> list[str]:
 
 ROWS_AT_ONCE = 1 << 16
 _FIRST_LINE = re.compile(rb"[\r\n]*+([^\r\n]*)")
-# what pyarrow says of a cell that is not a number
+# pyarrow's message for a cell that is not a number
 _TEXT_CELL = re.compile(
     r"CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.DOTALL
 )

@@ -150,8 +150,8 @@ class Store(Collection):
 
     Attributes
     ----------
-    X, y, names
-        As in every collection, validated on first use; a store contains no feature names.
+    X, y, names, roles
+        As in every collection, validated on first use; a store contains no feature names, and its roles are None.
     path : Path
         The folder.
     header : dict
