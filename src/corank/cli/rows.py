@@ -119,7 +119,8 @@ def require_model_features(rows: Collection, source: object, model: FittedModel)
     if model.n_features in (None, n_features):
         return
     named = f" ({list_names(rows.names)})" if rows.names else ""
-    hint = "; leave columns out with --drop, or pass" if rows.names else "; pass"
+    is_wide = rows.names is not None and n_features > (model.n_features or 0)
+    hint = "; leave columns out with --drop, or pass" if is_wide else "; pass"
     raise InputError(
         f"{source} has {n_features} features{named}, but {model.path} was fitted on {model.n_features}{hint} rows with "
         "the features of the model."
