@@ -135,6 +135,27 @@ def _tests(best: MethodOutcome, others: list[MethodOutcome]) -> tuple[PairedTest
     return tuple(compare_runs(evaluations, METRICS[0], base=best.name, random_state=0, n_resamples=200))
 
 
+HOSTILE = (
+    "<script>hacked = 1</script><img src=x onerror='hacked = 1'>[a](javascript:b) ![c](http://a.example/d.png) \u202e"
+)
+
+
+def hostile_study() -> Study:
+    """Every text that a user's files determine is hostile."""
+    whole = full_study(20)
+    return replace(
+        whole,
+        data=replace(whole.data, name=f"{HOSTILE}.txt", constant_columns=(HOSTILE,)),
+        outcomes=tuple(replace(one, title=HOSTILE, error=one.error and HOSTILE) for one in whole.outcomes),
+        verdict=HOSTILE,
+        notes=(HOSTILE,),
+        command=f"corank compare '{HOSTILE}'",
+        model=Path(HOSTILE),
+        coefficients=tuple(replace(one, column=HOSTILE) for one in whole.coefficients),
+        queries=tuple(replace(one, query=HOSTILE) for one in whole.queries),
+    )
+
+
 def unfinished_study() -> Study:
     """Nothing was done in the time given."""
     whole = full_study(20)

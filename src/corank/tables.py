@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from corank.console import printable
 from corank.errors import import_extra
 
 Cell = str | int | float | None
 
-_MARKDOWN = str.maketrans({"|": r"\|", "<": r"\<"})
+# characters with a meaning in Markdown; an underscore inside a word has none
+_MARKDOWN = re.compile(r"[\\`*\[\]|~$<]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+# the start of a heading, a list, a rule or a quotation
+_BLOCK = re.compile(r"(\d{0,9})(?=(#+(\s|$)|-[\s-]|[-+](\s|$)|>|(?<=\d)[.)](\s|$)))")
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -131,12 +137,12 @@ class ReportTable:
         """
 
         def line(cells: tuple[str, ...] | list[str]) -> str:
-            return "| " + " | ".join(_one_line(cell).translate(_MARKDOWN) for cell in cells) + " |"
+            return "| " + " | ".join(map(escape_markdown, cells)) + " |"
 
         rule = "".join("---:|" if self.is_number(column) else "---|" for column in range(len(self.columns)))
-        lines = [*([f"**{self.title}**", ""] if self.title else []), line(self.columns), "|" + rule]
+        lines = [*([f"**{escape_markdown(self.title)}**", ""] if self.title else []), line(self.columns), "|" + rule]
         lines += [line(self.texts(row)) for row in self.rows]
-        return "\n".join([*lines, "", self.note] if self.note else lines)
+        return "\n".join([*lines, "", escape_markdown(self.note)] if self.note else lines)
 
     def html(self) -> str:
         """
@@ -192,10 +198,13 @@ class ReportTable:
         """
 
         def line(cells: tuple[str, ...] | list[str]) -> str:
-            return " & ".join(_one_line(cell).translate(_LATEX) for cell in cells) + r" \\"
+            text = " & ".join(_one_line(cell).translate(_LATEX) for cell in cells) + r" \\"
+            # a bracket or star after the line end before would be an argument of it
+            return f"{{}}{text}" if text.startswith(("[", "*")) else text
 
         form = "".join("r" if self.is_number(column) else "l" for column in range(len(self.columns)))
-        caption = ". ".join(filter(None, (self.title, self.note))).translate(_LATEX)
+        # an empty line inside a caption is an error of LaTeX
+        caption = _one_line(". ".join(filter(None, (self.title, self.note)))).translate(_LATEX)
         lines = [r"\begin{table}", *([rf"\caption{{{caption}}}"] if caption else []), rf"\begin{{tabular}}{{{form}}}"]
         lines += [r"\toprule", line(self.columns), r"\midrule", *(line(self.texts(row)) for row in self.rows)]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
@@ -221,5 +230,16 @@ class ReportTable:
         return self.html()
 
 
+def escape_markdown(text: str) -> str:
+    """
+    Return a text as one line of Markdown that shows exactly this text: no HTML, links, images or emphasis.
+
+    >>> print(escape_markdown("<b>1 < 2</b> and f_1 *[x](y)*"))
+    &lt;b>1 &lt; 2&lt;/b> and f_1 \\*\\[x\\](y)\\*
+    """
+    shown = _MARKDOWN.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), _one_line(text))
+    return _BLOCK.sub(r"\1\\", shown, count=1) if _BLOCK.match(shown) else shown
+
+
 def _one_line(text: str) -> str:
-    return " ".join(text.splitlines()) if "\n" in text else text
+    return printable(" ".join(line for line in text.splitlines() if line.strip())).strip()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -112,17 +113,19 @@ def test_when_all_could_be_run_the_code_is_0(tiny, tmp_path, monkeypatch):
     assert (tmp_path / "out/experiments/tiny/report.json").is_file()  # where a run alone keeps it
 
 
-def test_pictures_are_found_from_the_page(tiny, tmp_path, monkeypatch):
+def test_pictures_are_in_the_page_and_found_from_the_markdown(tiny, tmp_path, monkeypatch):
     def run(settings):
         picture = settings.folder / "gains.png"
-        picture.write_bytes(b"")
+        picture.write_bytes(b"\x89PNG")
         return Report("Tiny", "about", (), (), (picture,))
 
     tiny.run = run
     monkeypatch.setattr(experiments, "EXPERIMENTS", {"tiny": "tiny_experiment"})
     assert CliRunner().invoke(app, ["all", "-o", str(tmp_path)]).exit_code == 0
     (image,) = Page((tmp_path / "index.html").read_text(encoding="utf-8")).all("img")
-    assert (tmp_path / image["src"]).is_file()
+    assert image["src"] == "data:image/png;base64,iVBORw=="
+    (name,) = re.findall(r"!\[gains\]\((.*)\)", (tmp_path / "index.md").read_text(encoding="utf-8"))
+    assert (tmp_path / name).is_file()
 
 
 def test_an_unknown_name_leaves_no_folder(tmp_path):

@@ -6,14 +6,18 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from corank.evaluation.report import Report
 from corank.evaluation.report.study import study_html
-from some_study import full_study
+from corank.tables import ReportTable
+from some_study import HOSTILE, full_study
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 # what the browser asks for by itself: updates, lists, its own search for proxies
@@ -28,6 +32,28 @@ FRAME = """<!doctype html><body><iframe src="/report.html" width="{width}" heigh
   const page = frames[0].document.documentElement;
   document.body.setAttribute("data-found", page.scrollWidth + "/" + page.clientWidth);
 }});</script>"""
+
+
+# and asks whether its images were shown, and whether a script of its texts was run
+PICTURE_FRAME = """<!doctype html><body><iframe src="/picture.html" width="800" height="800"></iframe>
+<script>addEventListener("load", () => {
+  const page = frames[0].document;
+  const widths = [...page.images].map(image => image.naturalWidth).join();
+  const weight = frames[0].getComputedStyle(page.querySelector("caption")).fontWeight;
+  document.body.setAttribute("data-found", widths + "/" + weight + "/" + frames[0].hacked);
+});</script>"""
+
+
+def page_with_picture():
+    """A report of hostile texts with an image of 7 columns."""
+    from matplotlib.image import imsave
+
+    with tempfile.TemporaryDirectory() as folder:
+        imsave(Path(folder, "a.png"), np.zeros((5, 7)))
+        table = ReportTable(HOSTILE, (HOSTILE,), ((HOSTILE,),))
+        text = Report(HOSTILE, HOSTILE, (table,), (HOSTILE,), (Path(folder, "a.png"),)).html()
+    # what a reader would inject if the texts were not escaped, and what the policy must stop
+    return text.replace("</main>", "<script>hacked = 1</script><img src=x onerror='hacked = 1'></main>")
 
 
 class Proxy(ThreadingHTTPServer):
@@ -69,6 +95,7 @@ def browser():
 def served():
     text = study_html(full_study())
     pages = {f"/{width}.html": FRAME.format(width=width) for width in (320, 390, 1280)}
+    pages |= {"/pictures.html": PICTURE_FRAME, "/picture.html": page_with_picture()}
     pages |= {"/report.html": text, "/loud.html": '<img src="http://elsewhere.example/a.png"><p>loud</p>'}
     proxy = Proxy(pages)
     yield proxy
@@ -100,6 +127,13 @@ def test_it_asks_for_nothing_but_itself(browser, served, tmp_path):
     # and a page that does ask for more is noticed
     visit(browser, served, "loud.html", tmp_path, "--dump-dom")
     assert "http://elsewhere.example/a.png" in asked(served)
+
+
+def test_images_and_styles_work_under_the_policy_and_scripts_do_not(browser, served, tmp_path):
+    found = re.search(r'data-found="([^"]*)"', visit(browser, served, "pictures.html", tmp_path, "--dump-dom"))
+    assert found[1] == "7,0/600/undefined"  # the injected image has no width, since it is not requested
+    requests = set(asked(served)) - {f"{HOST}/favicon.ico"}  # of the frame
+    assert requests == {f"{HOST}/pictures.html", f"{HOST}/picture.html"}
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -14,16 +13,17 @@ TABLE = ReportTable(
 )
 
 
-def test_html_shows_the_same_cells_and_escapes_them():
+def test_html_shows_the_same_cells_and_escapes_them(tmp_path):
     table = ReportTable("a < b", ("method", "MAP"), (("x & y", 0.5), ("none", None)), digits=2)
-    page = Page(Report("Title", "About.", (table,), ("p < 0.05.",), (Path("folder/gains.png"),)).html())
+    (tmp_path / "gains.png").write_bytes(b"\x89PNG")
+    page = Page(Report("Title", "About.", (table,), ("p < 0.05.",), (tmp_path / "gains.png",)).html())
     (found,) = page.tables
     assert found.caption == "a < b"
     assert found.head == ["method", "MAP"]
     assert found.rows == [["x & y", "0.50"], ["none", ""]]
     assert page.text_of("li") == ["p < 0.05."]
     assert page.text_of("h1") == page.text_of("title") == ["Title"]
-    assert page.all("img") == [{"src": "gains.png", "alt": "gains"}]
+    assert page.all("img") == [{"src": "data:image/png;base64,iVBORw==", "alt": "gains"}]
 
 
 def test_a_notebook_sees_the_tables():
@@ -32,7 +32,8 @@ def test_a_notebook_sees_the_tables():
 
 
 def test_write_makes_valid_json_markdown_and_html(tmp_path):
-    report = Report("Title", "About.", (TABLE,), ("A finding.",), (Path("folder/gains.png"),))
+    (tmp_path / "gains.png").write_bytes(b"\x89PNG")
+    report = Report("Title", "About.", (TABLE,), ("A finding.",), (tmp_path / "gains.png",))
     markdown, html, data = report.write(tmp_path)
     assert html.read_text() == report.html()
     record = json.loads(data.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import mimetypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Literal, Protocol
+from urllib.parse import quote
 
+from corank.console import printable
 from corank.evaluation.report.page import section
+from corank.tables import escape_markdown
 
 
 class PageBlock(Protocol):
@@ -39,7 +45,8 @@ class Paragraph:
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return f"**{self.text}**" if self.kind == "verdict" else self.text
+        text = escape_markdown(self.text)
+        return f"**{text}**" if self.kind == "verdict" else text
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class BulletList:
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return "\n".join(f"- {item}" for item in self.items)
+        return "\n".join(f"- {escape_markdown(item)}" for item in self.items)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Facts:
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return "\n".join(f"- {name}: {value}" for name, value in self.pairs)
+        return "\n".join(f"- {escape_markdown(name)}: {escape_markdown(value)}" for name, value in self.pairs)
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ class Code:
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return "\n".join(f"    {line}" for line in self.text.splitlines())
+        return "\n".join(f"    {printable(line)}" for line in self.text.splitlines())
 
 
 def plot_file(name: str) -> str:
@@ -119,7 +126,8 @@ class Plot:
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return f"![{self.title}]({self.file})\n\n*{self.title}.* {self.caption}"
+        title = escape_markdown(self.title)
+        return f"![{title}]({quote(self.file)})\n\n*{title}.* {escape_markdown(self.caption)}"
 
 
 @dataclass(frozen=True)
@@ -142,20 +150,24 @@ class Picture:
     """
     An image file.
 
-    source: its address relative to the page.
+    source: its address relative to the Markdown file.
     name: alternative text.
+    file: the file itself; the HTML page contains a copy.
     """
 
     source: str
     name: str
+    file: Path
 
     def html(self) -> str:
         """Return HTML."""
-        return f'<img src="{escape(self.source)}" alt="{escape(self.name)}">'
+        kind = mimetypes.guess_type(self.file.name)[0] or "image/png"
+        content = base64.b64encode(self.file.read_bytes()).decode()
+        return f'<img src="data:{kind};base64,{content}" alt="{escape(self.name)}">'
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return f"![{self.name}]({self.source})"
+        return f"![{escape_markdown(self.name)}]({quote(self.source)})"
 
 
 @dataclass(frozen=True)
@@ -193,4 +205,4 @@ class Section:
 
     def markdown(self) -> str:
         """Return Markdown."""
-        return "\n\n".join([f"## {self.name}", *(block.markdown() for block in self.blocks)])
+        return "\n\n".join([f"## {escape_markdown(self.name)}", *(block.markdown() for block in self.blocks)])

@@ -93,23 +93,22 @@ footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: .8rem
 }
 """
 
-# browsers then refuse every request of the page
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""Content-Security-Policy of every page: no scripts, no requests; images are part of the page."""
 
 
-def page(title: str, body: str, sections: Sequence[tuple[str, str]] = (), *, sealed: bool = False) -> str:
+def page(title: str, body: str, sections: Sequence[tuple[str, str]] = ()) -> str:
     """
-    Return a whole HTML page.
+    Return a whole HTML page, which makes no request.
 
-    body: HTML below the heading.
+    body: HTML below the heading; images are ``data:`` addresses.
     sections: anchor and name of each section, for the links at the top.
-    sealed: whether a Content-Security-Policy forbids all requests, image files included.
     """
     links = "".join(f'<li><a href="#{anchor}">{escape(name)}</a></li>' for anchor, name in sections)
     head = [
         '<meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        *([f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'] if sealed else []),
+        f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">',
         f"<title>{escape(title)}</title>",
         '<link rel="icon" href="data:,">',  # otherwise browsers request /favicon.ico
         f"<style>{COLOURS}{PAGE}{PLOT}</style>",

@@ -11,7 +11,7 @@ from pathlib import Path
 from corank.data.durable.atomic import atomic_file
 from corank.evaluation.report.blocks import BulletList, PageBlock, Paragraph, Picture
 from corank.evaluation.report.page import page
-from corank.tables import Cell, ReportTable
+from corank.tables import Cell, ReportTable, escape_markdown
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Report:
         Parameters
         ----------
         folder : str
-            Folder of the images relative to the page, such as ``"lcra/"``.
+            Folder of the images relative to the Markdown file, such as ``"lcra/"``.
 
         Returns
         -------
@@ -54,7 +54,7 @@ class Report:
             A paragraph, findings, tables and images.
         """
         findings = [BulletList(self.findings)] if self.findings else []
-        pictures = [Picture(folder + plot.name, plot.stem) for plot in self.plots]
+        pictures = [Picture(folder + plot.name, plot.stem, plot) for plot in self.plots]
         return [Paragraph(self.about), *findings, *self.tables, *pictures]
 
     def markdown(self) -> str:
@@ -66,11 +66,11 @@ class Report:
         str
             Title, paragraph, findings, tables and images.
         """
-        return "\n\n".join([f"# {self.title}", *(block.markdown() for block in self.blocks())]) + "\n"
+        return "\n\n".join([f"# {escape_markdown(self.title)}", *(block.markdown() for block in self.blocks())]) + "\n"
 
     def html(self) -> str:
         """
-        Return the report as one HTML page; links to images are relative to it.
+        Return the report as one HTML page, which contains the images.
 
         Returns
         -------

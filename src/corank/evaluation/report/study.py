@@ -25,7 +25,7 @@ from corank.evaluation.report.charts import standalone
 from corank.evaluation.report.page import page
 from corank.evaluation.report.plots import PLOTS, plots_of, reference_of
 from corank.metrics.conventions import CONVENTIONS, Convention
-from corank.tables import Cell, ReportTable
+from corank.tables import Cell, ReportTable, escape_markdown
 
 if TYPE_CHECKING:  # not needed at run time; importing them is slow
     from corank.evaluation.bounds.bound import Bound
@@ -108,12 +108,12 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
 def _html(study: Study, sections: Sequence[Section]) -> str:
     links = [(part.anchor, part.name) for part in sections]
     body = "\n".join(block.html() for block in (*_opening(study), *sections))
-    return page(_title(study), body, links, sealed=True)
+    return page(_title(study), body, links)
 
 
 def _markdown(study: Study, sections: Sequence[Section]) -> str:
     blocks = (*_opening(study), *sections)
-    return "\n\n".join([f"# {_title(study)}", *(block.markdown() for block in blocks)]) + "\n"
+    return "\n\n".join([f"# {escape_markdown(_title(study))}", *(block.markdown() for block in blocks)]) + "\n"
 
 
 def _title(study: Study) -> str:
