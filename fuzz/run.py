@@ -22,13 +22,14 @@ def formats() -> dict[str, Format]:
     from fuzz.container import Container
     from fuzz.csv import Csv
     from fuzz.frames import Parquet
+    from fuzz.index import Index
     from fuzz.letor import Letor
     from fuzz.model import formats as models
     from fuzz.records import formats as records
     from fuzz.store import Store
     from fuzz.trec import qrels, runs
 
-    known = (Letor(), runs(), qrels(), Store(), Parquet(), Csv(), Container(), *records(), *models())
+    known = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), *records(), *models())
     return {form.name: form for form in known}
 
 

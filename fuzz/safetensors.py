@@ -1,4 +1,4 @@
-"""Model files: parse, damage and reassemble them with a valid checksum."""
+"""Model and index files: parse, damage and reassemble them, models with a valid checksum."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ FOREIGN_DTYPES = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F4": 1, "C64": 8, "F12
 @dataclass
 class Parts:
     """
-    A model file, taken apart.
+    A file, taken apart.
 
-    header: the JSON of its ``corank`` entry.
+    header: the JSON of the entry `key`.
     tensors: type, shape and bytes of each tensor.
+    key: "corank" for a model, whose header holds a checksum; "corank index" for an index.
     """
 
-    header: dict[str, Any]
+    header: Any
     tensors: dict[str, tuple[str, list[int], bytes]]
+    key: str = "corank"
 
     @classmethod
-    def of(cls, content: bytes) -> Parts:
+    def of(cls, content: bytes, key: str = "corank") -> Parts:
         """Parse a file; raises ValueError or a similar error for an invalid file."""
         (length,) = struct.unpack("<Q", content[:8])
         outer = json.loads(content[8 : 8 + length])
@@ -46,9 +48,9 @@ class Parts:
             covered += end - begin
             if entry or begin < 0:
                 raise ValueError("an entry that says more, or points outside")
-        if set(metadata) != {"corank"} or covered != len(body):
+        if set(metadata) != {key} or covered != len(body):
             raise ValueError("more than a model")
-        return cls(json.loads(metadata["corank"]), tensors)
+        return cls(json.loads(metadata[key]), tensors, key)
 
     def digest(self) -> str:
         """Return the checksum of the content."""
@@ -59,9 +61,11 @@ class Parts:
         return total.hexdigest()
 
     def sealed(self) -> bytes:
-        """Return the file with a valid checksum."""
-        header = {key: value for key, value in self.header.items() if key != "sha256"}
-        outer: dict[str, Any] = {"__metadata__": {"corank": json.dumps(header | {"sha256": self.digest()})}}
+        """Return the file, with a valid checksum if it is a model."""
+        header = self.header
+        if self.key == "corank":
+            header = {key: value for key, value in header.items() if key != "sha256"} | {"sha256": self.digest()}
+        outer: dict[str, Any] = {"__metadata__": {self.key: json.dumps(header)}}
         at = 0
         for name, (kind, shape, body) in self.tensors.items():
             outer[name] = {"dtype": kind, "shape": shape, "data_offsets": [at, at + len(body)]}
@@ -72,6 +76,7 @@ class Parts:
 def join(outer: Any, body: bytes) -> bytes:
     """Return a safetensors file from a header and its data."""
     text = json.dumps(outer).encode()
+    text += b" " * (-len(text) % 8)  # arrays are aligned, so that they can be mapped
     return struct.pack("<Q", len(text)) + text + body
 
 
@@ -117,6 +122,8 @@ def damaged_outer(content: bytes, rng: Random) -> bytes:
     (length,) = struct.unpack("<Q", content[:8])
     outer, body = json.loads(content[8 : 8 + length]), content[8 + length :]
     if rng.random() < 0.2:
-        outer["__metadata__"]["corank"] = rng.choice(("[" * 100_000, '{"a":' * 50_000, "null", "[]", "1e999", "{}", ""))
+        outer["__metadata__"][next(iter(outer["__metadata__"]))] = rng.choice(
+            ("[" * 100_000, '{"a":' * 50_000, "null", "[]", "1e999", "{}", "")
+        )
         return join(outer, body)
     return join(mutate_json(outer, rng), body)

@@ -14,10 +14,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from corank.data.durable.regular import require_untruncated
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
-from corank.data.problem.rows import require_structure, require_untruncated
+from corank.data.problem.rows import require_structure
 from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError
 from corank.estimator.contract import COLUMN_NOTES, Learner, install

@@ -65,6 +65,8 @@ def try_model(model: Any) -> None:
     if isinstance(model, Summary):
         _try_summary(model)
     elif isinstance(model, Pipeline):
+        if not all(hasattr(step, "transform") for _, step in model.steps[:-1] if step not in (None, "passthrough")):
+            raise InputError("a step before the last is not a transformer")
         for _, step in model.steps:
             if step is not None and step != "passthrough":
                 try_model(step)

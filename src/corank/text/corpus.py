@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.text.postings import Bags, Postings, sizes, totals, transpose
+from corank.data.durable.regular import require_untruncated
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.text.words import Counter, TermNumbers, Words
@@ -48,9 +49,21 @@ class Corpus:
 
     ids: NDArray[np.object_]
     terms: NDArray[np.object_]
-    postings: Postings
-    lengths: NDArray[np.int64]
+    _postings: Postings
+    _lengths: NDArray[np.int64]
     words: Words
+
+    @property
+    def postings(self) -> Postings:
+        """For each word, the documents that contain it and the counts; raises if its file was truncated."""
+        require_untruncated(*self._postings)
+        return self._postings
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Number of words of each document, with repetitions; raises if its file was truncated."""
+        require_untruncated(self._lengths)
+        return self._lengths
 
     @classmethod
     def of(
@@ -221,7 +234,7 @@ class Corpus:
         return self.n_documents
 
     def __repr__(self) -> str:
-        return f"<Corpus: {self.n_documents} documents, {self.n_terms} terms, {len(self.postings.docs)} postings>"
+        return f"<Corpus: {self.n_documents} documents, {self.n_terms} terms, {len(self._postings.docs)} postings>"
 
     @cached_property
     def _term_number(self) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ from safetensors.numpy import save_file
 
 from corank.core.text.postings import Postings
 from corank.data.durable.atomic import atomic_file
+from corank.data.durable.regular import map_bytes, require_regular, require_untruncated
 from corank.data.formats.compressed import PIECE, STANDARD, SUFFIXES
 from corank.data.formats.text import TextFile, open_text
 from corank.errors import InputError, reason
@@ -29,6 +31,9 @@ from corank.text.corpus import Corpus
 from corank.text.words import Words
 
 FORMAT = 1
+
+# characters that `Corpus.of` does not accept in ids
+_NOT_IN_NAMES = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _TYPES: dict[str, tuple[str, Any]] = {
     "starts": ("U64", np.uint64), "docs": ("U32", np.uint32), "counts": ("U32", np.uint32),
@@ -87,12 +92,12 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
         The documents.
     """
     file = Path(path)
-    if file.is_dir():
-        raise InputError(f"{path} is a folder; pass an index file, made by corank index DOCUMENTS -o FILE.")
-    if not file.is_file():
+    require_regular(file)
+    if not file.exists():
         raise InputError(f"{path} does not exist; make an index with: corank index DOCUMENTS -o {path}.")
     words = _words(file)
     arrays = _mapped(file)
+    require_untruncated(*arrays.values())
     ids, terms = (_unpacked(arrays[f"{name}_bytes"], arrays[f"{name}_stops"], path) for name in ("id", "term"))
     postings = Postings(arrays["starts"], arrays["docs"], arrays["counts"])
     fault = _fault(postings, arrays["lengths"], ids, terms)
@@ -112,22 +117,29 @@ def _words(path: Path) -> Words:
     if metadata.get("format") != FORMAT:
         raise InputError(f"{path} is an index of another format; upgrade corank, or make it again.")
     language, stop_words = metadata.get("language"), metadata.get("stop_words")
-    if not isinstance(stop_words, list) or not isinstance(language, str | None):
+    are_words = isinstance(stop_words, list) and all(isinstance(word, str) for word in stop_words)
+    if not are_words or not isinstance(language, str | None):
         raise _damaged(path, "it has no valid tokeniser")
     return Words.of(language, stop_words)
 
 
 def _mapped(path: Path) -> dict[str, NDArray[Any]]:
-    """Return the memory-mapped arrays of a file that safetensors has validated."""
-    content = np.asarray(np.memmap(path, np.uint8, mode="r"))
-    header = 8 + int(content[:8].view("<u8")[0])
-    entries = json.loads(content[8:header].tobytes())
+    """Return the memory-mapped arrays of a file whose header safetensors has validated."""
+    content = map_bytes(path)
+    try:
+        header = 8 + int(content[:8].view("<u8")[0])
+        entries = json.loads(content[8:header].tobytes())
+        places = {
+            name: (one["dtype"], *one["shape"], *one["data_offsets"]) for name, one in entries.items() if name in _TYPES
+        }
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _damaged(path, "it was changed while it was opened") from None
     arrays = {}
     for name, (code, kind) in _TYPES.items():
-        entry = entries.get(name)
-        if entry is None or entry["dtype"] != code or len(entry["shape"]) != 1:
+        found, *numbers = places.get(name, ("", 0))
+        if found != code or len(numbers) != 3:
             raise _damaged(path, f"it lacks {name}")
-        begin, end = entry["data_offsets"]
+        _, begin, end = numbers
         part = content[header + begin : header + end]
         # safetensors aligns its arrays; other writers may not
         arrays[name] = (part if part.ctypes.data % 8 == 0 else part.copy()).view(kind)
@@ -146,6 +158,8 @@ def _fault(
         return "it has postings of documents that do not exist"
     if not np.array_equal(np.bincount(docs, counts, minlength=len(ids)), lengths):
         return "the lengths of its documents differ from their word counts"
+    if not all(map(str.strip, ids.tolist())) or _NOT_IN_NAMES.search("".join(ids.tolist())):
+        return "an id is empty, or has control characters or line breaks"
     if len(set(ids.tolist())) < len(ids) or len(set(terms.tolist())) < len(terms):
         return "two documents or words are equal"
     return None

@@ -3,10 +3,12 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 
+from corank.data.formats.items import Items
 from corank.errors import InputError
-from corank.judging.preferences.answers import PreferenceEntry, PreferenceJournal
+from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
 from corank.judging.screening.answers import ScreeningEntry, ScreeningJournal
 from faults.limits import small_files
 
@@ -67,14 +69,56 @@ def test_a_full_disk_keeps_the_file_and_raises(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line", ["{", "[]", "{}", '{"action": "maybe"}', '{"action": "not", "id": 3}', '{"action": "not", "who": "x"}', ""]
+    ("line", "fault"),
+    [
+        ("{", "it is not valid JSON"),
+        ("", "it is not valid JSON"),
+        ("[]", "it is not a JSON object"),
+        ("{}", "action is None, expected one of relevant, not"),
+        ('{"action": "maybe"}', "action is 'maybe', expected one of relevant, not"),
+        ('{"action": ["not"]}', r"action is \['not'\]"),
+        ('{"action": "not", "id": 3}', "id is 3, expected a string"),
+        ('{"action": "not", "id": null}', "id is None, expected a string"),
+        ('{"action": "not", "who": "x"}', "the key 'who' is unknown, expected action, id, by, text"),
+        ('{"action": "not", "place": "x"}', "the key 'place' is unknown"),
+        ('{"action": "not", "id": "W1", "id": "W2"}', "the keys action, id, id are not distinct"),
+        ('{"action": "note", "text": "\\ud83d"}', "which holds half a character"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ('{"a":' * 100_000, "it is nested too deeply"),
+        ('{"action": "not"', "it is not valid JSON"),
+        ("\xff".encode("latin-1"), "it is not valid JSON"),
+    ],
 )
-def test_a_bad_line_is_named(line, tmp_path):
+def test_a_bad_line_is_named(line, fault, tmp_path):
     path = tmp_path / "me.jsonl"
-    path.write_text('{"action": "not", "id": "W1"}\n' + line + "\n")
-    with pytest.raises(InputError, match=r"me\.jsonl, line 2: .* is not an answer"):
+    content = line if isinstance(line, bytes) else line.encode()
+    path.write_bytes(b'{"action": "not", "id": "W1"}\n' + content + b"\n")
+    sentence = rf"me\.jsonl, line 2: .* is not an answer: .*{fault}.*restore the file from a copy, or remove this line"
+    with pytest.raises(InputError, match=sentence):
         ScreeningJournal(path)
+    with pytest.raises(InputError, match=sentence):
+        ScreeningJournal._parse(path.read_bytes().splitlines(), path)
     assert os.listdir(tmp_path) == ["me.jsonl"]
+
+
+def test_half_characters_are_replaced_before_they_are_written(tmp_path):
+    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
+        journal.append(ScreeningEntry("note", "W1", text="caf\udce9"))
+        assert journal.entries == [ScreeningEntry("note", "W1", text="caf?")]
+    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
+        assert journal.entries == [ScreeningEntry("note", "W1", text="caf?")]
+
+
+def test_an_answer_about_an_unknown_item_is_named_with_its_line(tmp_path):
+    path = tmp_path / "me.jsonl"
+    path.write_text('{"action": "left", "left": "a", "right": "b"}\n{"action": "right", "left": "a", "right": "x"}\n')
+    items = Items(["a", "b"], np.empty((0, 0)))
+    with PreferenceJournal(path) as journal, pytest.raises(InputError) as caught:
+        PreferenceAnswers(items, journal.entries)
+    assert str(caught.value) == (
+        f"{path}, line 2: an answer about 'x', which is not one of the 2 items; open the file that the journal was "
+        "started with, or remove this line."
+    )
 
 
 @pytest.mark.parametrize("judge", ["", "a/b", "..", "x" * 65, "a\nb"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from corank.data.durable.atomic import atomic_file, explain_write_errors
+from corank.data.durable.regular import open_regular, read_regular
 from corank.data.durable.system import lock
 from corank.errors import InputError
 
@@ -44,7 +45,7 @@ class JsonLines:
                 # two processes may start at once: the second opens the file of the first
                 with suppress(InputError), atomic_file(self.path) as scratch:
                     scratch.touch()
-            self._file = open(self.path, "rb+", buffering=0)  # noqa: SIM115
+            self._file = open_regular(self.path, write=True)
         try:
             lock(self._file.fileno(), wait=wait)
             self.lines, self._end = _split(self._file.read())
@@ -81,7 +82,7 @@ class JsonLines:
 
 def complete_lines(path: Path) -> list[bytes]:
     """Read the complete lines of a file that another process may have open."""
-    return _split(path.read_bytes())[0]
+    return _split(read_regular(path))[0]
 
 
 def _split(content: bytes) -> tuple[list[bytes], int]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.durable.regular import require_regular
 from corank.data.formats.frames import parquet_rows
 from corank.data.formats.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.errors import InputError, suggest_names
@@ -141,6 +142,7 @@ def read_items(
 
 def _rows(path: str | os.PathLike[str]) -> tuple[list[str], LocatedRows]:
     suffix = suffix_of(path)
+    require_regular(path)
     if suffix == ".parquet":
         return parquet_rows(path)
     if suffix not in TEXTS:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import folder_exists
+from corank.data.durable.regular import require_end
 from corank.data.formats.compressed import PIECE, STANDARD, compression_of, unpack
 from corank.errors import InputError
 
@@ -182,6 +183,8 @@ def open_text(source: Source) -> TextFile:
     path = Path(source)
     name = _display_name(path)
     with _naming_file(name), _open_binary(path) as handle:
+        if name != STANDARD_INPUT:
+            require_end(handle.fileno(), name)
         is_file = name != STANDARD_INPUT and stat.S_ISREG(os.stat(handle.fileno()).st_mode)
         spool = None if is_file else spool_bytes(iter(lambda: handle.read(PIECE), b""), name)
         kind = compression_of(spool or handle)

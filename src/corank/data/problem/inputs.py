@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.data.durable.regular import require_untruncated
 from corank.data.problem.queries import is_missing
-from corank.data.problem.rows import require_untruncated
 from corank.errors import InputError, reason
 
 LARGEST_WEIGHT = 1e40

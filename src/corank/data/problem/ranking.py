@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
+from corank.data.durable.regular import require_untruncated
 from corank.data.problem.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.problem.queries import Queries
-from corank.data.problem.rows import NamedRows, as_rows, require_untruncated
+from corank.data.problem.rows import NamedRows, as_rows
 from corank.errors import InputError
 
 

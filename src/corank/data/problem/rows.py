@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_finite, csr_structure
+from corank.data.durable.regular import require_untruncated
 from corank.errors import InputError, InputTypeError, reason
 
 
@@ -152,31 +152,6 @@ def require_structure(X: Any, name: str = "X") -> bool:
 
 def _are_signed(*arrays: NDArray[Any]) -> bool:
     return all(array.dtype.kind == "i" and array.dtype.isnative for array in arrays)
-
-
-def require_untruncated(*arrays: Any) -> None:
-    """
-    Raise `InputError` if the file of a memory-mapped array was truncated; reading it would crash the process.
-
-    arrays: arrays or sparse matrices; other objects are ignored.
-    """
-    for array in arrays:
-        is_compressed = sparse.issparse(array) and array.format in ("csr", "csc")
-        for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
-            while part is not None and not isinstance(part, mmap):
-                part = getattr(part, "base", None)
-            if part is not None and (size := _file_size(part)) < len(part):
-                raise InputError(
-                    f"a data file was truncated from {len(part)} to {size} bytes after it was opened; write the file "
-                    "again and reopen it."
-                )
-
-
-def _file_size(part: mmap) -> int:
-    try:
-        return part.size()
-    except (OSError, ValueError):  # anonymous memory
-        return len(part)
 
 
 def require_finite(X: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.durable.regular import require_regular
 from corank.data.formats.table_text import read_utf8, suffix_of
 from corank.data.formats.text import open_text
 from corank.data.records.text import ParsedRecord, parse_csv, parse_jsonl, parse_ris
@@ -147,6 +148,7 @@ def read_records(path: str | os.PathLike[str]) -> Records:
     suffix = suffix_of(path)
     if suffix not in KINDS:
         raise InputError(f"{path} has an unknown suffix; records are read from {', '.join(KINDS)} files.")
+    require_regular(path)
     entries = KINDS[suffix](read_utf8(path), str(path))
     if not entries:
         raise InputError(f"{path} contains no records; expected at least one.")

@@ -15,6 +15,7 @@ from reprlib import repr as short
 from typing import Any
 
 from corank.data.durable.atomic import folder_exists
+from corank.data.durable.regular import open_regular
 from corank.errors import InputError
 
 FORMAT = "corank store"
@@ -97,9 +98,7 @@ def _parsed(place: Path) -> dict[str, Any] | None:
     """Return the JSON of a header, or None."""
     file = place / HEADER
     try:
-        if not file.is_file():
-            return None
-        with file.open("rb") as handle:
+        with open_regular(file) as handle:
             text = handle.read(_MAX_HEADER_BYTES + 1)
         header = json.loads(text) if len(text) <= _MAX_HEADER_BYTES else None
     except (OSError, ValueError, RecursionError):

@@ -24,13 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.core.rows.structure import ProblemIndex, index_fault
+from corank.data.durable.regular import map_array, require_untruncated
 from corank.data.formats.text import Source
 from corank.data.letor.reader import read_letor
 from corank.data.problem.collection import Collection
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_rows, require_finite, require_structure, require_untruncated
+from corank.data.problem.rows import as_rows, require_finite, require_structure
 from corank.data.store.folder import StoreFolder, digest, store_folder
 from corank.data.store.header import read_header
 from corank.errors import InputError, reason
@@ -120,16 +121,15 @@ class StoreFiles:
 
 def map_file(place: Path, name: str, entry: dict[str, Any]) -> NDArray[Any]:
     """Map one array of a store, whose header entry is `entry`."""
-    file, dtype, shape = place / f"{name}.bin", np.dtype(entry["dtype"]), tuple(entry["shape"])
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    found = file.stat().st_size if file.is_file() else None
-    if found != size:
-        state = "is missing" if found is None else f"has {found} bytes, expected {size}"
-        raise InputError(f"{place} is damaged: {file.name} {state}; write the store again.")
-    if size == 0:
-        return np.empty(shape, dtype)
-    # a plain array: kernels and scipy treat subclasses differently
-    return np.asarray(np.memmap(file, dtype, mode="r", shape=shape))
+    try:
+        return map_array(place / f"{name}.bin", entry["dtype"], tuple(entry["shape"]))
+    except FileNotFoundError:
+        fault = f"{name}.bin is missing"
+    except OSError as error:
+        fault = f"{name}.bin cannot be read ({error.strerror})"
+    except InputError as error:
+        fault = str(error).partition(";")[0]
+    raise InputError(f"{place} is damaged: {fault}; write the store again.")
 
 
 def _fault_of(ids: NDArray[Any]) -> str | None:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.data.durable.regular import map_array
 from corank.data.problem.collection import Collection
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
@@ -162,15 +163,20 @@ class ComparisonProblem:
             arrays |= {name: getattr(self.X, name) for name in ("data", "indices", "indptr")}
         else:
             arrays["X"] = self.X
+        about: dict[str, Any] = {"shape": self.X.shape, "n_own": self.n_own, "arrays": {}}
         for name, array in arrays.items():
-            np.save(folder / f"{name}.npy", array, allow_pickle=False)
-        (folder / "shape.json").write_text(json.dumps({"shape": self.X.shape, "n_own": self.n_own}))
+            np.ascontiguousarray(array).tofile(folder / f"{name}.bin")
+            about["arrays"][name] = (array.dtype.str, array.shape)
+        (folder / "shape.json").write_text(json.dumps(about))
 
     @classmethod
     def open(cls, folder: Path) -> ComparisonProblem:
         """Open a folder written by `save` as memory maps."""
-        arrays = {path.stem: np.load(path, mmap_mode="r", allow_pickle=False) for path in folder.glob("*.npy")}
         about = json.loads((folder / "shape.json").read_text())
+        arrays = {
+            name: map_array(folder / f"{name}.bin", dtype, tuple(shape))
+            for name, (dtype, shape) in about["arrays"].items()
+        }
         X: Any = arrays.get("X")
         if X is None:
             X = sparse.csr_matrix(tuple(arrays[name] for name in ("data", "indices", "indptr")), about["shape"])

@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 
 from corank._version import __version__
 from corank.data.durable.atomic import atomic_file, explain_write_errors
+from corank.data.durable.regular import read_regular, require_regular
 from corank.errors import InputError
 from corank.evaluation.compare.fold import Settings
 from corank.evaluation.compare.methods import Method
@@ -126,10 +127,11 @@ def write_result(result: TaskResult, path: Path) -> None:
 def read_result(path: Path) -> TaskResult | None:
     """Read a result; None if it is missing or damaged."""
     try:
+        require_regular(path)
         with safe_open(path, "numpy") as file:
             about = json.loads(file.metadata()["result"])
             return TaskResult(scores=file.get_tensor("scores"), **about)
-    except (OSError, SafetensorError, KeyError, TypeError, ValueError):
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError):
         return None
 
 
@@ -160,8 +162,8 @@ def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
         return
     if (folder / STUDY).exists():
         try:
-            held = json.loads((folder / STUDY).read_text())["data"]["fingerprint"]
-        except (OSError, ValueError, KeyError, TypeError):
+            held = json.loads(read_regular(folder / STUDY))["data"]["fingerprint"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             held = None
         if held != fingerprint:
             raise InputError(

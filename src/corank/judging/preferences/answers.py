@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from corank.data.formats.items import Items
-from corank.errors import InputError
 from corank.judging.sessions.journal import Journal, JournalEntry
 
 # answers between a question and its repetition, so that the judge does not answer from memory
@@ -100,10 +99,7 @@ class PreferenceAnswers:
         number = self._items.number
         for name in (entry.left, entry.right):
             if name not in number:
-                raise InputError(
-                    f"the journal has an answer about {name!r}, which is not one of the {len(self._items)} items; open "
-                    "the file that the journal was started with."
-                )
+                raise entry.unknown(name, f"{len(self._items)} items")
         self._kept.append((entry.action, Question(number[entry.left], number[entry.right], entry.by)))
 
     @property

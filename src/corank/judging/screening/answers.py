@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from corank.data.records.records import Records
-from corank.errors import InputError
 from corank.judging.sessions.journal import Journal, JournalEntry
 
 
@@ -64,10 +63,7 @@ class ScreeningAnswers:
             self.topic = entry.text
             return
         if entry.id not in self._records.number:
-            raise InputError(
-                f"the journal has an answer about record {entry.id!r}, which is not one of the {len(self._records)} "
-                "records; open the file that the journal was started with."
-            )
+            raise entry.unknown(entry.id, f"{len(self._records)} records")
         number = self._records.number[entry.id]
         if entry.action == "note":
             self.notes[number] = entry.text

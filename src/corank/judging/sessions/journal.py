@@ -11,13 +11,15 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from corank.data.durable.json_lines import JsonLines, complete_lines
-from corank.errors import InputError
+from corank.errors import InputError, reason
 
+# surrogates without their other half, which have no UTF-8
+_HALVES = re.compile("[\\ud800-\\udfff]")
 _JUDGE = re.compile(r"[\w][\w .@-]{0,63}")
 
 
@@ -27,11 +29,31 @@ class JournalEntry:
     One line of a journal. Subclasses add text fields and list their actions.
 
     action: what the judge did.
+    place: file and line, for messages; empty if the entry was not read from a file. It is not written.
     """
 
     ACTIONS: ClassVar[tuple[str, ...]] = ()
 
     action: str
+    place: str = field(default="", kw_only=True, compare=False, repr=False)
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Return the keys of a line."""
+        return [one.name for one in fields(cls) if one.name != "place"]
+
+    def unknown(self, name: str, what: str) -> InputError:
+        """
+        Return the error for an entry about something that the judged file does not hold.
+
+        name: the id or name in the entry.
+        what: what the file holds, with their number.
+        """
+        where = f"{self.place}: " if self.place else "the journal has "
+        return InputError(
+            f"{where}an answer about {name!r}, which is not one of the {what}; open the file that the journal was "
+            "started with, or remove this line."
+        )
 
 
 E = TypeVar("E", bound=JournalEntry)
@@ -94,8 +116,10 @@ class Journal(Generic[E]):
         entry : JournalEntry
             The entry; empty fields are not written.
         """
-        self._file.append({key: value for key, value in asdict(entry).items() if value})
-        self.entries.append(entry)
+        # half characters, from a terminal that is not UTF-8, cannot be exported
+        values = {key: getattr(entry, key).encode("utf-8", "replace").decode() for key in entry.names()}
+        self._file.append({key: value for key, value in values.items() if value})
+        self.entries.append(replace(entry, **values))
 
     def close(self) -> None:
         """Close and unlock the file."""
@@ -157,9 +181,38 @@ class Journal(Generic[E]):
     @classmethod
     def _entry(cls, line: bytes, where: str) -> E:
         try:
-            entry: E = cls.entry(**json.loads(line))
-            if entry.action in cls.entry.ACTIONS and all(isinstance(value, str) for value in asdict(entry).values()):
-                return entry
-        except (ValueError, TypeError):
-            pass
-        raise InputError(f"{where}: {line[:60]!r} is not an answer; restore the file, or remove this line.")
+            values = json.loads(line, object_pairs_hook=_without_repeats)
+            fault = _fault(values, cls.entry)
+        except RecursionError:
+            fault = "it is nested too deeply"
+        except ValueError as error:
+            fault = f"it is not valid JSON ({reason(error)})"
+        if fault is not None:
+            raise InputError(
+                f"{where}: {line[:60]!r} is not an answer: {fault}; restore the file from a copy, or remove this line."
+            )
+        entry: E = cls.entry(**values, place=where)
+        return entry
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError(f"the keys {', '.join(key for key, _ in pairs)} are not distinct")
+    return values
+
+
+def _fault(values: Any, entry: type[JournalEntry]) -> str | None:
+    """Describe why JSON is not an entry; None if it is."""
+    if not isinstance(values, dict):
+        return "it is not a JSON object"
+    if unknown := [key for key in values if key not in entry.names()]:
+        return f"the key {unknown[0]!r} is unknown, expected {', '.join(entry.names())}"
+    if values.get("action") not in entry.ACTIONS:
+        return f"action is {values.get('action')!r:.40}, expected one of {', '.join(entry.ACTIONS)}"
+    for key, value in values.items():
+        if not isinstance(value, str):
+            return f"{key} is {value!r:.40}, expected a string"
+        if _HALVES.search(value):
+            return f"{key} is {value!r:.40}, which holds half a character"
+    return None

@@ -1,0 +1,119 @@
+"""
+Open regular files, and map them into memory.
+
+Reading a named pipe waits for a writer, a device may have no end, and reading a mapped file that was truncated crashes
+the process. Every reader that needs a file with an end, and every mapping, goes through this module.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from mmap import mmap
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+from scipy import sparse
+
+from corank.errors import InputError
+
+_KINDS = {
+    stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}  # fmt: skip
+
+
+def require_regular(path: str | os.PathLike[str]) -> None:
+    """Raise `InputError` at once if a path exists and is not a regular file or a link to one."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # whoever opens it names the reason
+        return
+    if not stat.S_ISREG(mode):
+        raise _not_regular(path, mode)
+
+
+def open_regular(path: str | os.PathLike[str], *, write: bool = False) -> IO[bytes]:
+    """
+    Open a regular file without buffering, without waiting for the other end of a pipe.
+
+    write: open for reading and writing.
+    """
+    # without O_NONBLOCK, opening a pipe waits
+    flags = (os.O_RDWR if write else os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    require_regular(path)  # a device may act on being opened
+    handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        raise _not_regular(path, mode)
+    return open(handle, "rb+" if write else "rb", buffering=0)
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a regular file."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def require_end(descriptor: int, name: str) -> None:
+    """Raise `InputError` for a device whose data has no end; files, pipes, terminals and the null device pass."""
+    state = os.fstat(descriptor)
+    is_device = stat.S_ISCHR(state.st_mode) or stat.S_ISBLK(state.st_mode)
+    if is_device and not os.isatty(descriptor) and state.st_rdev != os.stat(os.devnull).st_rdev:
+        raise InputError(f"{name} is a device; pass a regular file or a pipe.")
+
+
+def _not_regular(path: str | os.PathLike[str], mode: int) -> InputError:
+    kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
+    return InputError(f"{os.fspath(path)!s} is {kind}; pass a regular file.")
+
+
+def map_bytes(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
+    """Map a regular file for reading, as an array of its bytes."""
+    with open_regular(path) as file:
+        return _mapped(file, np.dtype(np.uint8), (os.fstat(file.fileno()).st_size,))
+
+
+def map_array(path: str | os.PathLike[str], dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    """Map a regular file that holds exactly one array, for reading."""
+    kind = np.dtype(dtype)
+    with open_regular(path) as file:
+        found, size = os.fstat(file.fileno()).st_size, int(np.prod(shape, dtype=object)) * kind.itemsize
+        if found != size:
+            raise InputError(f"{Path(path).name} has {found} bytes, expected {size}; write it again.")
+        return _mapped(file, kind, shape)
+
+
+def _mapped(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    if 0 in shape:  # an empty file cannot be mapped
+        return np.empty(shape, dtype)
+    # a plain array: kernels and scipy treat subclasses differently
+    return np.asarray(np.memmap(file, dtype, mode="r", shape=shape))
+
+
+def require_untruncated(*arrays: Any) -> None:
+    """
+    Raise `InputError` if the file of a memory-mapped array was truncated; reading it would crash the process.
+
+    arrays: arrays or sparse matrices; other objects are ignored.
+    """
+    for array in arrays:
+        is_compressed = sparse.issparse(array) and array.format in ("csr", "csc")
+        for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
+            while part is not None and not isinstance(part, mmap):
+                part = getattr(part, "base", None)
+            if part is not None and (size := _file_size(part)) < len(part):
+                raise InputError(
+                    f"a data file was truncated from {len(part)} to {size} bytes after it was opened; write the file "
+                    "again and reopen it."
+                )
+
+
+def _file_size(part: mmap) -> int:
+    try:
+        return part.size()
+    except (OSError, ValueError):  # anonymous memory
+        return len(part)
