@@ -43,7 +43,7 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
     """Return the fitted record of a linear ranker and its column factors."""
     loss = Loss.of(model.loss)
     _require_exact(model, loss)
-    d, views = parts.n_features, _views(model, parts.n_features)
+    d, views = parts.n_features, _views(model, parts)
     sums: Sums = parts.summed(
         sum_part,
         SumSettings(model.query_weight, False, isinstance(model, LCRA), origin := _origin(model, parts, loss)),
@@ -153,9 +153,10 @@ def _newton(
     return minimise_parts(parts.kept(), loss, scored, alpha, model.tol, model.max_iter)
 
 
-def _views(model: Any, d: int) -> list[NDArray[np.int64]]:
+def _views(model: Any, parts: Parts) -> list[NDArray[np.int64]]:
     """Return the columns of each view, with the same random numbers as on one machine."""
-    views: list[NDArray[np.int64]] = model.view_columns(d, rng_of(model.random_state).spawn(2)[1].spawn(1)[0])
+    rng = rng_of(model.random_state).spawn(2)[1].spawn(1)[0]
+    views: list[NDArray[np.int64]] = model.view_columns(parts.n_features, rng, parts.feature_names)
     return views
 
 

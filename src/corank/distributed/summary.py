@@ -21,6 +21,7 @@ from corank.distributed.parts import Parts
 from corank.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.distributed.tasks import WholeQueries
 from corank.errors import InputError
+from corank.estimator.contract import named_columns
 from corank.kernels.features import FeatureMap, stack_features
 from corank.pairwise import Moments
 from corank.parameters import rng_of
@@ -46,7 +47,7 @@ class Summarised:
 def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     """Sum over parts for a model, with views, basis rows and scale of columns chosen as on one machine."""
     rng = rng_of(model.random_state).spawn(2)[1]
-    views, _ = model.split_views(parts.n_features, rng)
+    views, _ = model.split_views(parts.n_features, rng, parts.feature_names)
     if all(view.kernel.is_linear and view.basis is None for view in views) and not model.uses_basis:
         maps = tuple(FeatureMap.of_columns(view, _width(view.columns, parts.n_features)) for view in views)
         return summarise_maps(parts, maps, model.query_weight, model.ties, scale=model.scale)
@@ -201,7 +202,12 @@ def _summary(
 ) -> Summarised:  # fmt: skip
     pairs, drawn, _, drawn_unscored, _ = sums.weights.value
     weights = (float(drawn if ties else pairs), float(drawn_unscored))
-    summary = Summary(maps, scored, unscored, weights, sums.free, query_weight, ties, factors, parts.n_features)
+    # labels of a frame that are numbers are not names
+    names = named_columns(parts.n_features, parts.feature_names).get("feature_names_in_")
+    summary = Summary(
+        maps, scored, unscored, weights, sums.free, query_weight, ties, factors, parts.n_features,
+        None if names is None else tuple(names),
+    )  # fmt: skip
     return Summarised(summary, sums)
 
 

@@ -24,7 +24,7 @@ from corank.data.problem.column_scales import column_factors
 from corank.data.problem.inputs import as_prior, as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_objects, as_rows, is_table
+from corank.data.problem.rows import as_objects, as_rows, is_table, with_names
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_one_query
 from corank.estimator.contract import (
@@ -277,8 +277,6 @@ class Ranker(Learner, ABC):
         """
         check_parameters(self)
         data, notes = self._problem(*inputs)
-        if "feature_names_in_" in notes and data.names is None:
-            data = replace(data, names=tuple(notes["feature_names_in_"]))
         if continues and notes:
             check_columns(self, inputs[0], data.X)
             notes = kept_columns(self)
@@ -333,15 +331,16 @@ class Ranker(Learner, ABC):
             raise InputError("y and pairs were both given; pass scores or preferences, not both.")
         rows = as_objects(X) if self._takes_objects and not is_table(X) else as_rows(X)
         columns = self._columns(X, rows)
+        names = tuple(columns["feature_names_in_"]) if "feature_names_in_" in columns else None
         queries = Queries.of(qid, rows.shape[0])
         if pairs is not None:
-            return RankingData.of_checked_pairs(rows, pairs, queries), columns
+            return replace(RankingData.of_checked_pairs(rows, pairs, queries), names=names), columns
         if y is None and not self._needs_judgements:
             y = np.full(rows.shape[0], np.nan)
         scores = as_scores(y, rows.shape[0])
         if qid is None and self._needs_judgements and self._needs_pairs:
             warn_of_one_query(scores)
-        return RankingData.of_checked(rows, scores, queries), columns
+        return replace(RankingData.of_checked(rows, scores, queries), names=names), columns
 
     def _columns(self, X: Any, rows: Any) -> dict[str, Any]:
         """Check rows and return the notes on their columns; empty for rows that are objects."""
@@ -366,6 +365,10 @@ class Ranker(Learner, ABC):
         rows = as_rows(X)
         check_columns(self, X, rows)
         return rows
+
+    def _named_rows(self, X: Any) -> Any:
+        """Check rows for ``predict``, and give them the names of ``fit``, for rankers inside this one."""
+        return with_names(self._checked_rows(X), getattr(self, "feature_names_in_", None))
 
     def _scaled_rows(self, X: Any) -> Any:
         """Check and scale rows for ``predict``."""

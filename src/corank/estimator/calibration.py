@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.data.problem.inputs import as_numbers, as_scores
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import with_names
 from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError, import_extra
 from corank.estimator.base import Ranker
@@ -190,8 +191,7 @@ class Calibrated(Ranker):
         array of shape (n_rows,)
             Scores in input order.
         """
-        rows = self._checked_rows(X)
-        return np.asarray(self.ranker_._predict_queries(rows, qid, prior))
+        return np.asarray(self.ranker_._predict_queries(self._named_rows(X), qid, prior))
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
         return self.predict(X, qid, prior=prior)
@@ -216,26 +216,26 @@ class Calibrated(Ranker):
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank rows inside their queries by the ranker's scores, 1 for the best; calibrated scores may tie."""
-        rows = self._checked_rows(X)
-        return np.asarray(self.ranker_.rank(rows, qid, prior=prior))
+        return np.asarray(self.ranker_.rank(self._named_rows(X), qid, prior=prior))
 
     def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
         """Return scores of rows by models fitted without them, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
         scores, rows = [], []
+        names = None if self._is_pairwise else data.names  # columns of a Gram matrix are rows
         for train, test in self._folds(data):
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
             X = data.X[:, train] if self._is_pairwise else data.X
             prior = None if data.prior is None else data.prior[train]
-            model.fit(X[train], data.y[train], qid=codes[train], sample_weight=w, prior=prior)
+            model.fit(with_names(X[train], names), data.y[train], qid=codes[train], sample_weight=w, prior=prior)
             advance(1)
             judged = data.is_scored[test]
             if judged.any():
                 prior = None if data.prior is None else data.prior[test]
                 # whole queries, as a score may depend on the other rows of the query
-                scores.append(model._predict_queries(X[test], codes[test], prior)[judged])
+                scores.append(model._predict_queries(with_names(X[test], names), codes[test], prior)[judged])
                 rows.append(np.asarray(test)[judged])
         if not rows:
             raise InputError("cv holds out no scored row; use another splitter.")

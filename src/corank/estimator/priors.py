@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from corank.data.problem.column_roles import column_numbers
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.rows import with_names
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
@@ -51,8 +53,8 @@ class ColumnMean(Ranker):
 
     Parameters
     ----------
-    columns : array-like of int
-        Numbers of the columns, each a score.
+    columns : array-like of int or str
+        Numbers or names of the columns, each a score.
     signs : array-like of float, optional
         Factor of each column: −1 if lower is better. None means 1 for all.
     method : {"minmax", "zscore", None}
@@ -90,7 +92,7 @@ class ColumnMean(Ranker):
         self.method = method
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedColumnMean:
-        numbers = list(self.columns)
+        numbers = column_numbers(self.columns, data.names, "columns")
         if not numbers or not all(is_integer(j) and 0 <= j < data.n_features for j in numbers):
             raise InputError(
                 f"columns is {self.columns!r}; pass one or more column numbers from 0 to {data.n_features - 1}."
@@ -206,8 +208,9 @@ class OnTop(Ranker):
             )
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnTop:
-        prior_ranker = clone(self.prior_ranker).fit(data.X, qid=data.queries.codes)
-        prior_scores = prior_ranker._predict_queries(data.X, data.queries.codes, None)
+        unjudged = RankingData.of_checked(data.X, np.full(data.n_rows, np.nan), data.queries)
+        prior_ranker = clone(self.prior_ranker).fit(replace(unjudged, names=data.names))
+        prior_scores = prior_ranker._predict_queries(with_names(data.X, data.names), data.queries.codes, None)
         slope = _slope(data if self._learns_sizes else ordered(data), prior_scores)
         total = slope * prior_scores + data.prior_of(np.arange(data.n_rows))
         return FittedOnTop(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
@@ -229,14 +232,14 @@ class OnTop(Ranker):
             Scores in input order, higher is better.
         """
         check_is_fitted(self)
-        rows = self._checked_rows(X)
+        rows = self._named_rows(X)
         # added to the scores of the prior ranker, as in `_fit`
         prior_scores = self._add_prior(self.slope_ * self.prior_ranker_._predict_queries(rows, qid, None), prior)
         return self.ranker_._predict_queries(rows, qid, prior_scores)
 
     def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
         """Return the prior ranker's score as one term, and the terms of the ranker."""
-        checked = self._checked_rows(X)
+        checked = self._named_rows(X)
         prior_scores = self.slope_ * self.prior_ranker_._predict_queries(checked, qid, None)
         return [Terms.of_prior(prior_scores[rows]), *self.ranker_._terms(checked, qid, rows)]
 

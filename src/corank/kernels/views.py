@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.column_roles import column_numbers
 from corank.errors import InputError
 from corank.kernels.kernel import Kernel
 from corank.kernels.products import LinearKernel
@@ -23,8 +24,8 @@ class View:
 
     Parameters
     ----------
-    columns : slice, array-like of int, or None
-        Columns of the view, stored as numbers; None for all columns.
+    columns : slice, array-like of int or str, or None
+        Columns of the view: numbers, or names that an estimator replaces by numbers; None for all columns.
     kernel : Kernel, str or callable
         Kernel of the view (see `corank.kernels.as_kernel`).
     basis : array-like of int, optional
@@ -139,16 +140,21 @@ def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> li
 
 
 def as_views(
-    views: int | Sequence[Any], n_features: int | None, rng: np.random.Generator | None = None, kernel: Any = "linear"
+    views: int | Sequence[Any],
+    n_features: int | None,
+    rng: np.random.Generator | None = None,
+    kernel: Any = "linear",
+    names: Sequence[str] | None = None,
 ) -> list[View]:
     """
     Make views from the argument `views` of an estimator.
 
     views: a number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
-        a slice, a list of columns, or a `Kernel` on all columns.
+        a slice, a list of columns, or a `Kernel` on all columns. Columns are numbers or names.
     n_features: number of columns of X; None if rows are objects.
     rng: random generator; required if `views` is a number.
     kernel: the kernel of entries that give columns only.
+    names: names of the columns of X, or None.
 
     >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
     [[0, 1], [2, 4], [3]]
@@ -163,7 +169,7 @@ def as_views(
         views = split_columns(n_features, int(views), rng)
     if isinstance(views, str) or not hasattr(views, "__len__") or not len(views):
         raise InputError(f"views is {views!r}; pass a number of views, or a list with one entry per view.")
-    checked = [_as_view(entry, n_features, kernel) for entry in views]
+    checked = [_numbered(_as_view(entry, n_features, kernel), names) for entry in views]
     for view in checked:
         view.require_columns(n_features)
     return checked
@@ -203,9 +209,17 @@ def _as_view(entry: Any, n_features: int, kernel: Any) -> View:
     return View(columns, kernel)
 
 
-def _as_columns(columns: Any) -> NDArray[np.int64] | None:
+def _numbered(view: View, names: Sequence[str] | None) -> View:
+    if not isinstance(view.columns, tuple):
+        return view
+    return replace(view, columns=np.array(column_numbers(view.columns, names, "a view"), dtype=np.int64))
+
+
+def _as_columns(columns: Any) -> NDArray[np.int64] | tuple[Any, ...] | None:
     if columns is None:
         return None
+    if not isinstance(columns, slice) and any(isinstance(one, str) for one in columns):
+        return tuple(columns)
     if isinstance(columns, slice):
         start, stop, step = columns.start or 0, columns.stop, columns.step or 1
         if stop is None or start < 0 or stop < 0 or step < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -374,7 +375,9 @@ class LinearDescent(Ranker):
             )
         return kept
 
-    def view_columns(self, n_features: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    def view_columns(
+        self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
+    ) -> list[NDArray[np.int64]]:
         """
         Return the columns of each view: by default, one view of all columns.
 
@@ -384,6 +387,8 @@ class LinearDescent(Ranker):
             Number of columns.
         rng : Generator
             Source of random numbers.
+        names : sequence of str, optional
+            Names of the columns.
 
         Returns
         -------
@@ -393,7 +398,7 @@ class LinearDescent(Ranker):
         return [np.arange(n_features)]
 
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
-        return columns_of_views(data.X, self.view_columns(data.n_features, rng))
+        return columns_of_views(data.X, self.view_columns(data.n_features, rng, data.names))
 
     def _started(
         self, problem: DescentProblem, data: RankingData, rng: np.random.Generator, solved: bool

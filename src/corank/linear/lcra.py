@@ -17,6 +17,7 @@ with coupled views. This is not in the paper.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -206,13 +207,15 @@ class LCRA(LinearDescent):
         """Whether the loss is squared."""
         return self.loss == "squared"
 
-    def view_columns(self, n_features: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    def view_columns(
+        self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
+    ) -> list[NDArray[np.int64]]:
         """Return the columns of each view, see `LinearDescent`."""
         if is_integer(self.views) and n_features < self.views:
             raise InputError(
                 f"views={self.views} needs one column per view, but X has n_features = {n_features}; pass fewer views."
             )
-        return _columns(as_views(self.views, n_features, rng), n_features)
+        return _columns(as_views(self.views, n_features, rng, names=names), n_features)
 
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
         if continues:

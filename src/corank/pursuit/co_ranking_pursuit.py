@@ -205,7 +205,7 @@ class CoRankingPursuit(Ranker):
         """The views, each with its dictionary as basis."""
         rows = choose_rows(self.dictionary, data, for_rows)
         n_features = data.n_features if data.X.ndim == 2 else 0
-        views = split_views(self.views, self.split, rows, n_features, self.kernel, for_views)
+        views = split_views(self.views, self.split, rows, n_features, self.kernel, for_views, data.names)
         if self.search == "shared" and any(not np.array_equal(view.basis, views[0].basis) for view in views):
             raise InputError("search='shared' requires the same basis in all views; pass no basis, or search='joint'.")
         return views

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -185,7 +185,13 @@ class Candidates:
 
 
 def split_views(
-    views: Any, split: str, rows: NDArray[np.int64], n_features: int, kernel: Any, rng: np.random.Generator
+    views: Any,
+    split: str,
+    rows: NDArray[np.int64],
+    n_features: int,
+    kernel: Any,
+    rng: np.random.Generator,
+    names: Sequence[str] | None = None,
 ) -> list[View]:
     """
     Build the views of a problem, each with its dictionary as basis.
@@ -194,6 +200,7 @@ def split_views(
     split {"columns", "dictionary"}: what to split at random if `views` is a number: the columns, or `rows`.
     rows: from `choose_rows`; the dictionary of views without a basis.
     kernel: of views without a kernel.
+    names: names of the columns, or None.
     """
     if not isinstance(views, Integral):
         if split == "dictionary":
@@ -209,5 +216,5 @@ def split_views(
         return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
     elif is_precomputed(kernel):
         raise InputError("kernel='precomputed' has no columns to split into views; set split='dictionary'.")
-    built = as_views(views, n_features, rng, kernel)
+    built = as_views(views, n_features, rng, kernel, names)
     return [replace(view, basis=rows) if view.basis is None else view for view in built]

@@ -16,6 +16,7 @@ Every further alpha costs O(M² r²), every further coupling O(M³ r³), without
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -206,17 +207,17 @@ class CoRankRLS(LeastSquares):
         """Return the feature map of each view, see `LeastSquares`."""
         self._require_rows(frame)
         rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
-        views, generators = self.split_views(n_features, rng)
+        views, generators = self.split_views(n_features, rng, data.names)
         views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
         return tuple(self._map(view, data, rows, own) for view, own in zip(views, generators, strict=True))
 
     def split_views(
-        self, n_features: int | None, rng: np.random.Generator
+        self, n_features: int | None, rng: np.random.Generator, names: Sequence[str] | None = None
     ) -> tuple[list[View], list[np.random.Generator]]:
         """Return the views and a generator for each, see `LeastSquares`."""
         n_views = len(self.views) if isinstance(self.views, list | tuple) else int(self.views)
         for_views, *for_maps = rng.spawn(1 + n_views)
-        return as_views(self.views, n_features, for_views, self.kernel), for_maps
+        return as_views(self.views, n_features, for_views, self.kernel, names), for_maps
 
     def solve_summary(self, summary: Summary) -> FittedCoRankRLS:
         """Solve for one alpha and coupling, see `LeastSquares`."""

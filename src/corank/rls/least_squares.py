@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from corank.data.problem.column_scales import column_factors
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
-from corank.estimator.contract import check_parameters, install
+from corank.estimator.contract import check_parameters, install, named_columns
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.features import FeatureMap
@@ -154,8 +154,10 @@ class LeastSquares(Ranker):
                 )
         summary.require_pairs()
         fitted = self.solve_summary(summary)
-        attributes = {"n_features_in_": summary.n_features, "column_scale_": summary.factors}
-        return install(self, fitted, {name: value for name, value in attributes.items() if value is not None})
+        notes = {} if summary.n_features is None else named_columns(summary.n_features, summary.names)
+        if summary.factors is not None:
+            notes["column_scale_"] = summary.factors
+        return install(self, fitted, notes)
 
     @abstractmethod
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
@@ -163,7 +165,7 @@ class LeastSquares(Ranker):
 
     @abstractmethod
     def split_views(
-        self, n_features: int | None, rng: np.random.Generator
+        self, n_features: int | None, rng: np.random.Generator, names: Sequence[str] | None = None
     ) -> tuple[list[View], list[np.random.Generator]]:
         """Return the views before their kernels are fitted, and a generator for each; objects have no `n_features`."""
 

@@ -20,6 +20,7 @@ O(Σ_q n_q² n) for each value (d, r for n), without refitting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -231,7 +232,7 @@ class RankRLS(LeastSquares):
         return (self._map(view.fit(data.X, rng, data.weights), data, frame.rows, rng),)
 
     def split_views(
-        self, n_features: int | None, rng: np.random.Generator
+        self, n_features: int | None, rng: np.random.Generator, names: Sequence[str] | None = None
     ) -> tuple[list[View], list[np.random.Generator]]:
         """Return the one view and its generator, see `LeastSquares`."""
         return [View(None, self.kernel)], [rng]

@@ -58,6 +58,8 @@ class Summary:
         Factors of the columns.
     n_features : int or None
         Number of columns of X; None if rows are objects.
+    names : tuple of str or None
+        Names of the columns, if the rows have them.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Summary:
     ties: bool
     factors: Floats | None = None
     n_features: int | None = None
+    names: tuple[str, ...] | None = None
 
     @classmethod
     def of(
@@ -116,7 +119,9 @@ class Summary:
             drawn_weight(data, query_weight) if drawn else scored.pair_weight,
             drawn_weight(data, query_weight, "unscored"),
         )
-        return cls(maps, scored, unscored, weights, free, query_weight, ties, factors_of(data.X), n_features)
+        return cls(
+            maps, scored, unscored, weights, free, query_weight, ties, factors_of(data.X), n_features, data.names
+        )
 
     def __repr__(self) -> str:
         widths = ", ".join(str(phi.n_features) for phi in self.maps)
@@ -132,13 +137,19 @@ class Summary:
                     f"these summaries are of {name}={getattr(self, name)!r} and {name}={getattr(other, name)!r}; sum "
                     "parts by models with the same parameters and columns."
                 )
+        if self.names is not None and other.names is not None and self.names != other.names:
+            at = next(k for k, pair in enumerate(zip(self.names, other.names, strict=True)) if pair[0] != pair[1])
+            raise InputError(
+                f"these summaries have {self.names[at]!r} and {other.names[at]!r} as column {at}; sum parts with the "
+                "same columns in the same order."
+            )
         if not np.array_equal(np.atleast_1d(self.factors), np.atleast_1d(other.factors)):  # type: ignore[arg-type]
             raise InputError("these summaries scale columns differently; pass the first as like when summing others.")
         unscored = None if self.unscored is None or other.unscored is None else self.unscored + other.unscored
         return replace(
             self, scored=self.scored + other.scored, unscored=unscored,
             weights=(self.weights[0] + other.weights[0], self.weights[1] + other.weights[1]),
-            free=self.free + other.free,
+            free=self.free + other.free, names=self.names or other.names,
         )  # fmt: skip
 
     def require_pairs(self) -> None:

@@ -163,7 +163,8 @@ class ViewRankRLS(RankRLS):
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedViewRankRLS:
         for_views, for_kernels, for_fits = rng.spawn(3)
-        views = as_views(self.views, None if data.X.ndim == 1 else data.n_features, for_views, self.kernel)
+        n_features = None if data.X.ndim == 1 else data.n_features
+        views = as_views(self.views, n_features, for_views, self.kernel, data.names)
         generators = for_kernels.spawn(len(views))
         views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
         frame, equal = Frame.of(data, self.query_weight, self.ties), np.full(len(views), 1 / len(views))

@@ -123,7 +123,7 @@ def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
         (["--model", "lcra", "--views", "1-5/6-11"], "--views names feature 11, but the data has 10"),
         (
             ["--model", "spd", "--prior", "1-x"],
-            r"--prior names the feature '1-x', but the data has no names; pass its number",
+            r"--prior names the column '1-x', but X has no column names; pass its number",
         ),
         (["--model", "spd", "--prior", "3-11"], "--prior names feature 11, but the data has 10"),
         (["--model", "spd", "--prior", "3", "--loop", "roc"], "--prior works within queries, which --loop roc"),

@@ -17,8 +17,8 @@ from sklearn.utils import get_tags
 
 import corank
 from corank.cli.rows import FittedModel
-from corank.data.problem.column_roles import list_names
-from corank.errors import InputError, closest, suggest_names, warn
+from corank.data.problem.column_roles import column_numbers
+from corank.errors import InputError, suggest_names, warn
 from corank.estimator.base import Ranker
 from corank.label_ranking import LabelRanker
 
@@ -209,29 +209,20 @@ def resolve_features(features: Features, option: str, names: Sequence[str] | Non
 
     names: names of the columns of the data, or None.
     """
-    columns: list[int] = []
     for one in features:
         if isinstance(one, str):
-            if names is None:
-                raise InputError(f"{option} names the feature {one!r}, but the data has no names; pass its number.")
-            if one not in names:
-                near = closest(one, names)
-                hint = f"did you mean {near!r}?" if near else f"choose from {list_names(names)}."
-                raise InputError(f"{option} names the feature {one!r}, which the data does not have; {hint}")
-            columns.append(names.index(one))
-        elif one >= n_features:
+            continue
+        if one >= n_features:
             raise InputError(
                 f"{option} names feature {one + 1}, but the data has {n_features} features; use numbers up to "
                 f"{n_features}."
             )
-        elif names is not None and names[one] != str(one + 1) and str(one + 1) in names:
+        if names is not None and names[one] != str(one + 1) and str(one + 1) in names:
             raise InputError(
                 f"{option} {one + 1} is the number of the feature {names[one]!r} and the name of another; rename the "
                 "columns, so that names are not numbers."
             )
-        else:
-            columns.append(one)
-    return columns
+    return column_numbers(features, names, option)
 
 
 def parse_loop(loop: str | None) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from corank.errors import InputError, closest
 
@@ -157,6 +157,30 @@ class ColumnChoice:
 
 ANY_COLUMNS = ColumnChoice()
 """All roles are recognised."""
+
+
+def column_numbers(columns: Iterable[Any], names: Sequence[str] | None, what: str) -> list[Any]:
+    """
+    Replace names of columns by their numbers; other entries stay.
+
+    names: the columns of X, or None without names.
+    what: the parameter or option, for messages.
+
+    >>> column_numbers(["b", 0], ["a", "b"], "columns")
+    [1, 0]
+    """
+    found: list[Any] = []
+    for one in columns:
+        if isinstance(one, str):
+            if names is None:
+                raise InputError(f"{what} names the column {one!r}, but X has no column names; pass its number.")
+            if one not in names:
+                near = closest(one, names)
+                hint = f"did you mean {near!r}?" if near else f"choose from {list_names(names)}."
+                raise InputError(f"{what} names the column {one!r}, which X does not have; {hint}")
+            one = list(names).index(one)
+        found.append(one)
+    return found
 
 
 def _alike(names: Iterable[str], role: str) -> list[str]:

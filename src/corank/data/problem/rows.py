@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,19 @@ class NamedRows:
 
     X: Any
     names: Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRows(NamedRows):
+    """Rows whose columns were checked, for an estimator inside another one."""
+
+    X: Any
+    names: Sequence[str] | None
+
+
+def with_names(rows: Any, names: Sequence[str] | None) -> Any:
+    """Return rows with the names of their columns, or the rows themselves without names."""
+    return rows if names is None else CheckedRows(rows, tuple(names))
 
 
 def as_rows(X: Any) -> Any:

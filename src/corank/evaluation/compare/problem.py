@@ -16,6 +16,7 @@ from scipy import sparse
 
 from corank.data.durable.regular import map_array
 from corank.data.problem.collection import Collection
+from corank.data.problem.column_roles import column_numbers
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
@@ -64,15 +65,15 @@ class InputRows:
                     "the data holds preferences only, but methods are evaluated by scores; pass one score per row, NaN "
                     "for unscored rows."
                 )
-            return cls(X.X, X.y, X.queries.ids[X.queries.codes])
+            return cls(X.X, X.y, X.queries.ids[X.queries.codes], None, X.names)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
         return cls(X, y, qid, None, names)
 
-    def columns(self, prior: Sequence[int], n: int) -> tuple[int, ...]:
-        """Check the numbers of prior columns against `n` columns."""
-        found = tuple(prior)
+    def columns(self, prior: Sequence[int | str], n: int) -> tuple[int, ...]:
+        """Return the numbers of prior columns, which must be among `n` columns."""
+        found = tuple(column_numbers(prior, self.names, "prior"))
         if not found or not all(is_integer(at) and 0 <= at < n for at in found):
-            raise InputError(f"prior is {list(found)!r}; pass one or more column numbers from 0 to {n - 1}.")
+            raise InputError(f"prior is {list(found)!r}; pass one or more column names, or numbers from 0 to {n - 1}.")
         return tuple(int(at) for at in found)
 
     def column_names(self, n: int) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def compare(
     *,
     unscored: Any = None,
     unscored_qid: ArrayLike | None = None,
-    prior: Sequence[int] | None = None,
+    prior: Sequence[int | str] | None = None,
     metrics: str | Sequence[str] | None = None,
     convention: str | Convention = "corank",
     folds: int = 5,
@@ -83,9 +83,9 @@ def compare(
         Further rows without scores, for semi-supervised methods. Rows of test queries are left out.
     unscored_qid : array-like, optional
         Query ids of the unscored rows.
-    prior : sequence of int, optional
-        Columns that hold prior scores, such as BM25: their mean is a baseline, and corank's named rankers are fitted
-        on top of it.
+    prior : sequence of int or str, optional
+        Columns, by number or name, that hold prior scores, such as BM25: their mean is a baseline, and corank's named
+        rankers are fitted on top of it.
     metrics : str or sequence of str, optional
         Metrics; the first one tunes, tests and chooses. By default nDCG@10 and AP for whole grades from 0 to 10, else
         disagreement and Kendall's tau.
