@@ -66,8 +66,10 @@ def test_a_folder_that_stands_is_replaced_only_when_asked_and_only_where_it_hold
     convert_parts(pieces(60), out)
     with pytest.raises(InputError, match="exists already"):
         convert_parts(pieces(), out)
-    # also one that is read
-    paths = convert_parts(out, out, "parquet", overwrite=True)
+    for parts in (out, sorted(out.iterdir())):  # never the one that is read
+        with pytest.raises(InputError, match=r"out contains the input .*part-00000.*, which would be lost"):
+            convert_parts(parts, out, "parquet", overwrite=True)
+    paths = convert_parts(pieces(60), out, "parquet", overwrite=True)
     assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet"]
     assert paths == sorted(out.iterdir())
     (out / "mine.txt").write_text("mine")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import functools
 import signal
 import sys
 import threading
@@ -10,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -178,9 +180,37 @@ def _options(
     pass
 
 
+OUTPUTS = ("output", "export", "plot", "per_query", "target")
+"""Parameters of commands that name a file or folder to write; other paths are inputs."""
+
+UPDATED = ("add_to",)
+"""Inputs that may be replaced, since the output contains them."""
+
+
+def _keeping_inputs(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command refuse to write onto one of its inputs, with --force too."""
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        paths = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+        paths = {name: [one for one in values if isinstance(one, Path)] for name, values in paths.items()}
+        outputs = [path for name in OUTPUTS for path in paths.get(name, ())]
+        inputs = [path for name in paths if name not in (*OUTPUTS, *UPDATED) for path in paths[name]]
+        if inputs:
+            from corank.data.durable.atomic import require_no_input
+
+            for path in (*outputs, Path("-")):
+                require_no_input(path, inputs, keeps_folder=function is compare)
+        function(**given)
+
+    return run
+
+
 for _verb in _verbs():
     # \b keeps the line breaks
-    app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(_verb.function)
+    app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(
+        _keeping_inputs(_verb.function)
+    )
 
 
 def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from corank.data.durable.atomic import atomic_folder
+from corank.data.durable.atomic import atomic_folder, require_no_input
 from corank.data.formats.write_frames import write_parquet
 from corank.data.letor.writer import write_letor
 from corank.data.store.store import write_store
@@ -63,9 +63,9 @@ def convert_parts(
     kind : {"store", "parquet", "letor"}
         Format of the files.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine.
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
     overwrite : bool
-        Whether to replace an existing folder of such parts, also the one that is read. Any other folder is never
+        Whether to replace an existing folder of such parts. Any other folder, and the one that is read, is never
         replaced.
 
     Returns
@@ -88,6 +88,7 @@ def convert_parts(
     place = Path(folder)
     _require_parts_only(place)
     parts = parts if isinstance(parts, Parts) else Parts(parts, client)
+    require_no_input(place, [one for one in parts.sources if isinstance(one, str)])
     with atomic_folder(place, overwrite=overwrite) as scratch:
         # a task may run twice or be interrupted: only the attempt that it returned counts
         attempts = scratch / "attempts"

@@ -153,10 +153,13 @@ class DaskEngine(Engine):
     Inside a task, BLAS, pyarrow and corank's kernels use one thread: a worker runs as many tasks at a time as it has
     threads.
 
+    Dask sends pickles in both directions. Unpickling runs code that the sender chose, so a hostile worker, scheduler or
+    client can take over the others. Connect only to clusters that you trust, and secure them with TLS.
+
     Parameters
     ----------
     client : distributed.Client
-        Client of the cluster.
+        Client of a cluster that you trust.
     verbose : bool
         Whether to show a progress bar on a terminal or in a notebook.
     patience : float

@@ -151,7 +151,7 @@ def fit_parts(
     parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine.
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
         raise an error.
@@ -222,7 +222,7 @@ def summarise(
     maps : RankRLS, CoRankRLS, or tuple of FeatureMap
         A model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine.
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
     query_weight, ties
         As in `RankRLS`; used with feature maps only.
     split, unscored, y, qid
@@ -288,7 +288,7 @@ def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
     parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`. Scores must be integers from 0; unscored rows are dropped.
     client : distributed.Client or DaskEngine
-        The cluster, unless `parts` has it.
+        The cluster, unless `parts` has it. Dask unpickles what workers send: use trusted clusters only.
     **params
         Parameters of ``lightgbm.DaskLGBMRanker``.
 

@@ -77,7 +77,8 @@ class Parts:
         or delayed ones of these. A folder that is not a store means its files. An address such as ``s3://`` is read by
         fsspec.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine, one part after the other.
+        Where tasks run; None means this machine, one part after the other. Dask unpickles what workers send: use
+        trusted clusters only.
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts.
     unscored, y, qid, docid, drop, keep

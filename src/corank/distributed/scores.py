@@ -32,7 +32,7 @@ def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
     parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine.
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def rank_parts(model: Any, parts: Any, client: Any = None) -> Integers:
     parts : Parts, path, sequence, or Dask collections
         The rows, see `Parts`.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine.
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def evaluate_parts(
     metrics : str or sequence of str
         Names of metrics such as ``nDCG@10``.
     client : distributed.Client, Engine or None
-        Where tasks run; None means this machine.
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
     convention : str or Convention
         Convention of the metrics.
 

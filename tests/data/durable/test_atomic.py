@@ -274,6 +274,34 @@ def test_a_full_disk_raises_and_names_the_target(tmp_path: Path, number: int) ->
     assert listing(tmp_path) == []
 
 
+def test_errors_inside_the_scratch_folder_name_what_was_asked_for(tmp_path: Path) -> None:
+    """Readers of a message should not look for a hidden file that is gone."""
+    target = tmp_path / "out"
+    with (
+        pytest.raises(InputError, match=r"out/plot\.png cannot be written \(No space left") as found,
+        atomic_folder(target) as folder,
+        atomic_file(folder / "plot.png"),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert ".part" not in str(found.value)
+    for error in (errno.EIO, errno.EROFS):
+        with pytest.raises(InputError, match=r"out cannot be written \(") as found, atomic_file(target) as scratch:
+            raise OSError(error, os.strerror(error), str(scratch))
+        assert ".part" not in str(found.value)
+
+    def write_twice() -> None:
+        with atomic_folder(target) as folder:
+            (folder / "a").mkdir()
+            for _ in range(2):
+                with atomic_file(folder / "a" / "b.txt") as scratch:
+                    scratch.touch()
+
+    with pytest.raises(InputError, match=r"out/a/b\.txt exists already") as found:
+        write_twice()
+    assert ".part" not in str(found.value)
+    assert listing(tmp_path) == []
+
+
 def test_other_errors_of_the_block_are_unchanged(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic_file(tmp_path / "a.txt"):
         (tmp_path / "source").read_bytes()

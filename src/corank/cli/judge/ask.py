@@ -86,6 +86,7 @@ def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
 
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
+    from corank.data.durable.atomic import require_no_input
     from corank.data.formats.compressed import require_text_place
     from corank.data.formats.items import read_items
     from corank.data.formats.table_text import suffix_of
@@ -95,6 +96,7 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
 
     if suffix_of(target) != ".csv":
         raise InputError(f"{target} has an unknown suffix; choose a name that ends in .csv.")
+    require_no_input(target, PreferenceJournal.paths(path))
     require_text_place(target, overwrite=force)
     items, _ = read_items(path, **reading)
     judges = {judge: PreferenceAnswers(items, entries).pairwise for judge, entries in PreferenceJournal.read_all(path)}

@@ -87,12 +87,14 @@ def _read(path: Path, judge: str, options: dict[str, Any]) -> None:
 def _export(source: Path, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     import numpy as np
 
+    from corank.data.durable.atomic import require_no_input
     from corank.data.formats.compressed import require_text_place
     from corank.data.records.records import read_records
     from corank.data.records.writer import require_records_suffix, write_records
     from corank.judging.screening.answers import ScreeningAnswers, ScreeningJournal
 
     require_records_suffix(target)
+    require_no_input(target, ScreeningJournal.paths(source))
     require_text_place(target, overwrite=force)
     records = read_records(source)
     journals = ScreeningJournal.read_all(source)

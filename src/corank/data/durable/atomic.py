@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -97,6 +98,41 @@ def require_place(path: str | os.PathLike[str], *, overwrite: bool, folder: bool
         pass
 
 
+def require_no_input(
+    path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], *, keeps_folder: bool = False
+) -> None:
+    """
+    Raise `InputError` if an output is one of the inputs, whatever the spelling: links and hard links are followed.
+
+    path: the output, ``-`` for standard output.
+    inputs: the files and folders that are read, ``-`` for standard input.
+    keeps_folder: whether an output folder keeps its other files; otherwise it must not contain an input.
+    """
+    place = _status(path, 1)
+    if place is None:
+        return
+    for one in inputs:
+        found = _status(one, 0)
+        if found is None:
+            continue
+        name = "standard output" if os.fspath(path) == "-" else path
+        if os.path.samestat(place, found):
+            same = "is also an input" if os.fspath(path) == os.fspath(one) else f"is the same file as the input {one}"
+            raise InputError(f"{name} {same}, which would be lost; choose another output.")
+        inside = Path(os.path.realpath(path)) in Path(os.path.realpath(one)).parents
+        if stat.S_ISDIR(place.st_mode) and inside and not keeps_folder:
+            raise InputError(f"{path} contains the input {one}, which would be lost; choose another output.")
+
+
+def _status(path: str | os.PathLike[str], standard: int) -> os.stat_result | None:
+    """Return the status of a file or folder; None for terminals, pipes and what does not exist."""
+    try:
+        status = os.fstat(standard) if os.fspath(path) == "-" else os.stat(path)
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else None
+
+
 def folder_exists(path: Path) -> bool:
     """Return whether a folder exists, after moving back one that a killed writer had moved aside."""
     if not os.path.lexists(path):
@@ -158,12 +194,21 @@ def _taken(path: str | os.PathLike[str]) -> InputError:
 
 @contextmanager
 def _scratch_for(path: str | os.PathLike[str], place: Path) -> Iterator[Path]:
-    """Make a scratch folder; if that fails or the disk is full, the error names the file."""
+    """Make a scratch folder; errors of writing in it name the file that the user asked for."""
     with ExitStack() as stack:
         with explain_write_errors(path):
             folder = stack.enter_context(scratch_folder(place))
-        with explain_write_errors(path, _FULL):
-            yield folder
+        try:
+            with explain_write_errors(path, _FULL):
+                yield folder
+        except (OSError, InputError) as error:
+            if str(folder) not in str(error):
+                raise
+            if isinstance(error, OSError):
+                with explain_write_errors(path):
+                    raise
+            # a writer inside a folder names a file of the scratch folder
+            raise InputError(str(error).replace(str(folder / "new"), os.fspath(path))) from error
 
 
 def _replace(scratch: Path, place: Path, old: Path) -> None:

@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.core.rows.structure import ProblemIndex, index_fault
+from corank.data.durable.atomic import require_no_input
 from corank.data.durable.regular import map_array, require_untruncated
-from corank.data.formats.text import Source
+from corank.data.formats.text import Source, TextFile
 from corank.data.letor.reader import read_letor
 from corank.data.problem.collection import Collection
 from corank.data.problem.inputs import as_scores
@@ -246,6 +247,7 @@ def store_letor(
     **options
         Passed to `read_letor`.
     """
+    require_no_input(path, [one.path if isinstance(one, TextFile) else one for one in sources])
     with store_folder(path, overwrite) as folder:
         file = read_letor(sources, allocate=folder.allocate, **options)
         _fill(folder, file.data, file.qid is not None, file.docids)

@@ -152,7 +152,7 @@ class Journal(Generic[E]):
             raise InputError(
                 f"judge is {judge!r}; pass a name of up to 64 letters, digits, blanks and the characters . _ @ -."
             )
-        return Path(f"{os.fspath(file)}.{cls.folder}") / f"{judge}.jsonl"
+        return cls._inside(Path(f"{os.fspath(file)}.{cls.folder}") / f"{judge}.jsonl", file)
 
     @classmethod
     def read_all(cls, file: str | os.PathLike[str]) -> Iterator[tuple[str, list[E]]]:
@@ -171,8 +171,37 @@ class Journal(Generic[E]):
         entries : list
             The entries of the journal.
         """
-        for path in sorted(Path(f"{os.fspath(file)}.{cls.folder}").glob("*.jsonl")):
+        for path in cls.paths(file):
             yield path.stem, cls._parse(complete_lines(path), path)
+
+    @classmethod
+    def paths(cls, file: str | os.PathLike[str]) -> list[Path]:
+        """
+        Return the paths of the journals of all judges, in the order of their names.
+
+        Parameters
+        ----------
+        file : path
+            The judged file.
+
+        Returns
+        -------
+        list of Path
+            The journals.
+        """
+        found = sorted(Path(f"{os.fspath(file)}.{cls.folder}").glob("*.jsonl"))
+        return [cls._inside(path, file) for path in found]
+
+    @classmethod
+    def _inside(cls, path: Path, file: str | os.PathLike[str]) -> Path:
+        """Return a journal's path; raise if a link leads it out of the folder of the judged file."""
+        place, home = Path(os.path.realpath(path)), Path(os.path.realpath(Path(file).parent))
+        if home not in place.parents:
+            raise InputError(
+                f"{path} leads to {place} by a link, outside of {home}, the folder of {file}; answers are kept inside "
+                "it, so replace the link by the folder or file itself."
+            )
+        return path
 
     @classmethod
     def _parse(cls, lines: list[bytes], path: Path) -> list[E]:
