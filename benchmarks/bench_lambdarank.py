@@ -1,5 +1,5 @@
 """
-LambdaRank: one evaluation of λ, and fits of trees, against the objectives of LightGBM and XGBoost.
+LambdaRank: one evaluation of λ, fits of trees, and their predictions, against LightGBM and XGBoost.
 
 LightGBM's objective is isolated as the difference between its iterations under `lambdarank` and under `l2`, with trees
 of one split on one column. Every line is one figure; processor times, medians of alternating repeats.
@@ -18,6 +18,7 @@ from functools import partial
 import lightgbm
 import numpy as np
 import xgboost
+from scipy import sparse
 
 from corank.lambdarank import Lambda, LambdaRank
 from corank.lambdarank.lists import Lists
@@ -128,11 +129,34 @@ def trees(n_rows: int, n_queries: int) -> None:
         )
 
 
+def predictions(repeats: int) -> None:
+    """Score 1, 100 and 10,000 rows by the same trees; each call gets other rows."""
+    X, y, qid = made(20_000, 200, 0)
+    params = {"num_leaves": LEAVES, "feature_fraction": 1.0}
+    model = LambdaRank("ranknet", "trees", n_steps=N_TREES, tree_params=params).fit(X, y, qid=qid)
+    booster = lightgbm.Booster(model_str=model.trees_.to_lightgbm())
+    rows = made(100_000, 1000, 1)[0].astype(np.float64)
+    for kind, convert in (("dense", np.ascontiguousarray), ("CSR", sparse.csr_matrix)):
+        for n in (1, 100, 10_000):
+            parts = [convert(rows[begin : begin + n]) for begin in range(0, min(len(rows), 200 * n), n)]
+            work = {"ours": model.predict, "theirs": partial(booster.predict, num_threads=1)}
+            assert (work["ours"](parts[0]) == work["theirs"](parts[0])).all()
+            times: dict[str, list[float]] = {name: [] for name in work}
+            for _ in range(repeats):
+                for name, predict in work.items():
+                    times[name].append(seconds(partial(list, map(predict, parts))) / len(parts))
+            ours, theirs = (statistics.median(times[name]) * 1e6 for name in work)
+            line = {"figure": f"predict {n} rows, {kind}, {N_TREES} trees", "corank_us": round(ours, 1)}
+            theirs_us = {"alternative": "LightGBM Booster.predict", "alternative_us": round(theirs, 1)}
+            print(json.dumps({**line, **theirs_us, "ratio": round(ours / theirs, 3)}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
+    predictions(5 if options.quick else 15)
     passes(1_000 if options.quick else 10_000, 100, 3 if options.quick else 7)
     rows = min(options.rows, 20_000) if options.quick else options.rows
     trees(rows, rows // 100)

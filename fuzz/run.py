@@ -24,12 +24,14 @@ def formats() -> dict[str, Format]:
     from fuzz.frames import Parquet
     from fuzz.index import Index
     from fuzz.letor import Letor
-    from fuzz.model import formats as models
+    from fuzz.model import formats as saved_models
     from fuzz.records import formats as records
     from fuzz.store import Store
     from fuzz.trec import qrels, runs
+    from fuzz.trees import Trees, TreeText
 
-    known = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), *records(), *models())
+    models = (*saved_models(), Trees(), TreeText())
+    known = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), *records(), *models)
     return {form.name: form for form in known}
 
 

@@ -67,7 +67,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
     ("names", "count"),
     [
         # damaged stores, models, Parquet and packed files are among the tests of their readers, too
-        (("letor", "run", "qrels", "csv", "records_csv", "records_ris", "records_jsonl"), 60),
+        (("letor", "run", "qrels", "csv", "tree_text", "records_csv", "records_ris", "records_jsonl"), 60),
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (
@@ -76,6 +76,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
                 ("parquet", "container"),
                 ("store",),
                 *((f"model.{kind}",) for kind in classes()),
+                ("trees", "tree_text"),
                 ("records_csv", "records_ris", "records_jsonl"),
             )
         ),

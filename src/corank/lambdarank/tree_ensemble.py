@@ -164,7 +164,7 @@ class TreeEnsemble:
         def score(first: int, last: int) -> None:
             if isinstance(rows, CSRRows):
                 columns, trees = self._used_columns
-                score_csr(trees, columns, rows, scores, first, last)
+                score_csr(trees, self._has_missing, columns, rows, scores, first, last)
             else:
                 score_dense(self._arrays, self._has_missing, rows.values, scores, first, last)
 

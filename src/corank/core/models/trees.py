@@ -145,19 +145,21 @@ def score_dense(trees, has_missing, X, out, first, last):  # type: ignore[no-unt
 
 
 @jit
-def score_csr(trees, columns, rows, out, first, last):  # type: ignore[no-untyped-def]
+def score_csr(trees, has_missing, columns, rows, out, first, last):  # type: ignore[no-untyped-def]
     """
     Write the scores of rows first to last-1 of a CSR matrix.
 
-    trees: their features are positions in `columns`.
+    trees, has_missing: as in `score_dense`, but features are positions in `columns`.
     columns (n_used,): the columns that the trees use, ascending.
     rows: CSRRows.
     """
-    x = np.empty(len(columns))
-    for i in range(first, last):
-        x[:] = 0.0
-        for k in range(rows.indptr[i], rows.indptr[i + 1]):
-            at = np.searchsorted(columns, rows.indices[k])
-            if at < len(columns) and columns[at] == rows.indices[k]:
-                x[at] = rows.data[k]
-        out[i] = _score_row(trees, x)
+    X = np.empty((min(_LANES, last - first), len(columns)))
+    for begin in range(first, last, _LANES):
+        n = min(_LANES, last - begin)
+        X[:] = 0.0
+        for j in range(n):
+            for k in range(rows.indptr[begin + j], rows.indptr[begin + j + 1]):
+                at = np.searchsorted(columns, rows.indices[k])
+                if at < len(columns) and columns[at] == rows.indices[k]:
+                    X[j, at] = rows.data[k]
+        score_dense(trees, has_missing, X, out[begin : begin + n], 0, n)

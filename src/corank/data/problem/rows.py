@@ -15,6 +15,8 @@ from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_
 from corank.data.durable.regular import require_untruncated
 from corank.errors import InputError, InputTypeError, reason
 
+_TYPES = [np.float64, np.float32]
+
 
 class NamedRows:
     """
@@ -49,13 +51,15 @@ def as_rows(X: Any) -> Any:
     """
     X = X.X if isinstance(X, NamedRows) else X
     require_untruncated(X)
-    if _has_form(X):
+    ascends = sparse.issparse(X) and require_structure(X)
+    is_ready = ascends or (type(X) is np.ndarray and X.ndim == 2 and X.flags.c_contiguous)
+    # check_array would take ten times as long as a small prediction
+    if is_ready and X.dtype in _TYPES and 0 not in X.shape:
         require_finite(X)
         return X
-    ascends = sparse.issparse(X) and require_structure(X)
     try:
         rows = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+            X, accept_sparse="csr", dtype=_TYPES, order="C",
             ensure_all_finite=False, ensure_2d=True, input_name="X",
         )  # fmt: skip
     except (TypeError, ValueError) as error:
@@ -68,12 +72,6 @@ def as_rows(X: Any) -> Any:
         rows.sum_duplicates()
     require_finite(rows)
     return rows
-
-
-def _has_form(X: Any) -> bool:
-    """Return whether X needs no conversion; `check_array` would take ten times as long as a small prediction."""
-    is_array = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32)
-    return is_array and X.dtype.isnative and bool(X.flags.c_contiguous) and X.size > 0
 
 
 def is_table(X: Any) -> bool:
