@@ -45,7 +45,7 @@ from corank.lambdarank.training import (
     train,
 )
 from corank.lambdarank.tree_ensemble import TreeEnsemble
-from corank.lambdarank.trees import BoostingResult, boost, checked_parameters
+from corank.lambdarank.trees import BoostingResult, boost
 from corank.metrics import parse_metric
 from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
 
@@ -344,7 +344,7 @@ class LambdaRank(Ranker):
         if self.metric is not None:
             parse_metric(self.metric)
         if self.scorer == "trees":
-            checked_parameters(self.tree_params or {})
+            # their names are checked in fit only: loaded models need no LightGBM
             if self.warm_start:
                 raise InputError("warm_start is not available with scorer='trees'; set warm_start=False.")
         elif self.tree_params is not None:
@@ -354,11 +354,8 @@ class LambdaRank(Ranker):
 
     def _check_state(self) -> None:
         """Raise if a loaded model has inconsistent trees, layers or training state."""
-        if hasattr(self, "trees_"):
-            if not isinstance(self.trees_, TreeEnsemble):
-                raise InputError(f"trees_ is a {type(self.trees_).__name__}, not a TreeEnsemble")
-            if self.trees_.n_features != self.n_features_in_:
-                raise InputError(f"trees_ is not of {self.n_features_in_} features")
+        if hasattr(self, "trees_") and self.trees_.n_features != self.n_features_in_:
+            raise InputError(f"trees_ is not of {self.n_features_in_} features")
         shapes = [(self.n_features_in_,), (1,)]
         if hasattr(self, "layer_coefs_"):
             shapes = [
