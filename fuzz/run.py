@@ -23,15 +23,17 @@ def formats() -> dict[str, Format]:
     from fuzz.csv import Csv
     from fuzz.frames import Parquet
     from fuzz.index import Index
+    from fuzz.journals import formats as journals
     from fuzz.letor import Letor
-    from fuzz.model import formats as saved_models
+    from fuzz.model import formats as models
     from fuzz.records import formats as records
     from fuzz.store import Store
+    from fuzz.tables import formats as tables
     from fuzz.trec import qrels, runs
     from fuzz.trees import Trees, TreeText
 
-    models = (*saved_models(), Trees(), TreeText())
-    known = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), *records(), *models)
+    plain = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container())
+    known = (*plain, *records(), *journals(), *tables(), *models(), Trees(), TreeText())
     return {form.name: form for form in known}
 
 

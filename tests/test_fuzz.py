@@ -57,6 +57,12 @@ run.main()
 """
 
 
+LINES = (
+    "journal_screen", "journal_ask", "items_csv", "items_jsonl", "clicks_csv", "clicks_ubi", "documents_jsonl",
+    "documents_tsv", "links_tsv", "scores", "preferences_csv", "ratings", "labels",
+)  # fmt: skip
+
+
 def fuzz(*arguments, code="from fuzz.run import main; main()"):
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=600
@@ -67,7 +73,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
     ("names", "count"),
     [
         # damaged stores, models, Parquet and packed files are among the tests of their readers, too
-        (("letor", "run", "qrels", "csv", "tree_text", "records_csv", "records_ris", "records_jsonl"), 60),
+        (("letor", "run", "qrels", "csv", "tree_text", "records_csv", "records_ris", "records_jsonl", *LINES), 60),
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (
@@ -78,6 +84,8 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
                 *((f"model.{kind}",) for kind in classes()),
                 ("trees", "tree_text"),
                 ("records_csv", "records_ris", "records_jsonl"),
+                ("index",),
+                LINES,
             )
         ),
     ],
@@ -93,6 +101,17 @@ def test_a_short_round_and_the_corpus_pass(names, count, tmp_path):
         assert (accepted + refused, failures) == (inputs, 0)
         # a round with only accepted or only rejected inputs tests little
         assert min(accepted, refused) > inputs / 20
+
+
+def test_every_format_has_a_round():
+    """The names in this module are those of the command."""
+    done = fuzz("no_such_format")
+    known = done.stderr.partition("choose from ")[2].replace("\n", " ").split(", ")
+    here = Path(__file__).read_text()
+    plain = [name.strip() for name in known if not name.startswith("model.")]
+    assert len(plain) > 20
+    assert [name for name in plain if f'"{name}"' not in here] == []
+    assert {name.strip() for name in known} - set(plain) == {f"model.{kind}" for kind in classes()}
 
 
 @pytest.mark.long

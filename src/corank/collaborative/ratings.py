@@ -136,7 +136,10 @@ def _require_unweighted(data: RankingData) -> None:
 def _one_column(X: Any) -> Any:
     if isinstance(X, list | tuple) and not any(isinstance(item, list | tuple) for item in X):
         return X
-    values = X if sparse.issparse(X) else np.asarray(X)
+    try:
+        values = X if sparse.issparse(X) else np.asarray(X)
+    except ValueError as error:
+        raise InputError("X has rows of different lengths; pass one item id per row.") from error
     if values.ndim == 2 and values.shape[1] == 1 and not sparse.issparse(values):
         return values[:, 0]
     if values.ndim != 1:

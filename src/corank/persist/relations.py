@@ -138,6 +138,10 @@ RELATIONS: dict[str, dict[str, Test]] = {
     "Calibrated": {"scores_ ascends": lambda m: not hasattr(m, "scores_") or (np.diff(m.scores_) >= 0.0).all()},
     "QueryScaler": {"n_queries_ is set": lambda m: hasattr(m, "n_queries_")},
     "Smooth": {
+        "rows of both arrays have length 1": lambda m: max(
+            np.linalg.norm(rows, axis=1).max(initial=0.0) for rows in (m.components_, m.embedding_)
+        )
+        <= 1.001,
         "both arrays are numbers": lambda m: {m.components_.dtype.kind, m.embedding_.dtype.kind} == {"f"},
     },
     "OrdinalGP": {

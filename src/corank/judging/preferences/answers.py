@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from corank.data.formats.items import Items
+from corank.errors import InputError
 from corank.judging.sessions.journal import Journal, JournalEntry
 
 # answers between a question and its repetition, so that the judge does not answer from memory
@@ -100,6 +101,9 @@ class PreferenceAnswers:
         for name in (entry.left, entry.right):
             if name not in number:
                 raise entry.unknown(name, f"{len(self._items)} items")
+        if entry.left == entry.right:
+            where = f"{entry.place}: " if entry.place else ""
+            raise InputError(f"{where}an answer compares {entry.left!r} with itself; remove this line.")
         self._kept.append((entry.action, Question(number[entry.left], number[entry.right], entry.by)))
 
     @property

@@ -1,0 +1,171 @@
+"""Journals of screening and of preferences, valid or damaged: compared with a plain reader, continued and exported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from corank.data.formats.items import Items
+from corank.data.records.records import Records
+from corank.data.records.writer import write_records
+from corank.errors import InputError
+from corank.gp.ep.process import Posterior
+from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
+from corank.judging.preferences.ranking import Ranking, agreement, write_ranking
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from fuzz.format import Format, Wrong
+from fuzz.mutations import ODD_BYTES, ODD_VALUES, mutate, mutate_json
+
+NAMES = ["W1", "W2", "Wü 3", "=1+1", "\x1b[31m", "-"]
+WORDS = [
+    *ODD_BYTES, b"[" * 50, b"[" * 100_000, b'{"a":' * 50_000, b'"\\ud800"', b'"\\ud83d\\ude00"', b"null", b"NaN",
+    b"1e999", b"\n\n", b"{}\n", b'{"action": "not"}\n', b'"id": "W1", ', b"\r", b"\x00",
+]  # fmt: skip
+KEYS = {"screen": ("action", "id", "by", "text"), "ask": ("action", "left", "right", "by")}
+ACTIONS = {
+    "screen": ("relevant", "not", "later", "undo", "note", "topic"), "ask": ("left", "right", "equal", "skip", "undo"),
+}  # fmt: skip
+MORE: dict[str, Any] = {"screen": ScreeningEntry("note", "W1", text="\udce9t\x00"), "ask": PreferenceEntry("undo")}
+"""Entries that are appended."""
+TEXTS = ("start", "model", "é\u2028", "=2+3", "🦀")
+WAYS = ("read", "continued", "exported")
+
+
+class JournalFile(Format):
+    """The journal of one kind of session: "screen" or "ask"."""
+
+    suffix = ".jsonl"
+    ways = len(WAYS)
+    is_text = True
+    share = 0.7
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.name = kind, f"journal_{kind}"
+        self.sample = b'{"action": "undo", "id": "W1"}\n' if kind == "screen" else b'{"action": "undo"}\n'
+
+    def generate(self, rng: Random) -> bytes:
+        text = self._text(rng)
+        return text if rng.random() < 0.5 else mutate(text, rng, WORDS, lambda: self._text(rng))
+
+    def check(self, content: bytes, way: int, folder: Path) -> bool:
+        place = folder / f"works.csv.{'answers' if self.kind == 'screen' else 'preferences'}"
+        place.mkdir(exist_ok=True)
+        path = place / "me.jsonl"
+        path.write_bytes(content)
+        expected, fault = _plain(content, self.kind)
+        screens = self.kind == "screen"
+        try:
+            with (ScreeningJournal if screens else PreferenceJournal)(path) as journal:
+                entries: Any = list(journal.entries)
+                answers = ScreeningAnswers(RECORDS, entries) if screens else PreferenceAnswers(ITEMS, entries)
+                if WAYS[way] == "continued":
+                    journal.append(MORE[self.kind])
+        except InputError as error:
+            if fault is None:
+                raise Wrong("refused", error) from error
+            if f"me.jsonl, line {fault}: " not in str(error):
+                raise Wrong("line", f"{error} for line {fault}") from error
+            return False
+        if fault is not None:
+            raise Wrong("accepted", f"line {fault}")
+        found = [{key: getattr(entry, key) for key in KEYS[self.kind] if getattr(entry, key)} for entry in entries]
+        if found != expected:
+            raise Wrong("entries", f"{found} for {expected}")
+        if WAYS[way] == "continued":
+            self._read_again(folder, len(entries))
+        if WAYS[way] == "exported":
+            _export_records(answers, folder) if screens else _export_items(answers, folder)
+        return True
+
+    def _read_again(self, folder: Path, n: int) -> None:
+        kind: Any = ScreeningJournal if self.kind == "screen" else PreferenceJournal
+        ((judge, entries),) = kind.read_all(folder / "works.csv")
+        if (judge, len(entries)) != ("me", n + 1):
+            raise Wrong("continued", entries)
+
+    def _text(self, rng: Random) -> bytes:
+        lines = []
+        for _ in range(rng.choice((0, 1, 2, 3, 6))):
+            entry: Any = {"action": rng.choice(ACTIONS[self.kind])}
+            for key in KEYS[self.kind][1:]:
+                if key in ("by", "text"):
+                    entry |= {key: rng.choice(TEXTS)} if rng.random() < 0.3 else {}
+                else:
+                    entry[key] = rng.choice(NAMES)
+            if rng.random() < 0.15:
+                entry = mutate_json(entry, rng, [*ODD_VALUES, *NAMES])
+            text = json.dumps(entry, ensure_ascii=rng.random() < 0.5)
+            lines.append(text.encode("utf-8", "surrogatepass"))
+        return b"\n".join(lines) + rng.choice((b"\n", b"\n", b"\n", b"", b"\r\n"))
+
+
+RECORDS = Records(NAMES, ["t"] * len(NAMES), ["a"] * len(NAMES))
+ITEMS = Items(NAMES, np.empty((0, 0)))
+
+
+def formats() -> list[JournalFile]:
+    """One of each kind."""
+    return [JournalFile("screen"), JournalFile("ask")]
+
+
+def _plain(content: bytes, kind: str) -> tuple[list[dict[str, str]], int | None]:
+    """Return the entries of a journal, and the number of the first bad line; an unfinished last line is ignored."""
+    lines = content[: content.rfind(b"\n") + 1].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")[:-1]
+    entries = []
+    for number, line in enumerate(lines, 1):
+        entry = _entry(line, kind)
+        if entry is None:
+            return [], number
+        entries.append(entry)
+    for number, entry in enumerate(entries, 1):
+        if not _is_known(entry, kind):
+            return [], number
+    return [{key: value for key, value in entry.items() if value} for entry in entries], None
+
+
+def _entry(line: bytes, kind: str) -> dict[str, str] | None:
+    try:
+        pairs = json.loads(line, object_pairs_hook=lambda found: ("object", found))
+    except (ValueError, RecursionError):
+        return None
+    if not (isinstance(pairs, tuple) and pairs[0] == "object"):
+        return None
+    names = [key for key, _ in pairs[1]]
+    if len(set(names)) < len(names) or not set(names) <= set(KEYS[kind]):
+        return None
+    entry = dict(pairs[1])
+    try:
+        "".join(entry.values()).encode()
+    except (TypeError, UnicodeEncodeError):
+        return None
+    return entry if entry.get("action") in ACTIONS[kind] else None
+
+
+def _is_known(entry: dict[str, str], kind: str) -> bool:
+    if kind == "screen":
+        return entry["action"] == "topic" or entry.get("id", "") in NAMES
+    left, right = entry.get("left", ""), entry.get("right", "")
+    return entry["action"] == "undo" or (left in NAMES and right in NAMES and left != right)
+
+
+def _export_records(answers: ScreeningAnswers, folder: Path) -> None:
+    labels = np.array([float(answers.relevant.get(number, np.nan)) for number in range(len(NAMES))])
+    notes = [answers.notes.get(number, "") for number in range(len(NAMES))]
+    for suffix in ("csv", "ris"):
+        write_records(folder / f"out.{suffix}", RECORDS, labels, {"note": notes}, overwrite=True)
+    answers.topic.encode()
+
+
+def _export_items(answers: PreferenceAnswers, folder: Path) -> None:
+    n = len(NAMES)
+    mean = np.zeros(n)
+    for one in answers.pairwise:
+        mean[one.better] += 1.0
+    ranking = Ranking.of(Posterior(mean, np.eye(n)))
+    write_ranking(folder / "out.csv", ITEMS, ranking, {"me": ranking}, overwrite=True)
+    agreement({"me": answers.pairwise, "you": answers.pairwise[:1]})
+    answers.repeats, answers.repeatable, answers.asked, answers.last  # noqa: B018
