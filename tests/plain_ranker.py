@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.problem.scoring import score_columns
 from corank.estimator.base import Ranker
 from corank.parameters import Rules, number
 
@@ -35,7 +36,7 @@ class PlainRanker(Ranker):
         return Weights(np.linalg.solve(A, b))
 
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
-        return np.asarray(self._checked_rows(X) @ self.coef_, dtype=np.float64)
+        return score_columns(self._checked_rows(X), self.coef_)
 
 
 def _pairs(data: Any) -> Any:

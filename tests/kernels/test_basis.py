@@ -5,10 +5,11 @@ import pytest
 from scipy import sparse
 
 from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel, grams
 from corank.kernels import basis as module
-from corank.kernels.basis import Basis, score_columns
+from corank.kernels.basis import Basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 from corank.linear import RankSVM

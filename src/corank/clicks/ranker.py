@@ -32,6 +32,7 @@ from corank.core.rows.access import as_core_rows
 from corank.data.problem.inputs import as_prior
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install
@@ -307,7 +308,7 @@ class OnlineRanker(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return w · x."""
-        return np.asarray(self._checked_rows(X) @ self.coef_, dtype=np.float64)
+        return score_columns(self._checked_rows(X), self.coef_)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnline:
         problem = in_unit(data, unit_range(data, False))

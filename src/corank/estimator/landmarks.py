@@ -19,6 +19,7 @@ from corank.data.problem.column_scales import column_factors
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_objects, as_rows, is_table
+from corank.data.problem.scoring import repeat_first
 from corank.errors import InputError
 from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.estimator.docs import shared_parameters
@@ -175,7 +176,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         out = np.empty((rows.shape[0], self._n_features_out), dtype=rows.dtype if has_columns else np.float64)
         for piece, K in self.basis_.blocks(scaled):
             out[piece] = K
-        return out
+        return repeat_first(rows, out)
 
     @property
     def _n_features_out(self) -> int:

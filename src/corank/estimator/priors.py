@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.data.problem.column_roles import column_numbers
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import with_names
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
@@ -125,7 +126,7 @@ class ColumnMean(Ranker):
         array of shape (n_rows,)
             Scores in input order, higher is better.
         """
-        return self._add_prior(self._scaled(X, qid) @ self.signs_ / len(self.signs_), prior)
+        return self._add_prior(score_columns(self._scaled(X, qid), self.signs_) / len(self.signs_), prior)
 
     def _scaled(self, X: Any, qid: ArrayLike | None) -> Floats:
         chosen = np.asarray(dense(self._checked_rows(X)[:, self.columns_]), dtype=np.float64)

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.core.threads import parallel_map
 from corank.data.problem.rows import as_rows
+from corank.data.problem.scoring import repeat_first
 from corank.errors import InputError, warn
 from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.estimator.docs import shared_parameters
@@ -145,7 +146,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
             CSR if X is sparse; in the precision of X.
         """
         rows = checked_rows(self, X)
-        z = self._smoothed(_embed(rows, self.components_.astype(rows.dtype, copy=False)))
+        z = repeat_first(rows, self._smoothed(_embed(rows, self.components_.astype(rows.dtype, copy=False))))
         parts = [rows * rows.dtype.type(np.sqrt(1.0 - self.weight)), z * rows.dtype.type(np.sqrt(self.weight))]
         if not sparse.issparse(rows):
             return np.hstack(parts)

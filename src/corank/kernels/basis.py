@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.scoring import repeat_first, score_columns
 from corank.kernels.grams import require_inner_product, require_similarities, require_square
 from corank.kernels.views import View
 
@@ -170,7 +171,7 @@ class Basis:
 
     def score(self, rows: Any, coefficients: Floats) -> Floats:
         """
-        Score rows: Σ_j c_j k(x, z_j).
+        Score rows: Σ_j c_j k(x, z_j); equal rows get equal bits.
 
         coefficients (r,) or (r, m): c, one column for each model.
         Returns (n,) or (n, m): scores.
@@ -178,8 +179,9 @@ class Basis:
         out = np.zeros((rows.shape[0], *coefficients.shape[1:]))
         if len(self):
             for piece, K in self.blocks(rows):
-                out[piece] = K @ coefficients
-        return out
+                # objects are not compared, but the similarities of equal objects are equal
+                out[piece] = K @ coefficients if rows.ndim == 2 else score_columns(K, coefficients)
+        return repeat_first(rows, out)
 
     def terms(self, rows: Any, coefficients: Floats, view: int | None = None) -> Terms:
         """
@@ -196,16 +198,3 @@ def as_doubles(rows: Any) -> Any:
     """Convert float32 rows to float64; other rows, and objects, are returned unchanged."""
     rows = rows[:] if isinstance(rows, ScaledRows) else rows
     return rows.astype(np.float64) if rows.dtype == np.float32 else rows
-
-
-def score_columns(rows: Any, coefficients: Floats) -> Floats:
-    """
-    Score rows by weights of their columns in float64, in blocks.
-
-    coefficients (n_columns,) or (n_columns, m): the weights, one column for each model.
-    Returns (n,) or (n, m): scores.
-    """
-    out = np.empty((rows.shape[0], *coefficients.shape[1:]))
-    for start in range(0, len(out), _ROWS):
-        out[start : start + _ROWS] = as_doubles(rows[start : start + _ROWS]) @ coefficients
-    return out

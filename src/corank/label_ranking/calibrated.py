@@ -27,6 +27,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from corank.data.problem.inputs import as_weights
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.contract import note_columns
 from corank.estimator.docs import shared_parameters
@@ -264,7 +265,7 @@ class CalibratedLabelRanker(LabelRanker):
         return LabelSolution(W[:, :-1], W[:, -1], 0) if problem.fit_intercept else LabelSolution(W, np.zeros(d), 0)
 
     def _utilities(self, rows: Any) -> Floats:
-        return np.asarray(rows @ self.coef_.T + self.intercept_, dtype=np.float64)
+        return score_columns(rows, self.coef_.T) + self.intercept_
 
     def _check_state(self) -> None:
         d = len(self.classes_)

@@ -24,6 +24,7 @@ from scipy import sparse
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.contract import check_columns, kept_columns, note_columns
 from corank.estimator.docs import shared_parameters
@@ -333,7 +334,7 @@ class OnlineLabelRanker(LabelRanker):
     def _utilities(self, rows: Any) -> Floats:
         if hasattr(self, "basis_"):
             return self.basis_.score(rows, self.dual_coef_) + self.intercept_
-        return np.asarray(rows @ self.coef_.T + self.intercept_, dtype=np.float64)
+        return score_columns(rows, self.coef_.T) + self.intercept_
 
     def _check_state(self) -> None:
         d = len(self.classes_)

@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import repeat_first, score_columns
 from corank.errors import InputError
 from corank.estimator.base import Interrupted, Ranker
 from corank.estimator.docs import shared_parameters
@@ -307,8 +308,8 @@ class LambdaRank(Ranker):
             parameters = [
                 part for layer in zip(self.layer_coefs_, self.layer_intercepts_, strict=True) for part in layer
             ]
-            return score_network(self._scale_rows(rows), self.column_mean_, parameters)
-        return np.asarray(rows @ self.coef_ + self.intercept_, dtype=np.float64)
+            return repeat_first(rows, score_network(self._scale_rows(rows), self.column_mean_, parameters))
+        return score_columns(rows, self.coef_) + self.intercept_
 
     @property
     def _lambda(self) -> Lambda:

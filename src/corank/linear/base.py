@@ -17,6 +17,7 @@ from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.scaled import factors_of, plain
 from corank.core.threads import n_threads
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.base import Interrupted, Ranker
 from corank.estimator.held_out import HeldOut
@@ -225,7 +226,7 @@ class LinearDescent(Ranker):
 
     def _score_rows(self, X: Any) -> Floats:
         """Return w · x + b."""
-        return np.asarray(self._checked_rows(X) @ self.coef_ + self.intercept_, dtype=np.float64)
+        return score_columns(self._checked_rows(X), self.coef_) + self.intercept_
 
     @property
     def _needs_pairs(self) -> bool:  # type: ignore[override]

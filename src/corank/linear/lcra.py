@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.docs import shared_parameters
@@ -199,7 +200,7 @@ class LCRA(LinearDescent):
         array of shape (n_rows, n_views)
             One column of scores for each view, with the common bias; their mean is the result of ``predict``.
         """
-        scores = np.asarray(self._checked_rows(X) @ self.view_coefs_.T + self.intercept_, dtype=np.float64)
+        scores = score_columns(self._checked_rows(X), self.view_coefs_.T) + self.intercept_
         return self._add_prior(scores, prior)
 
     @property

@@ -26,6 +26,7 @@ from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
@@ -240,7 +241,7 @@ class RankSVM(Ranker):
         # by fitted attributes: parameters may have changed since
         if hasattr(self, "basis_"):
             return self.basis_.score(self._scale_rows(rows), self.dual_coef_)
-        return np.asarray(rows @ self.coef_, dtype=np.float64)
+        return score_columns(rows, self.coef_)
 
 
 def _on_features(phi: FeatureMap, data: RankingData) -> RankingData:

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
@@ -284,7 +285,7 @@ class RankingPursuit(Ranker):
         rows = self._checked_rows(X)
         terms, coefs = self._model(n_terms, solution)
         if not hasattr(self, "basis_"):
-            return np.asarray(rows @ sum_terms(np.arange(rows.shape[1]), terms, coefs) + self.intercept_)
+            return score_columns(rows, sum_terms(np.arange(rows.shape[1]), terms, coefs)) + self.intercept_
         return self.basis_.score(self._scale_rows(rows), sum_terms(self.basis_.numbers, terms, coefs)) + self.intercept_
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[TermContribution]:

@@ -27,11 +27,12 @@ from sklearn.utils.validation import check_is_fitted
 from corank.core.rows.scaled import plain
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.kernels.basis import Basis, Terms, score_columns
+from corank.kernels.basis import Basis, Terms
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View, as_views, kernels_of
 from corank.parameters import Rules, integer, items, listing, none, number

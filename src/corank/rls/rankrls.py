@@ -31,11 +31,12 @@ from sklearn.utils.validation import check_is_fitted
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.kernels import Kernel, SumKernel
-from corank.kernels.basis import Basis, score_columns
+from corank.kernels.basis import Basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.grams import require_square
 from corank.kernels.views import View

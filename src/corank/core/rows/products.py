@@ -98,6 +98,17 @@ def _add_tile(T, i, j, m, sign, out):  # type: ignore[no-untyped-def]
         out[i + k // 4, j + k % 4] += sign * tile[k]
 
 
+@_reordering
+def score_dense(X, w, out, first, last):  # type: ignore[no-untyped-def]
+    """Write x_i · w to `out[i]`, i from first to last-1; the order of the additions is that of every row."""
+    d = np.uint64(X.shape[1])
+    for i in range(np.uint64(first), np.uint64(last)):
+        total = 0.0
+        for j in range(d):
+            total += X[i, j] * w[j]
+        out[i] = total
+
+
 @jit
 def score_rows(rows, order, w, out, first, last):  # type: ignore[no-untyped-def]
     """Write x_i · w to `out[k]` for i = order[k], k from first to last-1."""

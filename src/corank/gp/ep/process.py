@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
+from corank.data.problem.scoring import first_equals, repeat_first
 from corank.estimator.base import Ranker
 from corank.kernels.basis import Terms, as_doubles
 from corank.kernels.features import FeatureMap
@@ -91,7 +92,8 @@ class PosteriorProcess:
             phi, V = self._both(K)
             mean[piece] = phi @ self.mu
             var[piece] = np.maximum(self._own(rows[piece]) - np.sum(phi**2, axis=1), 0.0) + np.sum(V**2, axis=1)
-        return mean, var
+        both = repeat_first(rows, np.column_stack([mean, var]))
+        return both[:, 0], both[:, 1]
 
     def mean(self, rows: Any) -> Floats:
         """Mean of f for each row."""
@@ -109,10 +111,19 @@ class PosteriorProcess:
         phi, V = self._both(self.phi.basis.similarities(rows))
         own = self._gram(rows)
         covariance = own - phi @ phi.T + V @ V.T
-        return Posterior(phi @ self.mu, 0.5 * (covariance + covariance.T))
+        mean, covariance, first = phi @ self.mu, 0.5 * (covariance + covariance.T), first_equals(rows)
+        return (
+            Posterior(mean, covariance) if first is None else Posterior(mean[first], covariance[np.ix_(first, first)])
+        )
 
     def differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Mean and variance of f(first) − f(second) for pairs of rows."""
+        """Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits."""
+        first = first_equals(rows)
+        distinct, of_pair = np.unique(pairs if first is None else first[pairs], axis=0, return_inverse=True)
+        mean, var = self._differences(rows, distinct)
+        return mean[of_pair.ravel()], var[of_pair.ravel()]
+
+    def _differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
         named, positions = np.unique(pairs, return_inverse=True)
         positions = positions.reshape(pairs.shape)
         if len(named) ** 2 <= _PER_PAIR * len(pairs) or len(pairs) <= _PER_PAIR // 4:
@@ -120,7 +131,7 @@ class PosteriorProcess:
         mean, var = np.empty(len(pairs)), np.empty(len(pairs))
         for start in range(0, len(pairs), _PER_PAIR // 4):
             piece = slice(start, start + _PER_PAIR // 4)
-            mean[piece], var[piece] = self.differences(rows, pairs[piece])
+            mean[piece], var[piece] = self._differences(rows, pairs[piece])
         return mean, var
 
     def _both(self, K: Floats) -> tuple[Floats, Floats]:
