@@ -278,7 +278,10 @@ def test_control_c_from_a_terminal(command, here):
     [
         ("fit train.txt -m spdd -o m", "did you mean 'spd'"),
         ("rank model.safetensors wide.txt -o s", "n_features=6, found 9"),
-        ("rank model.safetensors wide.csv -o s", "wide.csv has 7 features ('a', 'b', 'c', 'd', 'e', 'f' and 1 more"),
+        (
+            "rank model.safetensors wide.csv -o s",
+            "wide.csv has 7 features ('a', 'b', 'c', ..., 'e', 'f', 'g' (7",
+        ),
         ("fit rows.csv -m crr -o m", "rows.csv has no label column (label, grade, "),
         ("evaluate test.txt short.txt", "short.txt has 1 scores for 160 rows"),
         ("search links.safetensors pump", "links.safetensors"),

@@ -31,11 +31,14 @@ def replace_assignments(message: str, options: Mapping[str, str], settable: Call
     "a.csv has no column 'label'; name one with --label."
     >>> replace_assignments("set l1=0, or choose solver='sgd'.", {}, lambda: ["l1", "solver"])
     'pass --set l1=0, or choose --set solver=sgd.'
+    >>> replace_assignments("pass qid=False.", {"qid": "--qid"}, list)
+    'pass --qid none.'
     """
 
     def option(match: re.Match[str]) -> str:
         name, value = match[2], match[3] or ""
         if name in options:
+            value = "none" if (name, value) == ("qid", "False") else value
             text = options[name] if value in ("", "True") else f"{options[name]} {value}"
         elif value and name in settable():
             text = f"--set {name}=" + value.strip("'")

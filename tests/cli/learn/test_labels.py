@@ -25,7 +25,7 @@ def write(path, rows, y):
 
 
 def test_the_names_of_the_models():
-    assert find_ranker("label-ranker") is OnlineLabelRanker
+    assert find_ranker("online-label-ranker") is OnlineLabelRanker
     assert find_ranker("calibrated-label-ranker") is CalibratedLabelRanker
     assert {"calibrated-label-ranker", "online-label-ranker"} <= set(rankers())
 
@@ -33,7 +33,7 @@ def test_the_names_of_the_models():
 @pytest.mark.parametrize(
     ("words", "model"),
     [
-        (["-m", "label-ranker", "--loss", "kendall", "--set", "targets=top"],
+        (["-m", "online-label-ranker", "--loss", "kendall", "--set", "targets=top"],
          OnlineLabelRanker("kendall", "top", random_state=0)),
         (["-m", "calibrated-label-ranker", "--lambda", "0.1", "--set", "targets=top", "--loss", "squared"],
          CalibratedLabelRanker("squared", 0.1, "top")),
@@ -57,7 +57,7 @@ def test_a_table_of_labels_is_learnt_and_ranked(says, tmp_path, words, model):
 
 def test_parts_of_a_stream_are_gone_over_once_in_their_order(says, tmp_path):
     parts = [write(tmp_path / f"{k}.csv", X[k::2], TOP[k::2]) for k in (0, 1)]
-    says("fit", *parts, "-m", "label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
+    says("fit", *parts, "-m", "online-label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
     order = np.concatenate([np.arange(0, 60, 2), np.arange(1, 60, 2)])
     expected = OnlineLabelRanker(targets="top").partial_fit(X[order], TOP[order])
     np.testing.assert_array_equal(corank.load(tmp_path / "m").coef_, expected.coef_)
@@ -77,17 +77,17 @@ def test_what_makes_no_sense_gets_a_sentence_and_no_file(says, tmp_path):
     (tmp_path / "plain.csv").write_text("a,b\n1,2\n")
     (tmp_path / "labels.csv").write_text("label:a,label:b\n1,0\n")
     for words, message in (
-        ((path, "-m", "label-ranker"), "numbers other than 0 and 1; pass targets"),
-        ((path, "-m", "label-ranker", "--scale", "minmax"), "--scale applies to rows of queries"),
-        ((path, "-m", "label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
+        ((path, "-m", "online-label-ranker"), "numbers other than 0 and 1; pass targets"),
+        ((path, "-m", "online-label-ranker", "--scale", "minmax"), "--scale applies to rows of queries"),
+        ((path, "-m", "online-label-ranker", "--lambda", "1"), "which OnlineLabelRanker does not have"),
         ((path, path, "-m", "calibrated-label-ranker"), "found 2 files"),
-        ((tmp_path / "plain.csv", "-m", "label-ranker"), "no columns label:NAME, and no class"),
-        ((tmp_path / "labels.csv", "-m", "label-ranker"), "all 2 columns are label columns"),
+        ((tmp_path / "plain.csv", "-m", "online-label-ranker"), "no columns label:NAME, and no class"),
+        ((tmp_path / "labels.csv", "-m", "online-label-ranker"), "all 2 columns are label columns"),
     ):
         with pytest.raises(InputError, match=message):
             says("fit", *words, "-o", tmp_path / "m")
     assert not (tmp_path / "m").exists()
-    says("fit", path, "-m", "label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
+    says("fit", path, "-m", "online-label-ranker", "--set", "targets=top", "-o", tmp_path / "m")
     for words, message in (
         ((path, "--format", "trec", "-o", tmp_path / "run"), "ranks labels"),
         ((path, path), "found 2 files"),

@@ -30,6 +30,7 @@ from corank.rls import RankRLS
 def test_every_listed_model_is_found_under_its_name_and_can_be_made():
     names = rankers()
     assert {"spd", "crr", "lcra", "rankrls", "co-rankrls", "ranking-pursuit"} <= set(names)
+    assert {"lambdarank", "preference-gp", "ordinal-gp", "online-label-ranker", "ranksvm"} <= set(names)
     assert "ranker" not in names
     for name in names:
         kind = find_ranker(name)

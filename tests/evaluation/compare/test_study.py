@@ -356,7 +356,7 @@ def test_rankers_stand_on_a_prior(local, made):
     assert study.outcome("columns").title == "mean of 2 columns"
     assert isinstance(study.ranker, corank.OnTop)
     assert len(study.path) == 13
-    with pytest.raises(InputError, match=r"prior is \[6\]; pass one or more column numbers from 0 to 5"):
+    with pytest.raises(InputError, match=r"prior is \[6\]; pass one or more column names, or numbers from 0 to 5"):
         quick(["rankrls"], made, prior=[6])
 
 

@@ -60,12 +60,18 @@ def evaluate(
     from corank.data.formats.compressed import require_text_place
     from corank.data.problem.queries import Queries
     from corank.errors import InputError
-    from corank.metrics import compare_runs
+    from corank.metrics import compare_runs, parse_metric
+    from corank.metrics.conventions import find_convention
 
     if per_query is not None:
         require_text_place(per_query, overwrite=force)
+    names = metrics or ["nDCG@10", "AP"]
+    # a misspelt name is reported before a large file is read
+    find_convention(convention)
+    for name in names:
+        parse_metric(name)
     columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
-    judged, names = read_truth(truth, unscored, columns), metrics or ["nDCG@10", "AP"]
+    judged = read_truth(truth, unscored, columns)
     evaluation = evaluate_predictions(truth, predictions, judged, names, convention)
     runs = {str(predictions): evaluation}
     for other in compare or ():

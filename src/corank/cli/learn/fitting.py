@@ -49,6 +49,7 @@ from corank.data.problem.routing import predict_with_qid
 from corank.data.store.header import HEADER
 from corank.errors import InputError, import_extra, reason
 from corank.estimator import ColumnMean, OnTop
+from corank.estimator.contract import check_parameters
 from corank.estimator.query_scaler import QueryScaler
 from corank.label_ranking import LabelRanker, OnlineLabelRanker
 from corank.metrics import disagreement_error, scorer
@@ -143,6 +144,10 @@ def build_model(options: FitOptions) -> ModelSpec:
             raise InputError(f"{option} works within queries, which --loop {options.loop} ignores; remove one of them.")
     prior = None if options.prior is None else parse_features(options.prior, "--prior")
     ranker = build_ranker(kind, parameters, options.assignments or [], options.seed)
+    # a wrong value is reported before a large file is read
+    check_parameters(ranker)
+    if options.valid is not None:
+        scorer(options.metric, convention=options.convention)
     return ModelSpec(ranker, prior, options.scale)
 
 

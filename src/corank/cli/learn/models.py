@@ -34,9 +34,6 @@ LOOPS = {
 }
 """Parameters `query_weight` and `draw` for each --loop: corank's own three names, then the loops of sofia-ml."""
 
-ALIASES = {"labelranker": "onlinelabelranker"}
-"""Short names of rankers, without hyphens."""
-
 IGNORE_QUERIES = ("roc", "combined-roc")
 """Loops of sofia-ml that compare rows of different queries."""
 
@@ -47,10 +44,10 @@ GAP = 4
 def kebab_case(name: str) -> str:
     """
     Return a class name as written on the command line.
-    >>> [kebab_case(name) for name in ("SPD", "RankRLS", "CoRankRLS", "CoRankingPursuit")]
-    ['spd', 'rankrls', 'co-rankrls', 'co-ranking-pursuit']
+    >>> [kebab_case(name) for name in ("SPD", "RankRLS", "CoRankRLS", "CoRankingPursuit", "OrdinalGP", "LambdaRank")]
+    ['spd', 'rankrls', 'co-rankrls', 'co-ranking-pursuit', 'ordinal-gp', 'lambdarank']
     """
-    return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", "-", name).lower()
+    return re.sub(r"(?<=[a-z])(?=(?!Rank$)[A-Z][a-z]|GP$)", "-", name).lower()
 
 
 def rankers() -> list[str]:
@@ -61,7 +58,6 @@ def rankers() -> list[str]:
 def find_ranker(name: str) -> type[Ranker | LabelRanker]:
     """Return the ranker with a command-line name such as "spd"; case and hyphens are ignored."""
     wanted = name.replace("-", "").replace("_", "").lower()
-    wanted = ALIASES.get(wanted, wanted)
     # imports only the package of that ranker
     kind = next((_ranker(exported) for exported in corank.__all__ if exported.lower() == wanted), None)
     if kind is None:

@@ -15,9 +15,10 @@ from corank.data.formats.frames import read_csv, read_parquet
 from corank.data.formats.text import Source, TextFile, as_sources, open_text
 from corank.data.letor.reader import as_precision, read_letor
 from corank.data.problem.collection import Collection
+from corank.data.problem.column_roles import USUAL_NAMES
 from corank.data.problem.rows import require_finite
-from corank.data.store.store import open_store
-from corank.errors import InputError
+from corank.data.store.store import Store, open_store
+from corank.errors import InputError, warn
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -98,17 +99,30 @@ def read(
         rows = read_letor(sources, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
     elif isinstance(first, Path):
         rows = open_store(first)
-        if (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
-            return rows  # arrays stay on disk
     elif kind == "parquet":
         rows = read_parquet(first.path, **columns)
     else:
         rows = read_csv(first, **columns)
+    has_qid = rows.header["has_qid"] if isinstance(rows, Store) else rows.qid is not None
+    if y is not False and qid is None and not has_qid:
+        _warn_of_one_query(rows, first)
+    if isinstance(rows, Store) and (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
+        return rows  # arrays stay on disk
     X, scores = _converted(rows.X, dtype, layout), rows.y
     hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
     if X is rows.X and qid is not False and not hidden.any():
         return rows
     return rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False)
+
+
+def _warn_of_one_query(rows: Collection, source: object) -> None:
+    """Warn that a file with labels has no query ids."""
+    n = len(rows.y)
+    if n < 2 or np.isnan(rows.y).all():
+        return
+    usual = f" column ({', '.join(USUAL_NAMES['qid'])})" if rows.roles else " ids"
+    hint = "name it with qid=, or pass" if rows.roles else "pass"
+    warn(f"{source} has no query{usual}, so all {n} rows are treated as one query; {hint} qid=False if they are one.")
 
 
 def open_source(source: Source) -> TextFile | Path:

@@ -218,11 +218,13 @@ def require_same_features(found: Sequence[str], wanted: Sequence[str], path: obj
 
 def list_names(names: Iterable[str]) -> str:
     """
-    Return names in quotes, at most six of them.
+    Return names in quotes; of many, the first three and the last three.
 
     >>> list_names(["a", "b"]), list_names("abcdefgh")
-    ("'a', 'b'", "'a', 'b', 'c', 'd', 'e', 'f' and 2 more")
+    ("'a', 'b'", "'a', 'b', 'c', ..., 'f', 'g', 'h' (8 in all)")
     """
-    listed = list(names)
-    others = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return ", ".join(map(repr, listed[:_SHOWN])) + others
+    shown = list(map(repr, names))
+    if len(shown) <= _SHOWN:
+        return ", ".join(shown)
+    half = _SHOWN // 2
+    return ", ".join([*shown[:half], "...", *shown[-half:]]) + f" ({len(shown)} in all)"

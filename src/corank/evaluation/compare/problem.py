@@ -76,6 +76,13 @@ class InputRows:
             raise InputError(f"prior is {list(found)!r}; pass one or more column names, or numbers from 0 to {n - 1}.")
         return tuple(int(at) for at in found)
 
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Column names that a fitted model remembers; labels of a frame that are not strings are none."""
+        if self.names is None or not all(isinstance(one, str) for one in getattr(self.X, "columns", ())):
+            return None
+        return tuple(self.names)
+
     def column_names(self, n: int) -> tuple[str, ...]:
         """Return the names of `n` columns, or their 1-based numbers."""
         return tuple(str(at + 1) for at in range(n)) if self.names is None else tuple(self.names)
@@ -93,6 +100,7 @@ class ComparisonProblem:
     units: the unit over which metrics average: the query or, if all scores are in one query, a group of its rows;
         −1 for rows that are not evaluated.
     n_own: number of rows of the data.
+    names: names of the columns, or None.
     """
 
     X: Any
@@ -101,6 +109,7 @@ class ComparisonProblem:
     parts: Ints
     units: Ints
     n_own: int
+    names: tuple[str, ...] | None = None
 
     @property
     def unit(self) -> str:
@@ -164,7 +173,7 @@ class ComparisonProblem:
             arrays |= {name: getattr(self.X, name) for name in ("data", "indices", "indptr")}
         else:
             arrays["X"] = self.X
-        about: dict[str, Any] = {"shape": self.X.shape, "n_own": self.n_own, "arrays": {}}
+        about: dict[str, Any] = {"shape": self.X.shape, "n_own": self.n_own, "names": self.names, "arrays": {}}
         for name, array in arrays.items():
             np.ascontiguousarray(array).tofile(folder / f"{name}.bin")
             about["arrays"][name] = (array.dtype.str, array.shape)
@@ -181,12 +190,13 @@ class ComparisonProblem:
         X: Any = arrays.get("X")
         if X is None:
             X = sparse.csr_matrix(tuple(arrays[name] for name in ("data", "indices", "indptr")), about["shape"])
-        return cls(X, arrays["y"], arrays["codes"], arrays["parts"], arrays["units"], about["n_own"])
+        names = None if about["names"] is None else tuple(about["names"])
+        return cls(X, arrays["y"], arrays["codes"], arrays["parts"], arrays["units"], about["n_own"], names)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of rows, scores and queries."""
-        digest = hashlib.sha256(f"{self.X.shape} {self.n_own}".encode())
+        """Hash of rows, scores, queries and names of columns."""
+        digest = hashlib.sha256(f"{self.X.shape} {self.n_own} {json.dumps(self.names)}".encode())
         parts = (self.X.data, self.X.indices, self.X.indptr) if sparse.issparse(self.X) else (self.X,)
         for array in (*parts, self.y, self.codes):
             digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -265,7 +275,7 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
     parts = np.full(len(codes), ALWAYS)
     is_judged = units >= 0
     parts[is_judged] = fold[np.searchsorted(names, units[is_judged])]
-    return ComparisonProblem(rows, scores, codes, parts, units, n), queries
+    return ComparisonProblem(rows, scores, codes, parts, units, n, inputs.feature_names), queries
 
 
 def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> tuple[Any, Queries]:

@@ -64,7 +64,7 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
         peak_bytes=max(0, peak - before),
         n_queries=len(np.unique(part.qid[part.scored])),
         path=path_of(model),
-        note="" if task.fold is not None else _save_model(model, model_file(path)),
+        note="" if task.fold is not None else _save_model(model, problem.names, model_file(path)),
     )
     write_result(result, path)
 
@@ -165,12 +165,19 @@ def _search_path(search: QuerySearchCV) -> list[tuple[str, float, float, bool]]:
     return found
 
 
-def _save_model(model: Any, path: Path) -> str:
-    """Save a model; return why it failed, or ""."""
+def _save_model(model: Any, names: tuple[str, ...] | None, path: Path) -> str:
+    """
+    Save a model with the names of its columns; return why it failed, or "".
+
+    names: None without names.
+    """
     if hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     if isinstance(model, LightGBM):
         model = model.ranker_
+    if names is not None:  # it was fitted on an array
+        first = model[0] if isinstance(model, Pipeline) else model
+        first.feature_names_in_ = np.array(names, dtype=object)
     try:
         save(model, path, overwrite=True)
     except InputError as error:
