@@ -61,10 +61,11 @@ docs: .venv/.docs
 linkcheck: .venv/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -D plot_gallery=0 -b linkcheck -d docs/_build/doctrees docs docs/_build/linkcheck
 
-# fuzz every reader; failing inputs are kept in fuzz/corpus and become tests
+# fuzz every reader; failing inputs are kept in fuzz/corpus and become tests. FORMATS=model chooses some, and
+# COUNT=100000 tries that many files of each instead of a time
 MINUTES ?= 10
 fuzz: .venv/.kernels
-	$(ONE_THREAD) $(BIN)/python -m fuzz --minutes $(MINUTES)
+	$(ONE_THREAD) $(BIN)/python -m fuzz $(FORMATS) $(if $(COUNT),--count $(COUNT),--minutes $(MINUTES))
 
 # delete compiled kernels: numba does not notice changes in other files that a kernel calls
 fresh:

@@ -19,7 +19,6 @@ from sklearn.pipeline import Pipeline
 from corank.collaborative.ranker import RatingsRanker
 from corank.errors import InputError
 from corank.estimator.base import Ranker
-from corank.estimator.explanation import explain
 from corank.estimator.query_scaler import QueryScaler
 from corank.gp.ep.process import ProcessRanker
 from corank.label_ranking import LabelRanker
@@ -130,7 +129,15 @@ def _predictions(model: Any) -> Iterator[Prediction]:
     if isinstance(model, BM25):
         yield lambda model, X: model.to_index(_corpus()).weights
     if isinstance(model, Ranker) and not isinstance(model, RatingsRanker):
-        yield lambda model, X: explain(model, X, (0, 1), qid=[0, 0]).contributions
+        yield _contributions
+
+
+def _contributions(model: Any, X: Any) -> Any:
+    """Return the contributions that `corank.explain` would show."""
+    terms = model._terms(X, [0, 0], np.arange(2))
+    if any(one.values.shape != (2, len(one.weights)) or len(one.numbers) != len(one.weights) for one in terms):
+        raise TypeError("contributions differ in number")  # not an InputError, which means that there are none
+    return np.concatenate([one.weights * (one.values[0] - one.values[1]) for one in terms])
 
 
 def _rows(d: int) -> Any:

@@ -133,6 +133,11 @@ RELATIONS: dict[str, dict[str, Test]] = {
     },
     "LCRA": {"every view has weights": lambda m: len(m.views_) == len(m.view_coefs_) > 0
         and all(view.columns is not None and len(np.unique(view.columns)) == len(view.columns) for view in m.views_)},
+    "LambdaRank": {
+        "the scorer has its parameters": lambda m: hasattr(
+            m, {"linear": "coef_", "mlp": "column_mean_", "trees": "trees_"}[m.scorer]
+        ),
+    },
     "BM25": {"mean_length_ is positive": lambda m: m.mean_length_ > 0.0},
     "ColumnMean": {"columns_ names columns": lambda m: _are_below(m.columns_, m.n_features_in_, -m.n_features_in_)},
     "Calibrated": {"scores_ ascends": lambda m: not hasattr(m, "scores_") or (np.diff(m.scores_) >= 0.0).all()},
