@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Data, Drop, Force, IdColumn, Json, Keep, Label, Qid, Unscored
+from corank.cli.options import (
+    Data,
+    Drop,
+    Force,
+    IdColumn,
+    Json,
+    JudgeColumn,
+    JudgeRule,
+    Keep,
+    Label,
+    Qid,
+    Unscored,
+)
 from corank.cli.output import emit
 from corank.errors import InputError
 
@@ -50,6 +62,15 @@ def convert(
     id_column: IdColumn = None,
     drop: Drop = None,
     keep: Keep = None,
+    judges: Annotated[
+        JudgeRule | None,
+        typer.Option(
+            help="Grade of a document that several judges graded: their median (the lower of two), mean or majority; "
+            "keep writes all rows.  [default: median if there is a column of judges, else keep]",
+            show_default=False,
+        ),
+    ] = None,
+    judge_column: JudgeColumn = None,
     dtype: Annotated[
         Precision | None,
         typer.Option(help="Type of X.  [default: float32 for text, else unchanged]", show_default=False),
@@ -68,6 +89,7 @@ def convert(
     from corank.console import printable_console
     from corank.data.formats.compressed import is_stream
     from corank.data.formats.read import open_source
+    from corank.data.problem.judges import merge_judges
     from corank.data.store.store import open_store, store_letor
 
     begin = time.perf_counter()
@@ -75,15 +97,25 @@ def convert(
     sources = [open_source(one) for one in source]
     kind = _check(sources, target, unscored, n_features)
     form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    columns = ColumnOptions(
+        label=label,
+        qid=qid,
+        id_column=id_column,
+        drop=drop,
+        keep=keep,
+        judge_column=judge_column,
+        judges="keep" if judges is None else judges.value,
+    )
     # shown on a terminal only, and removed at the end
     with printable_console(err=True).status(f"converting to {target}"):
-        if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions()):
+        if (kind, _target_kind(target), columns) == ("text", "store", ColumnOptions(judges="keep")):
             store_letor(target, sources, overwrite=force, dtype=dtype.value if dtype else "float32", **form)
             written: Collection = open_store(target)
         else:
             form["dtype"] = dtype.value if dtype else None
             written = read_rows(sources, columns, needs_labels=False, **form)
+            if judges is None and written.judges is not None:  # no format keeps the judges
+                written = merge_judges(written, JudgeRule.median.value, sources[0])
             _write(target, written, unscored, force)
     if is_stream(target):
         return

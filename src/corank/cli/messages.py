@@ -14,7 +14,7 @@ _INVALID = re.compile(r"(?!y |qid )([a-z][a-z0-9_]*)(?= is [^;]*; pass )")
 # options whose name differs from the parameter; --scale is not the parameter `scale` of a model
 _PARAMETERS = {
     "label": "y", "penalty": "alpha", "iterations": "n_steps", "eta": "rate", "seed": "random_state",
-    "force": "overwrite", "id_column": "docid", "scale": "--scale", "simulate": "judged",
+    "force": "overwrite", "id_column": "docid", "judge_column": "judge", "scale": "--scale", "simulate": "judged",
 }  # fmt: skip
 
 

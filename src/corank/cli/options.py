@@ -25,6 +25,15 @@ class QueryScale(StrEnum):
     zscore = "zscore"
 
 
+class JudgeRule(StrEnum):
+    """Rule for several rows of the same document of a query."""
+
+    median = "median"
+    mean = "mean"
+    majority = "majority"
+    keep = "keep"
+
+
 Data = Annotated[
     list[Path],
     typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
@@ -50,6 +59,19 @@ Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; repea
 Keep = Annotated[
     list[str] | None,
     typer.Option(help="Feature that has a usual name of a label or id column; repeatable.", metavar="COLUMN"),
+]
+Judges = Annotated[
+    JudgeRule,
+    typer.Option(
+        help="Grade of a document that several judges graded: their median (the lower of two), mean or majority; keep "
+        "uses all rows as different documents."
+    ),
+]
+JudgeColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of judges.  [default: judge, assessor, annotator, rater, reviewer or user]", metavar="COLUMN"
+    ),
 ]
 Unscored = Annotated[
     float | None, typer.Option(help="Label that marks an unjudged row, such as -1.", show_default=False)

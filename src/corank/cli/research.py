@@ -13,6 +13,9 @@ from corank.cli.options import (
     Force,
     IdColumn,
     Json,
+    JudgeColumn,
+    JudgeRule,
+    Judges,
     Keep,
     Label,
     Plot,
@@ -93,6 +96,8 @@ def simulate_clicks(
     id_column: IdColumn = None,
     drop: Drop = None,
     keep: Keep = None,
+    judges: Judges = JudgeRule.median,
+    judge_column: JudgeColumn = None,
     seed: Seed = 0,
     assignments: Assignments = None,
     plot: Plot = None,
@@ -124,7 +129,9 @@ def simulate_clicks(
     if plot is not None:
         require_place(plot, overwrite=force)
 
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    columns = ColumnOptions(
+        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
+    )
 
     def problem(paths: list[Path], like: RankingData | None = None) -> RankingData:
         rows = read_rows(

@@ -22,6 +22,7 @@ class ColumnOptions:
     Options on the columns of a table, as the user gave them.
 
     qid: "none" puts all rows in one query.
+    judges: rule for several rows of the same document; "keep" keeps them, in the order of the file.
     """
 
     label: str | None = None
@@ -29,12 +30,15 @@ class ColumnOptions:
     id_column: str | None = None
     drop: Sequence[str] | None = None
     keep: Sequence[str] | None = None
+    judge_column: str | None = None
+    judges: str = "median"
 
     def arguments(self, *, needs_labels: bool) -> dict[str, Any]:
         """Return arguments of `corank.read`."""
         return {
             "y": self.label if self.label or needs_labels else False, "qid": False if self.qid == "none" else self.qid,
             "docid": self.id_column, "drop": self.drop or (), "keep": self.keep or (),
+            "judge": self.judge_column, "judges": self.judges,
         }  # fmt: skip
 
 

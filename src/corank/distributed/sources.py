@@ -111,7 +111,10 @@ class Reader:
     def _read(self, path: Path) -> Any:
         is_table = detect_format(path) in ("parquet", "csv")
         named: dict[str, Any] = vars(self.columns) if is_table else {}
-        return read(path, unscored=self.unscored, n_features=self.n_features, **named)
+        rows = read(path, unscored=self.unscored, n_features=self.n_features, judges="keep", **named)
+        if rows.roles is not None:
+            _refuse_judges(rows.roles, path)
+        return rows
 
     def _laid_out(self, X: Any) -> Any:
         """Return dense rows up to the width for which sums are byte-identical: density must not affect rounding."""
@@ -121,6 +124,7 @@ class Reader:
         """Return the rows and column labels of (X, y, qid), or of a data frame with columns for y and qid."""
         if hasattr(source, "columns"):
             roles = self.columns.roles(list(source.columns), "a part")
+            _refuse_judges(roles, "a part")
             qid = source[require_query(roles, "a part")]
             labels = np.full(len(qid), np.nan) if roles.y is None else source[roles.y]
             source = (source[list(roles.features)], labels, qid)
@@ -143,6 +147,7 @@ class Reader:
         try:
             with parquet.ParquetFile(path) as file:
                 roles = self.columns.roles(file.schema_arrow.names, path)
+                _refuse_judges(roles, path)
                 name = require_query(roles, path)
                 ids = ids_of(file.read([name]).column(0), f"{path}: column {name!r}")
         except (import_extra("pyarrow", "frames").ArrowException, OSError) as error:
@@ -230,6 +235,15 @@ def _has_no_rows(path: Path) -> bool:
 
 def _is_empty(path: Path) -> bool:
     return path.is_file() and path.stat().st_size == 0
+
+
+def _refuse_judges(roles: ColumnRoles, path: object) -> None:
+    """Raise `InputError` if a table has a column of judges: rows of one document could be in several parts."""
+    if roles.judge is not None:
+        raise InputError(
+            f"{path} has the column {roles.judge!r}, which looks like judges, and parts need one row per document; "
+            f"aggregate the grades first with corank convert, or leave the column out with drop={roles.judge!r}."
+        )
 
 
 def require_query(roles: ColumnRoles, source: object) -> str:

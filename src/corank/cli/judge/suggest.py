@@ -14,6 +14,9 @@ from corank.cli.options import (
     Force,
     IdColumn,
     Json,
+    JudgeColumn,
+    JudgeRule,
+    Judges,
     Keep,
     KeepFormulas,
     Label,
@@ -63,6 +66,8 @@ def suggest(
     id_column: IdColumn = None,
     drop: Drop = None,
     keep: Keep = None,
+    judges: Judges = JudgeRule.median,
+    judge_column: JudgeColumn = None,
     seed: Seed = 0,
     format: Annotated[
         SuggestionFormat, typer.Option(help="Columns separated by blanks, or CSV with a header.")
@@ -83,7 +88,9 @@ def suggest(
         require_text_place(output, overwrite=force)
     fitted = load_ranker(model, data)
     ranker, last = fitted.ranker, last_step(fitted.ranker)
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    columns = ColumnOptions(
+        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
+    )
     rows = read_rows(data, columns, needs_labels=False, model=fitted, unscored=unscored)
     is_pairs = isinstance(last, PreferenceGP)
     if is_pairs and (per_query or last is not ranker):

@@ -7,7 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import INTERRUPTED, Convention, Data, Drop, IdColumn, Json, Keep, Label, Prior, Qid, Seed
+from corank.cli.options import (
+    INTERRUPTED,
+    Convention,
+    Data,
+    Drop,
+    IdColumn,
+    Json,
+    JudgeColumn,
+    JudgeRule,
+    Judges,
+    Keep,
+    Label,
+    Prior,
+    Qid,
+    Seed,
+)
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
@@ -72,6 +87,8 @@ def compare(
     id_column: IdColumn = None,
     drop: Drop = None,
     keep: Keep = None,
+    judges: Judges = JudgeRule.median,
+    judge_column: JudgeColumn = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the study of other data in the folder.")] = False,
 ) -> None:
     """Compare rankers by nested cross-validation over queries, choose one, and save it; a second run continues."""
@@ -104,7 +121,9 @@ def compare(
     find_convention(convention)
     for metric in metrics or ():
         parse_metric(metric)
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    columns = ColumnOptions(
+        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
+    )
     sources = [open_source(path) for path in data]
     refuse_preferences(sources[0])
     rows = read_rows(sources, columns, needs_labels=True, unscored=marker)
@@ -114,7 +133,7 @@ def compare(
     more = None
     if pools:
         ignored = [*(drop or ()), *([label] if label else [])] if rows.roles else None
-        unlabelled = ColumnOptions(qid=qid, id_column=id_column, drop=ignored, keep=keep)
+        unlabelled = ColumnOptions(qid=qid, id_column=id_column, drop=ignored, keep=keep, judges="keep")
         more = read(pools, n_features=rows.X.shape[1], features=rows.names, **unlabelled.arguments(needs_labels=False))
     folder = output or Path("out/compare") / (_stem(data[0]) + ("-quick" if quick else ""))
     shares = QUICK_SHARES if quick else FRACTIONS

@@ -13,6 +13,9 @@ from corank.cli.options import (
     Force,
     IdColumn,
     Json,
+    JudgeColumn,
+    JudgeRule,
+    Judges,
     Keep,
     KeepFormulas,
     Label,
@@ -51,6 +54,8 @@ def evaluate(
     id_column: IdColumn = None,
     drop: Drop = None,
     keep: Keep = None,
+    judges: Judges = JudgeRule.median,
+    judge_column: JudgeColumn = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -70,7 +75,9 @@ def evaluate(
     find_convention(convention)
     for name in names:
         parse_metric(name)
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    columns = ColumnOptions(
+        label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
+    )
     judged = read_truth(truth, unscored, columns)
     evaluation = evaluate_predictions(truth, predictions, judged, names, convention)
     runs = {str(predictions): evaluation}

@@ -56,7 +56,7 @@ def explain(
     ranker = fitted.ranker
     if isinstance(last_step(ranker), LabelRanker):
         raise InputError(f"{model} contains a {type(ranker).__name__}, which ranks labels; pass a ranker of rows.")
-    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judges="keep")
     rows = read_rows(data, columns, needs_labels=False, model=fitted, layout=preferred_layout(ranker))
     chosen = _rows_of(pair, rows, str(data[0]))
     with columns_were_checked():

@@ -16,6 +16,9 @@ from corank.cli.options import (
     Force,
     IdColumn,
     Json,
+    JudgeColumn,
+    JudgeRule,
+    Judges,
     Keep,
     Label,
     ModelOutput,
@@ -53,6 +56,8 @@ class FitOptions:
     id_column: str | None
     drop: list[str] | None
     keep: list[str] | None
+    judges: JudgeRule
+    judge_column: str | None
     valid: Path | None
     metric: str
     convention: str
@@ -97,6 +102,8 @@ def fit(
     id_column: IdColumn = None,
     drop: Drop = None,
     keep: Keep = None,
+    judges: Judges = JudgeRule.median,
+    judge_column: JudgeColumn = None,
     valid: Annotated[
         Path | None,
         typer.Option(help="Judged rows to choose alpha or the stopping time, and to evaluate.", metavar="FILE"),

@@ -211,7 +211,13 @@ def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
 def _columns(options: FitOptions) -> ColumnOptions:
     qid = "none" if options.loop in IGNORE_QUERIES else options.qid
     return ColumnOptions(
-        label=options.label, qid=qid, id_column=options.id_column, drop=options.drop, keep=options.keep
+        label=options.label,
+        qid=qid,
+        id_column=options.id_column,
+        drop=options.drop,
+        keep=options.keep,
+        judge_column=options.judge_column,
+        judges="keep" if options.pairs is not None else options.judges.value,
     )
 
 

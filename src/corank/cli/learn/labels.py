@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,7 @@ def label_lines(model: FittedModel, data: Sequence[Path], columns: ColumnOptions
     if len(data) > 1:
         raise InputError(f"found {len(data)} files, but label rankers score one at a time; pass one file.")
     ranker, last = model.ranker, last_step(model.ranker)
+    columns = replace(columns, judges="keep")
     rows = read(open_source(data[0]), n_features=model.n_features, **columns.arguments(needs_labels=False))
     features, _ = _split_labels(rows, model.names, data[0])
     require_model_features(features, data[0], model)
@@ -93,7 +95,7 @@ def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tu
     known: names of the features of an earlier file, or None.
     """
     source = open_source(path)
-    rows = read(source, **columns.arguments(needs_labels=False))
+    rows = read(source, **replace(columns, judges="keep").arguments(needs_labels=False))
     X, names = _split_labels(rows, known, source)
     say_columns(rows, source)
     if not names:

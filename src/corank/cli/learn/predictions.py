@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corank.cli.rows import ColumnOptions, read_rows
 from corank.data.formats.read import detect_format, is_number, open_source
 from corank.data.formats.text import TextFile, open_text
-from corank.data.formats.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, read_qrels, read_scores
+from corank.data.formats.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, merge_qrels, read_qrels, read_scores
 from corank.data.problem.collection import Collection
+from corank.data.problem.judges import JudgeGrades
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
 
@@ -30,7 +32,8 @@ def read_truth(path: Path, unscored: float | None, columns: ColumnOptions = Colu
         # the second word of LETOR text has a colon (qid:7 or 1:0.5), and tables begin with column names
         if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
             qrels = read_qrels(source)
-            return qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
+            qrels = qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
+            return qrels if columns.judges == "keep" else merge_qrels(qrels, columns.judges, source)
     return read_rows([source], columns, needs_labels=True, unscored=unscored)
 
 
@@ -57,9 +60,26 @@ def evaluate_predictions(
             f"run: {' '.join(RUN_COLUMNS)}."
         )
     scores = read_scores(text)
-    if len(scores) != len(truth.y):
-        raise InputError(f"{text} has {len(scores)} scores for {len(truth.y)} rows of {path}; pass one per row.")
+    n_rows = len(truth.y if truth.judged is None else truth.judged.document_of)
+    if len(scores) != n_rows:
+        raise InputError(f"{text} has {len(scores)} scores for {n_rows} rows of {path}; pass one per row.")
+    if truth.judged is not None:
+        scores = _scores_of_documents(scores, truth.judged, text)
     return evaluate(truth.y, scores, truth.qid, metrics, convention=convention, docids=truth.docids)
+
+
+def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text: TextFile) -> NDArray[np.float64]:
+    """Return one score per document; raise `InputError` if rows of a document have different scores."""
+    found = scores[judged.first]
+    differs = np.flatnonzero(found[judged.document_of] != scores)
+    if len(differs):
+        row = int(differs[0])
+        first = int(judged.first[judged.document_of[row]])
+        raise InputError(
+            f"{text} has the scores {scores[first]:g} and {scores[row]:g} for rows {first + 1} and {row + 1}, which "
+            "are judgements of the same document; score both alike, or pass --judges keep."
+        )
+    return found
 
 
 def _first_words(text: TextFile) -> list[bytes]:

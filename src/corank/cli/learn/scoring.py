@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +131,7 @@ def _stream(request: ScoringRequest) -> Iterator[RowBlock]:
 def _read_all(request: ScoringRequest) -> Iterator[RowBlock]:
     rows = read_rows(
         request.sources,
-        request.columns,
+        replace(request.columns, judges="keep"),
         needs_labels=False,
         model=request.model,
         layout=preferred_layout(request.ranker),

@@ -16,6 +16,7 @@ from corank.data.formats.text import Source, TextFile, as_sources, open_text
 from corank.data.letor.reader import as_precision, read_letor
 from corank.data.problem.collection import Collection
 from corank.data.problem.column_roles import USUAL_NAMES
+from corank.data.problem.judges import merge_judges
 from corank.data.problem.rows import require_finite
 from corank.data.store.store import Store, open_store
 from corank.errors import InputError, warn
@@ -33,6 +34,7 @@ def read(
     qid: str | Literal[False] | None = None,
     docid: str | None = None,
     judge: str | None = None,
+    judges: str = "median",
     drop: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
     features: Sequence[str] | None = None,
@@ -59,7 +61,11 @@ def read(
     docid : str, optional
         Column of document ids; by default the column named docid, doc_id, document_id, id, url or name.
     judge : str, optional
-        Column of judges; by default the column named judge, assessor or user.
+        Column of judges; by default the column named judge, assessor, annotator, rater, reviewer or user.
+    judges : {"median", "mean", "majority", "keep"}
+        Rule for several rows of the same document of a query, such as grades of several judges: they become one row,
+        with one grade (see `corank.judging.agreement.aggregate_grades`), and a warning gives counts and agreement.
+        "keep" keeps all rows.
     drop, keep : str or sequence of str, optional
         Columns of a table that are left out, and features that have one of the names above.
     features : sequence of str, optional
@@ -107,12 +113,12 @@ def read(
     if y is not False and qid is None and not has_qid:
         _warn_of_one_query(rows, first)
     if isinstance(rows, Store) and (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
-        return rows  # arrays stay on disk
+        return rows if judges == "keep" else merge_judges(rows, judges, first)  # arrays stay on disk
     X, scores = _converted(rows.X, dtype, layout), rows.y
     hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
-    if X is rows.X and qid is not False and not hidden.any():
-        return rows
-    return rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False)
+    if X is not rows.X or qid is False or hidden.any():
+        rows = rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False)
+    return rows if judges == "keep" else merge_judges(rows, judges, first)
 
 
 def _warn_of_one_query(rows: Collection, source: object) -> None:

@@ -22,8 +22,9 @@ from corank.data.formats.compressed import write_text
 from corank.data.formats.text import BARE_RETURN_MESSAGE, Source, TextFile, open_text
 from corank.data.letor.pieces import Piece, cut_lines
 from corank.data.problem.inputs import as_scores
+from corank.data.problem.judges import JudgeGrades
 from corank.data.problem.queries import Queries
-from corank.errors import InputError
+from corank.errors import InputError, warn
 
 PIECE = 1 << 24
 EVERY_ROW, FIRST_ROW = slice(None), slice(1)
@@ -134,11 +135,14 @@ class Qrels:
         Query and document of each row.
     y : array of float64
         Grades.
+    judged : JudgeGrades or None
+        All grades, if lines of the same document were merged.
     """
 
     qid: NDArray[np.object_]
     docids: NDArray[np.object_]
     y: NDArray[np.float64]
+    judged: JudgeGrades | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +201,21 @@ def read_qrels(path: Source) -> Qrels:
     """
     y, qid, docids = read_columns(open_text(path), QRELS_COLUMNS, {"query": EVERY_ROW, "document": EVERY_ROW}, "grade")
     return Qrels(qid, docids, y)
+
+
+def merge_qrels(qrels: Qrels, rule: str, path: object) -> Qrels:
+    """
+    Merge lines of the same document, such as grades of several judges, with a warning; see `merge_judges`.
+
+    rule {"median", "mean", "majority"}: see `corank.judging.agreement.aggregate_grades`.
+    path: the file, for messages.
+    """
+    judged = JudgeGrades.of(qrels.y, qrels.qid, qrels.docids)
+    if judged.n_documents == len(qrels.y):
+        return qrels
+    y = judged.aggregate(rule)
+    warn(judged.words(rule, path))
+    return Qrels(qrels.qid[judged.first], qrels.docids[judged.first], y, judged)
 
 
 def read_scores(path: Source) -> NDArray[np.float64]:
@@ -326,7 +345,8 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
     for query, document, grade in zip(qrels.qid, qrels.docids, qrels.y.tolist(), strict=True):
         if grades.setdefault((query, document), grade) != grade:
             raise InputError(
-                f"the qrels contain two different grades for document {document!r} of query {query!r}; keep one."
+                f"the qrels contain two different grades for document {document!r} of query {query!r}; keep one, or "
+                "aggregate them with corank.judging.agreement.aggregate_grades."
             )
     keys = list(zip(run.qid, run.docids, strict=True))
     retrieved = set(keys)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.problem.column_roles import ColumnRoles
+from corank.data.problem.judges import JudgeGrades
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import NamedRows
@@ -61,12 +62,15 @@ class Collection(NamedRows):
         Names of the features, if the file has them.
     roles : ColumnRoles or None
         What the columns of a table were taken as.
+    judged : JudgeGrades or None
+        The grades of all judges, if rows of the same document were merged.
     """
 
     X: Any
     y: NDArray[np.float64]
     names: list[str] | None = None
     roles: ColumnRoles | None = None
+    judged: JudgeGrades | None = None
     _qid: Callable[[], NDArray[Any] | None] = _nothing
     _docids: Callable[[], NDArray[np.object_] | None] = _nothing
     _judges: Callable[[], NDArray[np.object_] | None] = _nothing
@@ -126,4 +130,32 @@ class Collection(NamedRows):
             return RankingData.of_checked(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
 
         qid = _nothing if one_query else self._qid
-        return Collection(X, y, self.names, self.roles, qid, self._docids, self._judges, self._comments, data)
+        return Collection(
+            X, y, self.names, self.roles, self.judged, qid, self._docids, self._judges, self._comments, data
+        )
+
+    def merged(self, judged: JudgeGrades, y: NDArray[np.float64]) -> Collection:
+        """
+        Keep the first row of each document.
+
+        Parameters
+        ----------
+        judged : JudgeGrades
+            The documents.
+        y : array of float64
+            One grade per document.
+
+        Returns
+        -------
+        Collection
+            One row per document, without judges.
+        """
+        first = judged.first
+
+        def kept(column: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if column is None else column[first]
+
+        return Collection(
+            self.X[first], y, self.names, self.roles, judged, lambda: kept(self.qid), lambda: kept(self.docids),
+            _comments=lambda: kept(self.comments),
+        )  # fmt: skip

@@ -18,7 +18,7 @@ USUAL_NAMES = {
     "y": ("label", "grade", "relevance", "rating", "y"),
     "qid": ("qid", "query_id", "query", "srch_id", "session_id"),
     "docid": ("docid", "doc_id", "document_id", "id", "url", "name"),
-    "judge": ("judge", "assessor", "user"),
+    "judge": ("judge", "assessor", "annotator", "rater", "reviewer", "user"),
 }
 """Usual names of the columns of each role, by the parameter that names another column."""
 

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries, is_missing
-from corank.errors import InputError
+from corank.errors import InputError, warn
+
+if TYPE_CHECKING:
+    from corank.data.problem.collection import Collection
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,14 +41,14 @@ class JudgeGrades:
     """
     Grades of documents by one or more judges; the grades are sorted by document, then by value.
 
-    n_rows: number of rows, graded or not.
+    document_of (n_rows,): number of the document of each row, graded or not.
     first (n_documents,): the first row of each document; documents are in the order in which they first appear.
     row, document, judge, grade (n_grades,): row, number of the document, number of the judge, and value of each grade.
     judges: names of the judges; empty if they are unknown, and each grade of a document has another judge.
     n_replaced: grades that were replaced by a later one of the same judge.
     """
 
-    n_rows: int
+    document_of: Integers
     first: Integers
     row: Integers
     document: Integers
@@ -84,7 +87,7 @@ class JudgeGrades:
             # of equal keys in a reversed array, numpy.unique finds the last row
             rows = rows[::-1][np.unique(key[::-1], return_index=True)[1]]
         rows = rows[np.lexsort([rows, grades[rows], document[rows]])]
-        return cls(n, first, rows, document[rows], judge[rows], grades[rows], names, n_graded - len(rows))
+        return cls(document, first, rows, document[rows], judge[rows], grades[rows], names, n_graded - len(rows))
 
     @property
     def n_documents(self) -> int:
@@ -139,6 +142,23 @@ class JudgeGrades:
         pairable = (self.counts > 1)[self.document]
         return krippendorff(self.document[pairable], self.grade[pairable], level)
 
+    def words(self, rule: str, path: object, column: str | None = None) -> str:
+        """Return counts, rule and agreement in words; `column` is that of the judges of the file `path`."""
+        n_rows, n, repeated = len(self.document_of), self.n_documents, int(np.count_nonzero(self.counts > 1))
+        by = f" by {len(self.judges)} judges (column {column!r})" if column else ""
+        text = f"{path}: {n_rows} rows are judgements of {n} documents{by}"
+        apart = int(np.count_nonzero(self.is_contradictory))
+        if apart:
+            text += (
+                f"; the {rule} grade of each is used. {apart} of {repeated} documents with several grades have "
+                f"different ones (Krippendorff's alpha {self.alpha('ordinal'):.2f}, ordinal)"
+            )
+        else:
+            text += "; each is used once" + (f", and all grades of {repeated} documents agree" if repeated else "")
+        if self.n_replaced:
+            text += f"; {self.n_replaced} grades were replaced by a later one of the same judge"
+        return text + ". Choose another rule with judges=; judges='keep' keeps all rows."
+
 
 def krippendorff(document: Integers, grade: Floats, level: str) -> float:
     """
@@ -181,8 +201,10 @@ def _ids(values: ArrayLike, n: int, name: str) -> Queries:
 
 def number_pairs(first: Integers, second: Integers) -> Integers:
     """Number the distinct pairs of two columns from 0, in the order in which they first appear."""
-    width = int(second.max(initial=0)) + 1
-    _, at, code = np.unique(first * width + second, return_index=True, return_inverse=True)
+    key = first * (int(second.max(initial=0)) + 1) + second
+    if len(np.unique(key)) == len(key):
+        return np.arange(len(key))
+    _, at, code = np.unique(key, return_index=True, return_inverse=True)
     rank = np.empty(len(at), dtype=np.int64)
     rank[np.argsort(at)] = np.arange(len(at))
     return rank[code]
@@ -193,3 +215,58 @@ def number_rows(queries: Integers, X: NDArray[Any]) -> Integers:
     numbers: dict[tuple[int, bytes], int] = {}
     keys = ((query, (row + 0.0).tobytes()) for query, row in zip(queries.tolist(), X, strict=True))  # -0.0 is 0.0
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), dtype=np.int64, count=len(queries))
+
+
+def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
+    """
+    Merge the rows of each document of a query, and aggregate their grades.
+
+    Rows without a document id are the same document if a column names judges and their features are equal. A warning
+    gives the counts, the rule and Krippendorff's alpha.
+
+    rule {"median", "mean", "majority"}: see `corank.judging.agreement.aggregate_grades`.
+    path: the file, for messages.
+    """
+    if rule not in AGGREGATION_RULES:
+        raise InputError(f"judges is {rule!r}; pass one of {', '.join(AGGREGATION_RULES)}, keep.")
+    n, docids, judges = len(rows.y), rows.docids, rows.judges
+    if docids is None and judges is None:
+        return rows
+    queries = Queries.of(rows.qid, n).codes
+    if docids is not None:
+        document = number_pairs(queries, Queries.of(docids, n).codes)
+    elif number_pairs(queries, Queries.of(judges, n).codes).max(initial=0) == queries.max(initial=0):
+        return rows  # each query has one judge, so rows with equal features are different documents
+    else:
+        document = number_rows(queries, rows.X)
+    if int(document.max(initial=-1)) + 1 == n:
+        return rows  # each document has one row
+    judged = JudgeGrades.of_documents(document, rows.y, judges)
+    if docids is None and judged.n_replaced:
+        raise InputError(
+            f"{path} has no document ids, and a judge graded several rows of a query with equal features, so it is not "
+            "known which rows are the same document; name the column of document ids with docid=, or pass "
+            "judges='keep' to keep all rows as different documents."
+        )
+    _require_equal_features(rows, judged, path)
+    warn(judged.words(rule, path, None if rows.roles is None else rows.roles.judge))
+    return rows.merged(judged, judged.aggregate(rule))
+
+
+def _require_equal_features(rows: Collection, judged: JudgeGrades, path: object) -> None:
+    """Raise `InputError` if two rows of a document have different features."""
+    first = judged.first[judged.document_of]
+    repeated = np.flatnonzero(first != np.arange(len(first)))
+    at, columns = (rows.X[repeated] != rows.X[first[repeated]]).nonzero()
+    if not len(at) or rows.docids is None:
+        return
+    row, column = int(repeated[at[0]]), int(columns[0])
+    other = int(first[row])
+    name = f"column {rows.names[column]!r}" if rows.names else f"feature {column + 1}"
+    query = "" if rows.qid is None else f" of query {rows.qid[row]!s}"
+    hint = "name the query column with qid=, " if rows.qid is None else ""
+    raise InputError(
+        f"{path}: document {rows.docids[row]!r}{query} has different features in rows {other + 1} and {row + 1} "
+        f"({name}: {rows.X[other, column]:g} and {rows.X[row, column]:g}); {hint}correct the rows, leave out columns "
+        "that differ between judges with drop=, or pass judges='keep' to keep all rows as different documents."
+    )
