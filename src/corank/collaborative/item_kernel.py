@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
 
 from corank.collaborative.item_mean import item_means, residuals
+from corank.solvers.choice import choose as best_of
 
 Floats = NDArray[np.float64]
 
@@ -115,8 +116,8 @@ def choose(
     if not blocks or not len(spectrum.values):
         return default
     errors = np.array([_errors(spectrum.features(power), blocks, alphas) for power in powers])
-    best = np.unravel_index(np.argmin(errors), errors.shape)
-    return alphas[best[1]], powers[best[0]], "held-out users"
+    power, alpha = best_of(-errors, alphas, np.reshape(powers, (-1, 1)), size=0.0)
+    return alphas[alpha], powers[power], "held-out users"
 
 
 def leave_one_out(K: Floats, t: Floats, alpha: float) -> Floats:

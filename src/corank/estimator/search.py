@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +23,7 @@ from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError
 from corank.estimator.contract import COLUMN_NOTES, Learner, install
 from corank.metrics import Convention, scorer
+from corank.solvers.choice import choose
 
 
 class QuerySearchCV(MetaEstimatorMixin, Learner):
@@ -134,12 +135,14 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             error_score="raise",
+            refit=_best_index,
         )
         with config_context(enable_metadata_routing=True):
             search.fit(X, y, qid=qid, prior=prior)
         best = search.best_estimator_
         columns = {name: getattr(best, name) for name in COLUMN_NOTES if hasattr(best, name)}
-        results = {name: getattr(search, name) for name in ("best_params_", "best_score_", "cv_results_")}
+        results = {name: getattr(search, name) for name in ("best_params_", "cv_results_")}
+        results["best_score_"] = float(search.cv_results_["mean_test_score"][search.best_index_])
         return install(self, None, {"best_estimator_": best, **results, **columns})
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -208,3 +211,10 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         # sparse or not, and whether X is a Gram matrix, so that a fold must select rows and columns
         tags.input_tags = get_tags(self.estimator).input_tags
         return tags
+
+
+def _best_index(results: dict[str, Any]) -> int:
+    """Return the number of the best candidate; in a tie, the largest alpha, then the first."""
+    alphas = [[v for k, v in one.items() if k.split("__")[-1] == "alpha"] for one in results["params"]]
+    largest = [float(of[0]) if len(of) == 1 and isinstance(of[0], Real) else -np.inf for of in alphas]
+    return choose(results["mean_test_score"], largest)[0]

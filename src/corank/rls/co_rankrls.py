@@ -83,8 +83,8 @@ class CoRankRLS(LeastSquares):
         Kernel of the views without their own, see `RankRLS`.
     alphas, couplings : array-like, optional
         Candidates for alpha and coupling. The grid is solved from one scan of the rows; the best under `metric` in
-        exact leave-query-out is kept. The scored rows of a query are left out; its unscored rows stay, and agreement
-        keeps its weight relative to the other queries.
+        exact leave-query-out is kept, the largest alpha and then coupling in a tie, as in `RankRLS`. The scored rows of
+        a query are left out; its unscored rows stay, and agreement keeps its weight relative to the other queries.
     metric : str, optional
         The metric that chooses, see `RankRLS`.
     n_basis : int, optional
@@ -235,7 +235,7 @@ class CoRankRLS(LeastSquares):
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
         ridges = [ridge_of(one, alphas) for one in systems]
         scores = evaluate(ridges, alphas)
-        c, a = best(scores, metric)
+        c, a = best(scores, metric, alphas, couplings[:, None])
         return _fitted(
             summary, ridges[c].solve(alphas[[a]])[:, 0], alpha=float(alphas[a]), coupling=float(couplings[c]),
             alpha_from=source if self.alphas is None else f"leave-query-out {metric}", loo_scores=scores,

@@ -81,7 +81,8 @@ class RankRLS(LeastSquares):
         linear kernel, and b = 10, or 1 for a single query (see `corank.solvers.penalty`).
     {kernel}
     alphas : array-like, optional
-        Candidates for alpha. All are solved, and the best under `metric` in exact leave-query-out is kept. With a
+        Candidates for alpha. All are solved, and the best under `metric` in exact leave-query-out is kept; of several
+        whose values differ by rounding errors only (a relative difference of 1e-12), the largest alpha. With a
         single query, `metric` must be "disagreement", and pairs of rows are left out; if `ties` is False and its scores
         repeat, tenths of its rows.
     metric : str, optional
@@ -198,7 +199,7 @@ class RankRLS(LeastSquares):
         ridge = ridge_of(system.equations(), alphas)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
-        (at,) = best(scores, metric)
+        (at,) = best(scores, metric, alphas)
         return _fitted(
             view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
             alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
@@ -215,7 +216,7 @@ class RankRLS(LeastSquares):
         phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
         ridge = ridge_of(summary.equations(), alphas)
         (scores,) = evaluate([ridge], alphas)
-        (at,) = best(scores, metric)
+        (at,) = best(scores, metric, alphas)
         return _fitted(
             phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, at, loo_scores=scores,
             alpha=float(alphas[at]), alpha_from=f"leave-query-out {metric}", rank=len(ridge.target),

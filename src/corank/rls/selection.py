@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.core.rows.scaled import plain
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import keep_scores
 from corank.errors import InputError
@@ -17,6 +18,7 @@ from corank.rls.frame import Frame, RowFrame
 from corank.rls.leave_out import Advance
 from corank.rls.spectrum import Ridge, ridge_of
 from corank.rls.systems import System
+from corank.solvers.choice import choose
 
 Floats = NDArray[np.float64]
 Remake = Callable[[RankingData, Frame], System]
@@ -51,12 +53,15 @@ def metric_for(metric: str | None, frame: Frame) -> str:
     return "nDCG@10" if are_grades.all() else "disagreement"
 
 
-def best(scores: Floats, metric: str) -> tuple[int, ...]:
-    """Return the index of the best mean of a metric, the first of equals, ignoring NaN."""
+def best(scores: Floats, metric: str, *prefer: Floats) -> tuple[int, ...]:
+    """
+    Return the index of the best mean of a metric, ignoring NaN; see `corank.solvers.choice.choose` for ties.
+
+    prefer: the alphas, and further candidates; larger ones win ties.
+    """
     if np.isnan(scores).all():
         raise InputError(f"{metric} is undefined for every left-out query; choose another metric, or score more rows.")
-    at = int(np.nanargmax(direction(metric) * scores))
-    return tuple(int(i) for i in np.unravel_index(at, scores.shape))
+    return choose(direction(metric) * scores, *prefer)
 
 
 def direction(metric: str) -> float:
@@ -105,6 +110,13 @@ def require_pairs_memory(frame: Frame, metric: str) -> None:
         require_memory(n, 8.0 * _PAIRS_OUT * n * n, "set metric='evidence', or pass alpha instead of alphas")
 
 
+def _order_of_values(data: RankingData, rows: NDArray[np.int64], y: Floats) -> NDArray[np.int64]:
+    """Order rows by score, weight, prior and columns; rows that are objects or CSR, by score and weight only."""
+    X = plain(data.X)
+    columns = X[rows].T[::-1] if isinstance(X, np.ndarray) and X.ndim == 2 else ()
+    return np.lexsort((*columns, data.prior_of(rows), data.weight_of(rows), y))
+
+
 def _leaves_out_pairs(frame: RowFrame) -> bool:
     """Return whether leave-pair-out of one query is exact: equal scores are compared (one run) or absent (n runs)."""
     return len(frame.L.keep) in (1, len(frame.rows))
@@ -115,12 +127,14 @@ def _rows_out(system: System, alphas: Floats, n_parts: int, remake: Remake, adva
     Return the share of pairs inside each fold of the rows of one query that models of the other folds order wrongly.
 
     If rows of equal score are not compared, leaving out two rows changes the weight of every other row, so no shortcut
-    exists. Such a frame has its rows in the order of their scores, which assigns them to folds.
+    exists. Rows are assigned to folds in the order of their scores, and rows of equal score in the order of their
+    numbers, so that the order of the input does not matter.
     """
     assert isinstance(system.frame, RowFrame)
     rows, y, wrong, total = system.frame.rows, system.frame.y, np.zeros(len(alphas)), 0
+    order = _order_of_values(system.data, rows, y)
     for part in range(n_parts):
-        out = slice(part, None, n_parts)
+        out = order[part::n_parts]
         kept = np.ones(system.data.n_rows, dtype=bool)
         kept[rows[out]] = False
         data = keep_scores(system.data, kept)

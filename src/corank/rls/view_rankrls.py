@@ -36,6 +36,7 @@ from corank.rls.frame import Frame
 from corank.rls.rankrls import FittedRankRLS, RankRLS
 from corank.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.summary import Summary
+from corank.solvers.choice import choose
 from corank.solvers.penalty import freedom
 
 Floats = NDArray[np.float64]
@@ -252,7 +253,7 @@ def climb(quality: Callable[[Floats], float], weights: Floats) -> Floats:
         fresh = [c for c in _steps(weights) if c.round(9).tobytes() not in tried]
         tried |= {c.round(9).tobytes() for c in fresh}
         values = [quality(c) for c in fresh]
-        at = int(np.argmax(values)) if values else -1
+        at = choose(values)[0] if values else -1
         if not values or not values[at] > value + _GAIN * (1.0 + abs(value)):
             break
         weights, value = fresh[at], values[at]

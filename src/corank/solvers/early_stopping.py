@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from corank.progress import progress
+from corank.solvers.choice import ROUNDING
 
 
 class EarlyStopping:
@@ -13,7 +14,7 @@ class EarlyStopping:
 
     patience: number of checks without a lower error after which to stop; None never stops.
     errors: error of every check.
-    best: index of the first of the lowest errors.
+    best: index of the first of the lowest errors; errors that differ by rounding errors are equal.
     """
 
     def __init__(self, patience: int | None) -> None:
@@ -32,8 +33,8 @@ class EarlyStopping:
         return self.patience is not None and len(self.errors) - 1 - self.best >= self.patience
 
     def record(self, error: float) -> bool:
-        """Append an error, and return whether it is lower than all earlier ones."""
-        is_lower = error < self.best_error
+        """Append an error, and return whether it is lower than all earlier ones by more than rounding errors."""
+        is_lower = error + ROUNDING * abs(error) < self.best_error
         self.errors.append(error)
         if is_lower:
             self.best = len(self.errors) - 1

@@ -26,6 +26,7 @@ from corank.estimator.contract import check_parameters
 from corank.estimator.held_out import HeldOut
 from corank.metrics import evaluate
 from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
+from corank.solvers.choice import choose
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 
@@ -281,7 +282,7 @@ def tune_bm25(
             for k1, b in settings
         ]
     )
-    best = settings[int(values.mean(axis=1).argmax())]
+    best = settings[choose(values.mean(axis=1))[0]]
     grid = dict(zip(settings, values.mean(axis=1).tolist(), strict=True))
     return TunedBM25(BM25(*best, idf=idf), _held_out(values, cv, rng_of(random_state)), grid)
 
@@ -316,5 +317,5 @@ def _held_out(values: Floats, n_folds: int, rng: np.random.Generator) -> float:
     fold = rng.permutation(n) % min(n_folds, n)
     held = np.empty(n)
     for f in range(min(n_folds, n)):
-        held[fold == f] = values[values[:, fold != f].mean(axis=1).argmax(), fold == f]
+        held[fold == f] = values[choose(values[:, fold != f].mean(axis=1))[0], fold == f]
     return float(held.mean())
