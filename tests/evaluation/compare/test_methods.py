@@ -119,6 +119,11 @@ def test_lightgbm_is_lightgbm_and_can_be_saved(made, tmp_path, kind):
     for shift in (-0.5, -1.0, 31.0):
         with pytest.raises(InputError, match="accepts whole grades from 0 to 30 only"):
             LightGBM().fit(X, y + shift, qid=qid)
+    with pytest.raises(InputError, match=r"column 0 of X has values of size up to .*e-300"):
+        LightGBM().fit(kind(X * 1e-300), y, qid=qid)
+    alone = LightGBM().fit(kind(X * 0.0), y, qid=qid)
+    assert alone.ranker_.trees_.n_trees == 1
+    assert len(np.unique(alone.predict(kind(X)))) == 1
 
 
 def test_a_missing_optional_dependency_is_detected(monkeypatch):

@@ -78,12 +78,8 @@ class LightGBM(BaseEstimator):
         queries = Queries.of(np.asarray(qid)[scored], int(scored.sum()))
         order = np.flatnonzero(scored)[queries.order]
         require_magnitudes(rows[order])
-        lightgbm = import_extra("lightgbm", "trees")
-        ranker = lightgbm.LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
-        try:
-            ranker.fit(lightgbm_rows(rows[order]), grades[order], group=queries.sizes)
-        except lightgbm.basic.LightGBMError as error:
-            raise InputError(f"LightGBM cannot fit these rows ({reason(error)}); leave lightgbm out.") from error
+        ranker = import_extra("lightgbm", "trees").LGBMRanker(verbosity=-1, n_jobs=1, random_state=self.random_state)
+        ranker.fit(lightgbm_rows(rows[order]), grades[order], group=queries.sizes)
         model = LambdaRank(scorer="trees", scale=False)
         model.trees_ = TreeEnsemble.from_lightgbm(ranker.booster_.model_to_string())
         model.n_iter_ = model.trees_.n_trees
