@@ -32,7 +32,16 @@ TEXTS = [
     "tin", "tea", "", " ", "two words", "Über", 'so "called"', "a,b", "=1+1", "\x1b[31m", "\u2028", "\0", "🦀",
     "x" * 99, "NA", "nan", "1", "-7", "007",
 ]  # fmt: skip
-WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS[:40]), b"[" * 60, b'"\\ud800"', b"null", b"{}", b"\n\n"]
+WORDS = [
+    *ODD_BYTES,
+    *(word.encode() for word in HARD_NUMBERS[:40]),
+    b"[" * 60,
+    b"[" * 100_000,
+    b'"\\ud800"',
+    b"null",
+    b"{}",
+    b"\n\n",
+]
 LONGEST_LIST = 8
 
 

@@ -97,6 +97,7 @@ def test_another_header_is_refused(path: Path, header: object) -> None:
         ("docs", lambda a: a + 3, "postings of documents that do not exist"),
         ("counts", lambda a: 0 * a, "postings of documents that do not exist"),
         ("counts", lambda a: a + 1, "lengths of its documents differ"),
+        ("docs", lambda a: a[::-1] * 0 + 1, "documents of a word are not ascending"),
         ("starts", lambda a: a[::-1], "not ascending"),
         ("starts", lambda a: a[:-1], "differ in length"),
         ("lengths", lambda a: -a, "lengths of its documents differ"),

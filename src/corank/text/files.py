@@ -156,6 +156,9 @@ def _fault(
         return "the starts of its words are not ascending"
     if len(docs) and (int(docs.max()) >= len(ids) or counts.min() < 1):
         return "it has postings of documents that do not exist"
+    falls = np.flatnonzero(docs[1:] <= docs[:-1]) + 1
+    if not np.isin(falls, starts).all():
+        return "the documents of a word are not ascending"
     if not np.array_equal(np.bincount(docs, counts, minlength=len(ids)), lengths):
         return "the lengths of its documents differ from their word counts"
     if not all(map(str.strip, ids.tolist())) or _NOT_IN_NAMES.search("".join(ids.tolist())):

@@ -296,3 +296,12 @@ def test_a_part_of_a_log_keeps_all_columns():
     assert part.complete.tolist() == [True, False]
     assert part.impression.tolist() == [0, 1]
     assert log.part(np.array([True, True, False])).complete is None
+
+
+def test_half_characters_of_json_do_not_reach_a_written_log(tmp_path):
+    query = {"query_id": "s", "user_query": "\ud83d", "query_response_hit_ids": ["a\udc00", "b"]}
+    (tmp_path / "log.jsonl").write_text(json.dumps(query))
+    log = read_clicks(tmp_path / "log.jsonl")
+    assert (log.qid.tolist(), log.docids.tolist()) == (["?", "?"], ["a?", "b"])
+    write_clicks(tmp_path / "again.csv", log)
+    assert same(read_clicks(tmp_path / "again.csv"), log)

@@ -227,7 +227,12 @@ def _names(values: ArrayLike) -> NDArray[np.object_]:
     missing = next((row for row, value in enumerate(ids) if is_missing(value)), None)
     if missing is not None:
         raise InputError(f"row {missing} has no id of its query or document; pass both for every row.")
-    return as_texts([str(value) for value in ids])
+    texts = [str(value) for value in ids]
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:  # half characters, from JSON, could not be written again
+        texts = [text.encode("utf-8", "replace").decode() for text in texts]
+    return as_texts(texts)
 
 
 def _require(fits: NDArray[np.bool_], values: NDArray[np.float64], name: str, wanted: str) -> None:
