@@ -19,12 +19,8 @@ import pytest
 
 from cli.some_files import files
 from corank import cli
-from corank.data.formats.items import read_items
-from corank.data.records.records import read_records
-from corank.judging.preferences import PreferenceJournal, PreferenceSession
-from corank.judging.screening.answers import ScreeningJournal
-from corank.judging.screening.screening import Screening
 from faults.limits import small_files, without_rights
+from faults.writers import write_journal
 
 COMMANDS = {
     "fit": ["fit <train.txt --model crr --unscored -1 --output >m"],
@@ -187,17 +183,6 @@ def test_a_place_that_cannot_be_written(command, where, here, run):
     if words[0] == "demo" and where == "on a full disk":
         (here / "out").rmdir()  # which is empty
     assert tree(here) == before
-
-
-def write_journal(folder, source):
-    """Answers that can be exported."""
-    if source == "records.csv":
-        with ScreeningJournal(ScreeningJournal.path_for(folder / source, "me")) as journal:
-            Screening(read_records(folder / source), known=["0"], journal=journal).answer(1, True)
-        return
-    with PreferenceJournal(PreferenceJournal.path_for(folder / source, "me")) as journal:
-        session = PreferenceSession(read_items(folder / source, name=None, features=None)[0], journal=journal)
-        session.answer(session.next(), "left")
 
 
 class Calls:

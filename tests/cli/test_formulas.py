@@ -10,9 +10,9 @@ import pytest
 
 import corank
 from cli.some_files import files
-from cli.test_bad_things import write_journal
 from corank.data.formats.items import read_items
 from corank.data.records.records import read_records
+from faults.writers import write_journal
 
 EVIL = "=cmd|'/C calc'!A0"
 

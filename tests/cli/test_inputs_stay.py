@@ -11,11 +11,12 @@ from typing import get_args, get_type_hints
 import pytest
 
 from cli.some_files import files
-from cli.test_bad_things import COMMANDS, tree, write_journal
+from cli.test_bad_things import COMMANDS, tree
 from corank import cli
 from corank.cli import app
 from corank.errors import InputError
 from corank.judging.screening.answers import ScreeningJournal
+from faults.writers import write_journal
 
 INPUTS = {
     "add_to", "compare", "config", "data", "documents", "index", "items", "links", "log", "model", "pairs",

@@ -9,11 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from faults.commands import COMMANDS
+from faults.functions import FUNCTIONS, IN_PARTS, RESULTS
+
+EVERY = (*COMMANDS, *FUNCTIONS, *RESULTS, *IN_PARTS)
+long = pytest.mark.long
+
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(
     ("kills", "writers"),
-    [(4, ["convert to store"]), pytest.param(8, [], id="all", marks=pytest.mark.long)],
+    [
+        (4, ["convert to store", "screen --simulate"]),
+        pytest.param(4, [one.name for one in EVERY if not one.is_slow], id="all", marks=long),
+    ],
 )
 def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
     # a new process: a fork of this one would inherit the threads of the test runner
@@ -26,4 +35,4 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count('"faults": []') == (len(writers) or 8)
+    assert done.stdout.count('"faults": []') == len(writers)

@@ -14,12 +14,25 @@ from corank.cli import app
 from corank.errors import InputError
 from experiments.lcra.plot import plot_gains
 from experiments.options import ExperimentOptions
+from faults.commands import COMMANDS
+from faults.functions import EXPERIMENT, FUNCTIONS, IN_PARTS, RESULTS
 from faults.limits import small_files, without_rights
-from faults.writers import COMMANDS, EXPERIMENT, FUNCTIONS, tree
+from faults.writers import tree
 
 WRITERS = (*COMMANDS, *FUNCTIONS)
-EVERY = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: writer.name)
-EVERY_FUNCTION = pytest.mark.parametrize("writer", FUNCTIONS, ids=lambda writer: writer.name)
+
+
+def every(*writers):
+    """Cases of a test: one for each writer; a few are slow."""
+    slow = [pytest.mark.long]
+    return pytest.mark.parametrize(
+        "writer", [pytest.param(one, id=one.name, marks=slow if one.is_slow else []) for one in writers]
+    )
+
+
+EVERY = every(*WRITERS)
+EVERY_FILE = every(*WRITERS, *RESULTS)
+EVERY_FUNCTION = every(*FUNCTIONS)
 
 
 @EVERY
@@ -81,7 +94,7 @@ def test_an_experiment_checks_its_folder_first(tmp_path):
             ExperimentOptions(folder)
 
 
-@EVERY
+@EVERY_FILE
 def test_missing_permission_raises(writer, tmp_path):
     writer(tmp_path, 0)
     old = tree(tmp_path)
@@ -90,8 +103,9 @@ def test_missing_permission_raises(writer, tmp_path):
     assert tree(tmp_path) == old
 
 
-@EVERY
+@EVERY_FILE
 @pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.usefixtures("capsys")  # otherwise pytest keeps what is printed in a file
 def test_a_full_disk_raises_and_keeps_the_old_file(writer, exists, tmp_path):
     writer(tmp_path, 0)  # also compiles its kernels, whose cache is on a disk too
     if not exists:
@@ -103,6 +117,24 @@ def test_a_full_disk_raises_and_keeps_the_old_file(writer, exists, tmp_path):
     assert tree(tmp_path) == old
     assert os.listdir(tmp_path) == ([writer.target] if exists else [])
     writer(tmp_path, 1)
+
+
+@every(*IN_PARTS)
+def test_a_full_disk_leaves_each_file_of_several_old_or_new(writer, tmp_path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "here").mkdir()
+    for version in range(2):
+        writer(tmp_path / "new", version)
+    writer(tmp_path / "here", 0)
+    old, new = tree(tmp_path / "here"), tree(tmp_path / "new")
+    with small_files(len(old.get("results.jsonl", b"")) + 100), pytest.raises(InputError, match="cannot be written"):
+        writer(tmp_path / "here", 1)
+    assert writer.allows(tree(tmp_path / "here"), old, new)
+    with without_rights(tmp_path / "here"), pytest.raises(InputError, match="Permission denied"):
+        writer(tmp_path / "here", 1)
+    writer(tmp_path / "here", 1)
+    assert tree(tmp_path / "here") == new
+    assert not list((tmp_path / "here").glob("*.part"))
 
 
 def test_a_full_disk_keeps_the_results_of_an_experiment_readable(tmp_path):

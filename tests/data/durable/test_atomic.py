@@ -278,7 +278,7 @@ def test_errors_inside_the_scratch_folder_name_what_was_asked_for(tmp_path: Path
     """Readers of a message should not look for a hidden file that is gone."""
     target = tmp_path / "out"
     with (
-        pytest.raises(InputError, match=r"out/plot\.png cannot be written \(No space left") as found,
+        pytest.raises(InputError, match=r"out cannot be written \(No space left") as found,
         atomic_folder(target) as folder,
         atomic_file(folder / "plot.png"),
     ):

@@ -204,10 +204,11 @@ def _scratch_for(path: str | os.PathLike[str], place: Path) -> Iterator[Path]:
         except (OSError, InputError) as error:
             if str(folder) not in str(error):
                 raise
-            if isinstance(error, OSError):
-                with explain_write_errors(path):
-                    raise
             # a writer inside a folder names a file of the scratch folder
+            cause = error.__cause__ if isinstance(error, InputError) else error
+            if isinstance(cause, OSError):
+                with explain_write_errors(path):
+                    raise cause from None
             raise InputError(str(error).replace(str(folder / "new"), os.fspath(path))) from error
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from corank._version import __version__
 from corank.data.durable.atomic import atomic_file, explain_write_errors
@@ -121,7 +121,10 @@ def write_result(result: TaskResult, path: Path) -> None:
     """Write a result atomically."""
     about = {key: value for key, value in vars(result).items() if key != "scores"}
     with explain_write_errors(path), atomic_file(path, overwrite=True) as scratch:
-        save_file({"scores": np.asarray(result.scores, np.float64)}, scratch, metadata={"result": json.dumps(about)})
+        # `save_file` raises no OSError on a full disk
+        scratch.write_bytes(
+            save({"scores": np.asarray(result.scores, np.float64)}, metadata={"result": json.dumps(about)})
+        )
 
 
 def read_result(path: Path) -> TaskResult | None:

@@ -1,0 +1,136 @@
+"""Every command that writes a file or folder, as a user calls it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from corank.cli import app
+from corank.data.durable import atomic
+from faults.writers import Writer, sources
+
+SIMULATE = import_module("corank.judging.screening.simulate")
+
+
+def say(*words: object, overwrite: bool) -> None:
+    app([*map(str, words), *(["--force"] if overwrite else [])], standalone_mode=False)
+
+
+def convert(target: Path, version: int, overwrite: bool) -> None:
+    say("convert", sources() / f"{version}.txt", target, overwrite=overwrite)
+
+
+def convert_without_exchange(target: Path, version: int, overwrite: bool) -> None:
+    with mock.patch.object(atomic, "exchange", return_value=False):
+        convert(target, version, overwrite)
+
+
+def fit(target: Path, version: int, overwrite: bool) -> None:
+    words = ["--model", "spd", "--iterations", 500, "-o", target]
+    say("fit", sources() / f"{version}.txt", *words, overwrite=overwrite)
+
+
+def rank(target: Path, version: int, overwrite: bool) -> None:
+    model, rows = sources() / f"{version}.safetensors", sources() / f"{version}.txt"
+    form = "trec" if target.suffix == ".run" else "scores"
+    say("rank", model, rows, "--format", form, "-o", target, overwrite=overwrite)
+
+
+def evaluate(target: Path, version: int, overwrite: bool) -> None:
+    truth, scores = sources() / f"{version}.txt", sources() / f"{version}.scores"
+    say("evaluate", truth, scores, "--per-query", target, overwrite=overwrite)
+
+
+def explain(target: Path, version: int, overwrite: bool) -> None:
+    model, rows = sources() / "0.safetensors", sources() / "0.txt"
+    say("explain", model, rows, "--pair", 1, 2 + version, "--plot", target, overwrite=overwrite)
+
+
+def suggest(target: Path, version: int, overwrite: bool) -> None:
+    model, rows = sources() / f"{version}" / "model.safetensors", sources() / f"{version}" / "train.txt"
+    form = ["--format", "csv"] if target.suffix == ".csv" else []
+    words = [*form, "--unscored", -1, "--number", 6 + version, "-o", target]
+    say("suggest", model, rows, *words, overwrite=overwrite)
+
+
+def check_lambda(target: Path, version: int, overwrite: bool) -> None:
+    say(
+        "check-lambda",
+        "ndcg@10",
+        "--points",
+        3,
+        "--labels",
+        f"{2 + version},1,0",
+        "--plot",
+        target,
+        overwrite=overwrite,
+    )
+
+
+def simulate_clicks(target: Path, version: int, overwrite: bool) -> None:
+    words = ["--impressions", 20 + version, "--runs", 1, "--plot", target]
+    say("simulate-clicks", sources() / "0.txt", *words, overwrite=overwrite)
+
+
+def screen_export(target: Path, version: int, overwrite: bool) -> None:
+    say("screen", sources() / f"{version}" / "records.csv", "--export", target, overwrite=overwrite)
+
+
+def screen_simulate(target: Path, version: int, overwrite: bool) -> None:
+    """The table of a replay shows its time, which stands still here."""
+    words = ["--simulate", "--starts", 1, "-o", target]
+    with mock.patch.object(SIMULATE, "time", SimpleNamespace(perf_counter=lambda: 0.0)):
+        say("screen", sources() / f"{version}" / "records.csv", *words, overwrite=overwrite)
+
+
+def ask_export(target: Path, version: int, overwrite: bool) -> None:
+    say("ask", sources() / f"{version}" / "items.csv", "--export", target, overwrite=overwrite)
+
+
+def index(target: Path, version: int, overwrite: bool) -> None:
+    say("index", sources() / f"{version}" / "articles", "-o", target, overwrite=overwrite)
+
+
+def search(target: Path, version: int, overwrite: bool) -> None:
+    words = ["heat pump", "-n", 3 + 3 * version, "-o", target]
+    say("search", sources() / "1" / "articles.index", *words, overwrite=overwrite)
+
+
+def learn_links(target: Path, version: int, overwrite: bool) -> None:
+    links = sources() / f"{version}" / "links.tsv"
+    words = ["--steps", 2, "-o", target]
+    say("learn-links", sources() / "1" / "articles.index", links, *words, overwrite=overwrite)
+
+
+def learn_clicks(target: Path, version: int, overwrite: bool) -> None:
+    folder = sources() / f"{version}"
+    words = ["--bias", 1, "-o", target]
+    say("learn-clicks", folder / "rows.csv", folder / "clicks.csv", *words, overwrite=overwrite)
+
+
+COMMANDS = (
+    Writer("convert to text", "rows.txt", convert),
+    Writer("convert to packed text", "rows.txt.gz", convert),
+    Writer("convert to store", "rows.store", convert),
+    Writer("convert to store without exchange", "rows.store", convert_without_exchange),
+    Writer("convert to Parquet", "rows.parquet", convert),
+    Writer("fit", "model.safetensors", fit),
+    Writer("rank", "scores.txt", rank),
+    Writer("rank --format trec", "rows.run", rank),
+    Writer("evaluate --per-query", "queries.tsv", evaluate),
+    Writer("explain --plot", "plot.png", explain, is_slow=True),
+    Writer("suggest", "next.txt", suggest),
+    Writer("suggest --format csv", "next.csv", suggest),
+    Writer("check-lambda --plot", "plot.png", check_lambda, is_slow=True),
+    Writer("simulate-clicks --plot", "plot.png", simulate_clicks, is_slow=True),
+    Writer("screen --export CSV", "records.csv", screen_export),
+    Writer("screen --export RIS", "records.ris", screen_export),
+    Writer("screen --simulate", "replays", screen_simulate),
+    Writer("ask --export", "ranking.csv", ask_export),
+    Writer("index", "articles.index", index),
+    Writer("search", "found.run", search),
+    Writer("learn-links", "links.safetensors", learn_links),
+    Writer("learn-clicks", "clicks.safetensors", learn_clicks),
+)

@@ -1,0 +1,174 @@
+"""Every function of Python that writes a file or folder, and those of experiments."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import corank
+from corank.data.formats.items import read_items
+from corank.data.formats.trec import write_qrels, write_run
+from corank.data.formats.write_frames import write_parquet
+from corank.data.records.records import read_records
+from corank.data.records.writer import write_records
+from corank.data.store.store import store_letor
+from corank.distributed import convert_parts
+from corank.evaluation.compare import Study
+from corank.evaluation.compare.results import TaskResult, keep_model, write_result, write_study
+from corank.evaluation.report import Report
+from corank.evaluation.report.study import write as write_study_report
+from corank.judging.preferences.ranking import Ranking, write_ranking
+from corank.judging.screening.simulate import ScreeningReplay, plot_recall
+from corank.lambdarank import plot_lambda
+from corank.tables import ReportTable
+from corank.text import read_corpus, save_corpus
+from experiments.index_page import ExperimentRun, write_index
+from experiments.lcra.plot import plot_gains
+from experiments.options import ExperimentOptions
+from faults.writers import PROBLEMS, Writer, model, sources
+from some_study import full_study
+
+
+@cache
+def some_study(version: int) -> Study:
+    return full_study(20 + 4 * version)
+
+
+def save(target: Path, version: int, overwrite: bool) -> None:
+    corank.save(model(version), target, overwrite=overwrite)
+
+
+def letor(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    corank.write_letor(target, made.X, made.y, made.qid, overwrite=overwrite)
+
+
+def store(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    corank.write_store(target, made.X, made.y, made.qid, overwrite=overwrite)
+
+
+def parquet(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    write_parquet(target, made.X, made.y, made.qid, overwrite=overwrite)
+
+
+def clicks(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    log = corank.ClickLog.of(made.qid, np.arange(len(made.y)), np.arange(len(made.y)) % 8 + 1, made.y > 2)
+    corank.write_clicks(target, log, overwrite=overwrite)
+
+
+def run(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    write_run(target, made.qid, np.arange(len(made.y)), made.y, overwrite=overwrite)
+
+
+def qrels(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    write_qrels(target, made.qid, np.arange(len(made.y)), made.y, overwrite=overwrite)
+
+
+def records(target: Path, version: int, overwrite: bool) -> None:
+    found = read_records(sources() / f"{version}" / "records.csv")
+    write_records(target, found, found.labels, {"note": ["a"] * len(found)}, overwrite=overwrite)
+
+
+def ranking(target: Path, version: int, overwrite: bool) -> None:
+    items, _ = read_items(sources() / f"{version}" / "items.csv")
+    score = np.arange(len(items)) / 7
+    write_ranking(target, items, Ranking(np.argsort(-score), score, score, 0.1), {}, overwrite=overwrite)
+
+
+def corpus(target: Path, version: int, overwrite: bool) -> None:
+    save_corpus(read_corpus(sources() / f"{version}" / "articles"), target, overwrite=overwrite)
+
+
+def from_letor(target: Path, version: int, overwrite: bool) -> None:
+    store_letor(target, [sources() / f"{version}.txt"], overwrite=overwrite)
+
+
+def parts(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    convert_parts([(made.X, made.y, made.qid)], target, "letor", overwrite=overwrite)
+
+
+def recall_plot(target: Path, version: int, overwrite: bool) -> None:
+    found = np.arange(10) % 5 == version
+    plot_recall([ScreeningReplay(0, np.arange(10), found, 0.0, 5, 0.5)], target, overwrite=overwrite)
+
+
+def lambda_plot(target: Path, version: int, overwrite: bool) -> None:
+    plot_lambda("ndcg@10", target, labels=(2, 1, version), overwrite=overwrite)
+
+
+def result(target: Path, version: int, overwrite: bool) -> None:
+    write_result(TaskResult(np.arange(20.0 + version), {"alpha": 1.0}, 0.0, 0.0, 0, 3, []), target)
+
+
+def study(target: Path, version: int, overwrite: bool) -> None:
+    write_study(some_study(version), target.parent)
+
+
+def study_model(target: Path, version: int, overwrite: bool) -> None:
+    keep_model(sources() / f"{version}.safetensors", target.parent)
+
+
+def study_report(target: Path, version: int, overwrite: bool) -> None:
+    write_study_report(some_study(version), target.parent, overwrite=overwrite)
+
+
+def report(target: Path, version: int, overwrite: bool) -> None:
+    table = ReportTable("Cells", ("cell",), ((version,),), note="a note " * 20)
+    Report("A test", f"version {version}", (table,)).write(target.parent)
+
+
+def index(target: Path, version: int, overwrite: bool) -> None:
+    write_index([ExperimentRun("lcra", "a command", "lcra", None, f"reason {version}")], target.parent, "index")
+
+
+def gains_plot(target: Path, version: int, overwrite: bool) -> None:
+    plot_gains({"a problem": [(0.1, np.array([0.5, 0.25 + version]))]}, target)
+
+
+def experiment(target: Path, version: int, overwrite: bool) -> None:
+    """Results of an experiment; the second version is a longer run in the same folder."""
+    options = ExperimentOptions(target.parent)
+    values = [options.result({"cell": cell}, lambda cell=cell: [cell / 3] * 2000) for cell in range(3 + 3 * version)]
+    table = ReportTable("Cells", ("cell", "value"), tuple((cell, value[0]) for cell, value in enumerate(values)))
+    Report("A test", f"version {version}", (table,)).write(target.parent)
+
+
+FUNCTIONS = (
+    Writer("save", "model.safetensors", save),
+    Writer("write_letor", "rows.txt", letor),
+    Writer("write_store", "rows.store", store),
+    Writer("write_parquet", "rows.parquet", parquet),
+    Writer("write_run", "run.txt", run),
+    Writer("write_qrels", "qrels.txt", qrels),
+    Writer("write_clicks", "clicks.csv", clicks),
+    Writer("write_clicks to UBI", "events.jsonl", clicks),
+    Writer("write_records to CSV", "records.csv", records),
+    Writer("write_records to RIS", "records.ris", records),
+    Writer("write_ranking", "ranking.csv", ranking),
+    Writer("save_corpus", "articles.index", corpus),
+    Writer("store_letor", "rows.store", from_letor),
+    Writer("convert_parts", "parts", parts),
+    Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
+    Writer("plot_lambda", "lambda.png", lambda_plot, is_slow=True),
+)
+RESULTS = (
+    Writer("write_result", "fold.safetensors", result, replaces=True),
+    Writer("write_study", "study.json", study, replaces=True),
+    Writer("keep_model", "model.safetensors", study_model, replaces=True),
+    Writer("plots of experiments", "gains.png", gains_plot, replaces=True, is_slow=True),
+)
+EXPERIMENT = Writer("experiment", "results.jsonl", experiment, in_parts=True, replaces=True)
+IN_PARTS = (
+    Writer("report of a study", "report.html", study_report, in_parts=True, is_slow=True),
+    Writer("Report.write", "report.html", report, in_parts=True, replaces=True),
+    Writer("index of experiments", "index.html", index, in_parts=True, replaces=True),
+    EXPERIMENT,
+)
