@@ -20,7 +20,7 @@ long = pytest.mark.long
 @pytest.mark.parametrize(
     ("kills", "writers"),
     [
-        (4, ["convert to store", "screen --simulate"]),
+        (4, ["convert to store"]),
         pytest.param(4, [one.name for one in EVERY if not one.is_slow], id="all", marks=long),
     ],
 )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import corank
 from corank.cli import app
 from corank.errors import InputError
 from experiments.lcra.plot import plot_gains
@@ -222,3 +225,26 @@ def test_plots_are_written_like_other_files(tmp_path):
     for _ in range(2):  # plots and reports in an experiment's folder are replaced
         plot_gains(plot, tmp_path / "plot.png")
     assert os.listdir(tmp_path) == ["plot.png"]
+
+
+WRITING = {
+    "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/screen.py", "cli/judge/suggest.py",
+    "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py", "data/durable/json_lines.py",
+    "data/formats/click_files.py",
+    "data/formats/compressed.py", "data/formats/trec.py", "data/formats/ubi.py", "data/formats/write_frames.py",
+    "data/letor/writer.py", "data/records/writer.py", "data/store/folder.py", "distributed/convert.py",
+    "evaluation/compare/results.py", "evaluation/report/report.py", "evaluation/report/study.py",
+    "judging/preferences/ranking.py", "judging/screening/simulate.py", "lambdarank/check.py", "persist/files.py",
+    "text/files.py",
+}  # fmt: skip
+
+
+def test_every_module_that_writes_is_known_here():
+    """A module that writes has a line in `faults.commands` or `faults.functions`, then one here."""
+    root = Path(corank.__file__).parent
+    writes = re.compile(r"\b(atomic_file|atomic_folder|write_text)\(|with store_folder\(|with JsonLines\(")
+    comment = re.compile(r"^\s*(>>>|\.\.\.|#).*$", re.M)
+    found = {
+        str(path.relative_to(root)) for path in root.rglob("*.py") if writes.search(comment.sub("", path.read_text()))
+    }
+    assert found - {"data/durable/atomic.py", "data/store/store.py", "evaluation/compare/problem.py"} == WRITING
