@@ -45,6 +45,13 @@ def _made() -> Path:
     (folder / "rows.csv").write_text(f"qid,docid,{features}\n" + "".join(rows))
     shown = [f"{made.qid[row]},d{row},{row % 8 + 1},{int(made.y[row] > 2)}\n" for row in range(len(y))]
     (folder / "clicks.csv").write_text("qid,docid,position,clicked\n" + "".join(shown))
+    graded = [
+        f"{q},d{d},{judge},{(q + d + (judge == 'bob') * d) % 3}\n"
+        for q in (1, 2)
+        for d in range(4)
+        for judge in ("ann", "bob")
+    ]
+    (folder / "judged.csv").write_text("query,docid,judge,grade\n" + "".join(graded))
     items = rng.normal(size=(6, 2)).round(3)
     rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
     (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))

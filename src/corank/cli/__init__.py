@@ -21,6 +21,7 @@ from corank._version import __version__
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
 from corank.cli.demo import demo
+from corank.cli.judge.agreement import agreement
 from corank.cli.judge.ask import ask
 from corank.cli.judge.screen import screen
 from corank.cli.judge.suggest import suggest
@@ -68,6 +69,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
             "Choose what to judge next.",
             "suggest model.safetensors train.txt --unscored -1 --number 20",
         ),
+        Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
     ),
     "Search and clicks": (
         Verb(index, "Index documents.", "index articles --output articles.index"),
@@ -103,7 +105,7 @@ OTHER_NAMES = {
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "export": "convert",
-    "simulate": "simulate-clicks",
+    "simulate": "simulate-clicks", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
 

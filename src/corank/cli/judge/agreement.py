@@ -1,0 +1,104 @@
+"""`corank agreement`: how far judges agree, and the documents on which they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corank.cli.options import Force, IdColumn, Json, JudgeColumn, JudgeRule, Judges, KeepFormulas, Label, Qid
+from corank.cli.output import print_json, table_fields
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from corank.judging.agreement import JudgeAgreement
+    from corank.tables import ReportTable
+
+
+def agreement(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="Judgements: a table (.csv, .tsv, .parquet) with or without features, TREC qrels, LETOR text with "
+            "document ids, or a book of Quepid (.json)."
+        ),
+    ],
+    list_all: Annotated[bool, typer.Option("--list", help="List the documents with different grades.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the documents with different grades to this .csv.", metavar="FILE"),
+    ] = None,
+    label: Label = None,
+    qid: Qid = None,
+    id_column: IdColumn = None,
+    judge_column: JudgeColumn = None,
+    judges: Judges = JudgeRule.median,
+    keep_formulas: KeepFormulas = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Measure how far judges agree: Krippendorff's alpha, Cohen's kappa of each pair, and contradictory grades."""
+    from corank.cli.output import make_console, show
+    from corank.console import printable
+    from corank.data.formats.compressed import require_text_place
+    from corank.judging.agreement import judge_agreement, read_judgements
+
+    if judges is JudgeRule.keep:
+        raise InputError("--judges keep aggregates no grades; pass median, mean or majority.")
+    if output is not None:
+        require_text_place(output, overwrite=force)
+    found = read_judgements(data, y=label, qid=None if qid == "none" else qid, docid=id_column, judge=judge_column)
+    result = judge_agreement(found.y, None if qid == "none" else found.qid, found.docids, found.judges, rule=judges)
+    if output is not None:
+        _write(output, result.contradictions, keep_formulas=keep_formulas, force=force)
+    if as_json:
+        contradictions = table_fields(result.contradictions) if list_all else None
+        print_json("agreement", {**_fields(result), "output": output, "contradictions": contradictions})
+        return
+    console = make_console()
+    typer.echo(printable(_sentences(result, data)))
+    if result.pairs:
+        show(_pairs(result), console)
+    if list_all and result.n_contradictory:
+        show(result.contradictions, console)
+    elif result.n_contradictory and output is None:
+        typer.echo(f"--list shows the {result.n_contradictory} documents with different grades.")
+    if output is not None:
+        typer.echo(f"wrote {output}: {result.n_contradictory} documents with different grades")
+
+
+def _fields(result: JudgeAgreement) -> dict[str, object]:
+    return {
+        "judges": result.judges, "n_documents": result.n_documents, "n_grades": result.n_grades,
+        "n_repeated": result.n_repeated, "n_contradictory": result.n_contradictory, "alpha": result.alpha,
+        "pairs": [pair._asdict() for pair in result.pairs],
+    }  # fmt: skip
+
+
+def _sentences(result: JudgeAgreement, path: Path) -> str:
+    by = f"{len(result.judges)} judges" if result.judges else "unknown judges"
+    counts = (
+        f"{path.name}: {result.n_grades} grades of {result.n_documents} documents by {by}; {result.n_repeated} "
+        f"documents have two grades or more, {result.n_contradictory} of them different ones"
+    )
+    if all(value != value for value in result.alpha.values()):
+        why = "all grades are equal" if result.n_repeated else "no document has two grades"
+        return f"{counts}\nKrippendorff's alpha is undefined: {why}"
+    return f"{counts}\nKrippendorff's alpha: {', '.join(f'{one} {value:.3f}' for one, value in result.alpha.items())}"
+
+
+def _pairs(result: JudgeAgreement) -> ReportTable:
+    from corank.tables import ReportTable
+
+    rows = tuple((one.first, one.second, one.n_common, one.n_equal / one.n_common, one.kappa) for one in result.pairs)
+    return ReportTable("", ("judge", "judge", "documents", "equal", "Cohen's kappa"), rows, digits=3)
+
+
+def _write(path: Path, table: ReportTable, *, keep_formulas: bool, force: bool) -> None:
+    from corank.data.formats.compressed import write_text
+    from corank.data.formats.table_text import csv_text
+
+    rows = [list(table.columns), *(table.texts(row) for row in table.rows)]
+    with write_text(path, overwrite=force) as stream:
+        stream.write(csv_text(rows, keep_formulas=keep_formulas).encode(errors="surrogateescape"))
