@@ -229,9 +229,10 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
     """
     if rule not in AGGREGATION_RULES:
         raise InputError(f"judges is {rule!r}; pass one of {', '.join(AGGREGATION_RULES)}, keep.")
-    n, docids, judges = len(rows.y), rows.docids, rows.judges
+    docids, judges = rows.docids, rows.judges
     if docids is None and judges is None:
         return rows
+    n = len(judges if docids is None else docids)  # type: ignore[arg-type]
     queries = Queries.of(rows.qid, n).codes
     if docids is not None:
         document = number_pairs(queries, Queries.of(docids, n).codes)

@@ -151,8 +151,8 @@ class Store(Collection):
 
     Attributes
     ----------
-    X, y, names, roles
-        As in every collection, validated on first use; a store contains no feature names, and its roles are None.
+    X, y, names, roles, judged
+        As in every collection, validated on first use; a store contains no feature names, and roles and judged are None.
     path : Path
         The folder.
     header : dict
