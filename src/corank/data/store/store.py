@@ -152,7 +152,7 @@ class Store(Collection):
     Attributes
     ----------
     X, y, names, roles, judged
-        As in every collection, validated on first use; a store contains no feature names, and roles and judged are None.
+        As in every collection, validated on first use; a store has no feature names, and roles and judged are None.
     path : Path
         The folder.
     header : dict
