@@ -192,7 +192,7 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
 def _read(paths: list[Path], way: Way, folder: Path) -> Collection | None:
     """Read the files with corank; None if they are read as a table."""
     if way.route == "read":
-        rows = corank.read(paths, unscored=way.unscored, dtype=way.dtype, layout=way.layout)
+        rows = corank.read(paths, unscored=way.unscored, dtype=way.dtype, layout=way.layout, judges="keep")
         return rows if detect_format(paths[0]) == "text" else None
     options = {"dtype": way.dtype, "layout": way.layout, "n_features": way.n_features, "unscored": way.unscored}
     if way.route != "store":

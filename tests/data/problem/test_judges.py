@@ -142,3 +142,11 @@ def test_a_forgotten_query_column_is_named(tmp_path):
         read(path)
     with pytest.raises(InputError, match="judges is 'max'; pass one of median, mean, majority, keep"):
         read(path, judges="max")
+
+
+def test_rows_without_a_document_id_are_different_documents(tmp_path):
+    """In LETOR text, some comments may name a document and others none."""
+    text = "1 qid:1 1:0.5 #docid = a\n0 qid:1 1:0.25\n2 qid:1 1:0.75 # nothing\n0 qid:1 1:0.25\n"
+    (tmp_path / "rows.txt").write_text(text)
+    rows = read(tmp_path / "rows.txt")
+    assert rows.y.tolist() == [1.0, 0.0, 2.0, 0.0]

@@ -210,6 +210,17 @@ def number_pairs(first: Integers, second: Integers) -> Integers:
     return rank[code]
 
 
+def _document_codes(docids: NDArray[Any], n: int) -> Integers:
+    """Number document ids; each row with an empty id, as in LETOR text where some comments name none, is its own."""
+    codes = Queries.of(docids, n).codes
+    empty = np.flatnonzero([isinstance(one, str) and not one for one in docids])
+    if not len(empty):
+        return codes
+    codes = codes.copy()
+    codes[empty] = int(codes.max()) + 1 + np.arange(len(empty))
+    return codes
+
+
 def number_rows(queries: Integers, X: NDArray[Any]) -> Integers:
     """Number the distinct rows of each query from 0, in the order in which they first appear."""
     numbers: dict[tuple[int, bytes], int] = {}
@@ -235,7 +246,7 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
     n = len(judges if docids is None else docids)  # type: ignore[arg-type]
     queries = Queries.of(rows.qid, n).codes
     if docids is not None:
-        document = number_pairs(queries, Queries.of(docids, n).codes)
+        document = number_pairs(queries, _document_codes(docids, n))
     elif number_pairs(queries, Queries.of(judges, n).codes).max(initial=0) == queries.max(initial=0):
         return rows  # each query has one judge, so rows with equal features are different documents
     else:
