@@ -182,7 +182,7 @@ def _write(target: Path, rows: Collection, unscored: float | None, force: bool) 
 
     target_kind = _target_kind(target)
     if target_kind == "store":
-        write_store(target, rows.X, rows.y, rows.qid, rows.docids, overwrite=force)
+        write_store(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)
     elif target_kind in ("parquet", "csv"):
         write = write_parquet if target_kind == "parquet" else write_csv
         write(target, rows.X, rows.y, rows.qid, rows.docids, names=rows.names, overwrite=force)

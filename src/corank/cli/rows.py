@@ -104,7 +104,9 @@ def say_columns(rows: Collection, source: object) -> None:
     if rows.roles is None:
         return
     order = "; columns reordered as in the model" if rows.roles.is_reordered else ""
-    typer.echo(f"corank: {source}: {rows.roles}{order} (change with --label, --qid, --id, --drop, --keep)", err=True)
+    # the roles of a store are fixed
+    hint = "" if isinstance(source, Path) else " (change with --label, --qid, --id, --drop, --keep)"
+    typer.echo(f"corank: {source}: {rows.roles}{order}{hint}", err=True)
 
 
 def say_order(names: Sequence[str] | None, source: object, model: FittedModel) -> None:

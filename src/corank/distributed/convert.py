@@ -124,7 +124,7 @@ def _write_part(problems: Iterator[WholeQueries], target: _Target) -> tuple[int,
     name = f"{uuid4().hex}{_SUFFIXES[target.kind]}"
     path = Path(target.folder, name)
     if target.kind == "store":
-        write_store(path, X, y, qid)
+        write_store(path, X, y, qid, names=target.names)
     elif target.kind == "parquet":
         write_parquet(path, X, y, qid, names=target.names)
     else:

@@ -67,6 +67,18 @@ def model(here):
     return corank.load("model")
 
 
+def test_names_travel_through_stores(here):
+    run("convert", "t.csv", "t.store")
+    run("convert", "r.csv", "r.store")
+    run("fit", "t.store", "-m", "rankrls", "-o", "m")
+    assert corank.load("m").feature_names_in_.tolist() == NAMES
+    out, err = run("rank", "m", "r.store")
+    assert "r.store: 6 features; columns reordered as in the model\n" in err
+    assert out == run("rank", "m", "t.store")[0] == run("rank", "m", "r.csv")[0]
+    run("convert", "r.store", "back.csv")
+    assert corank.read("back.csv").names == NAMES[::-1]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
 @pytest.mark.parametrize("words", [[], ["--scale", "zscore"], ["--prior", "x1,x4"]])
 def test_names_travel_from_every_named_format_to_the_scores(here, suffix, words):
@@ -151,8 +163,9 @@ def test_a_forgotten_query_column_is_said(here, said):
 
 
 def test_text_columns_are_refused_with_the_option_that_names_them(here, said):
-    write(TABLE.assign(title="red shoes"), here / "titles.csv")
-    write(TABLE.assign(title="red shoes"), here / "titles.parquet")
+    titles = [f"red shoes {k}" for k in range(len(TABLE))]
+    write(TABLE.assign(title=titles), here / "titles.csv")
+    write(TABLE.assign(title=titles), here / "titles.parquet")
     for name in ("titles.csv", "titles.parquet"):
         err = said(f"fit {name} -m rankrls -o {name}.model")
         assert f"{name}: column 'title' contains " in err

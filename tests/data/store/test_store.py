@@ -5,9 +5,11 @@ from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
+import corank
 from corank.data.letor.reader import read_letor
 from corank.data.letor.writer import write_letor
 from corank.data.problem.ranking import RankingData
@@ -191,3 +193,36 @@ def test_a_flipped_bit_is_found_by_verify(tmp_path: Path) -> None:
     store = open_store(place)
     with pytest.raises(InputError, match=r"damaged: order\.bin does not match its checksum"):
         store.verify()
+
+
+def test_names_of_columns_are_kept(tmp_path: Path) -> None:
+    X, y = np.arange(6.0).reshape(3, 2), [0, 1, 2]
+    names = ["bm25 body", "größe"]
+    write_store(tmp_path / "a", pd.DataFrame(X, columns=names), y)
+    write_store(tmp_path / "b", sparse.csr_matrix(X), y, names=names)
+    write_store(tmp_path / "c", pd.DataFrame(X), y)
+    assert open_store(tmp_path / "a").names == open_store(tmp_path / "b").names == names
+    assert open_store(tmp_path / "c").names is None
+    for store in ("a", "b"):
+        assert open_store(tmp_path / store).data.names == tuple(names)
+        open_store(tmp_path / store).verify()
+        rows = corank.read(tmp_path / store, features=names[::-1])
+        assert (rows.names, rows.roles.is_reordered) == (names[::-1], True)
+        dense = rows.X.toarray() if sparse.issparse(rows.X) else rows.X
+        np.testing.assert_array_equal(dense, X[:, ::-1])
+        with pytest.raises(InputError, match="lacks 'x', which the model was fitted on and has 'größe'"):
+            corank.read(tmp_path / store, features=[names[0], "x"])
+    for wrong in (["a"], ["a", "a"]):
+        with pytest.raises(InputError, match="expected 2 different names"):
+            write_store(tmp_path / "d", X, y, names=wrong)
+
+
+def test_damaged_names_are_refused(tmp_path: Path) -> None:
+    write_store(tmp_path / "a", np.ones((2, 2)), [0, 1], names=["ab", "c"])
+    (tmp_path / "a" / "name_stops.bin").write_bytes(np.array([9, 3], dtype="<i8").tobytes())
+    with pytest.raises(InputError, match=r"name_stops.bin does not match name_bytes.bin"):
+        open_store(tmp_path / "a")
+    (tmp_path / "a" / "name_stops.bin").write_bytes(np.array([2, 3], dtype="<i8").tobytes())
+    (tmp_path / "a" / "name_stops.bin").unlink()
+    with pytest.raises(InputError, match=r"name_stops.bin is missing"):
+        open_store(tmp_path / "a")

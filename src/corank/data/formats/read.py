@@ -15,9 +15,9 @@ from corank.data.formats.frames import read_csv, read_parquet
 from corank.data.formats.text import Source, TextFile, as_sources, open_text
 from corank.data.letor.reader import as_precision, read_letor
 from corank.data.problem.collection import Collection
-from corank.data.problem.column_roles import USUAL_NAMES
+from corank.data.problem.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
 from corank.data.problem.judges import merge_judges
-from corank.data.problem.rows import require_finite
+from corank.data.problem.rows import as_rows, require_finite
 from corank.data.store.store import Store, open_store
 from corank.errors import InputError, warn
 
@@ -112,13 +112,24 @@ def read(
     has_qid = rows.header["has_qid"] if isinstance(rows, Store) else rows.qid is not None
     if y is not False and qid is None and not has_qid:
         _warn_of_one_query(rows, first)
-    if isinstance(rows, Store) and (unscored, dtype, layout) == (None, None, "auto") and qid is not False:
+    roles = _matched(rows.names, features, first) if isinstance(rows, Store) else None
+    if isinstance(rows, Store) and (unscored, dtype, layout, roles) == (None, None, "auto", None) and qid is not False:
         return rows if judges == "keep" else merge_judges(rows, judges, first)  # arrays stay on disk
     X, scores = _converted(rows.X, dtype, layout), rows.y
+    if roles is not None:
+        X = as_rows(X[:, column_numbers(roles.features, rows.names, "features")])
     hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
     if X is not rows.X or qid is False or hidden.any():
-        rows = rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False)
+        rows = rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False, roles=roles)
     return rows if judges == "keep" else merge_judges(rows, judges, first)
+
+
+def _matched(names: Sequence[str] | None, features: Sequence[str] | None, source: object) -> ColumnRoles | None:
+    """Return the roles of columns that are to be reordered by name, or None; raise `InputError` for other names."""
+    if names is None or features is None or list(names) == list(features):
+        return None
+    require_same_features(names, features, source)
+    return ColumnRoles(None, None, None, None, tuple(features), is_reordered=True)
 
 
 def _warn_of_one_query(rows: Collection, source: object) -> None:

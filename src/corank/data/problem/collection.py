@@ -107,7 +107,9 @@ class Collection(NamedRows):
         ready = self._data() or RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
         return ready if self.names is None else replace(ready, names=tuple(self.names))
 
-    def revised(self, X: Any, y: NDArray[np.float64], *, one_query: bool) -> Collection:
+    def revised(
+        self, X: Any, y: NDArray[np.float64], *, one_query: bool, roles: ColumnRoles | None = None
+    ) -> Collection:
         """
         Replace rows and scores, and keep the ids.
 
@@ -119,6 +121,8 @@ class Collection(NamedRows):
             Their scores.
         one_query : bool
             Whether the query ids are dropped.
+        roles : ColumnRoles, optional
+            Other roles, if the columns of X were reordered.
 
         Returns
         -------
@@ -130,9 +134,8 @@ class Collection(NamedRows):
             return RankingData.of_checked(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
 
         qid = _nothing if one_query else self._qid
-        return Collection(
-            X, y, self.names, self.roles, self.judged, qid, self._docids, self._judges, self._comments, data
-        )
+        names, roles = (self.names, self.roles) if roles is None else (list(roles.features), roles)
+        return Collection(X, y, names, roles, self.judged, qid, self._docids, self._judges, self._comments, data)
 
     def merged(self, judged: JudgeGrades, y: NDArray[np.float64]) -> Collection:
         """

@@ -52,7 +52,11 @@ _INDEXED: dict[str, tuple[str, ...]] = {
     "grade_stops": ("<i8", "n_grades"),
     "query_grades": ("<i8", "n_queries + 1"),
 }
-_DOCIDS: dict[str, tuple[str, ...]] = {"docid_bytes": ("[|]u1", "n_bytes"), "docid_stops": ("<i8", "n_rows")}
+_TEXTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "docid": {"docid_bytes": ("[|]u1", "n_docid_bytes"), "docid_stops": ("<i8", "n_rows")},
+    "name": {"name_bytes": ("[|]u1", "n_name_bytes"), "name_stops": ("<i8", "n_features")},
+}
+"""Arrays of texts, which a store may have: document ids of rows, and names of columns."""
 
 
 def is_store(path: Path) -> bool:
@@ -124,7 +128,9 @@ def _fault(content: dict[str, Any]) -> str | None:
     layout = content["layout"]
     if layout not in _ROWS or content["n_rows"] < 1 or not 0 <= content["n_features"] <= _MAX_FEATURES:
         return f"{short(content['n_rows'])} rows, {short(content['n_features'])} features, layout {short(layout)}"
-    wanted = _ROWS[layout] | _INDEXED | (_DOCIDS if not _DOCIDS.keys().isdisjoint(arrays) else {})
+    wanted = _ROWS[layout] | _INDEXED
+    for texts in _TEXTS.values():
+        wanted |= {} if texts.keys().isdisjoint(arrays) else texts
     if arrays.keys() != wanted.keys():
         return f"arrays {short(sorted(arrays.keys() ^ wanted.keys()))} are missing or unknown"
     lengths = {name: content[name] for name in ("n_rows", "n_features", "n_queries")}

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from corank.data.durable.atomic import require_no_input
 from corank.data.durable.regular import map_array, require_untruncated
 from corank.data.formats.text import Source, TextFile
 from corank.data.letor.reader import read_letor
-from corank.data.problem.collection import Collection
+from corank.data.problem.collection import Collection, as_texts
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
@@ -84,18 +84,26 @@ class StoreFiles:
 
     def docids(self) -> NDArray[np.object_] | None:
         """Return the document id of each row."""
-        if "docid_stops" not in self.arrays:
+        texts = self._texts("docid")
+        return None if texts is None else as_texts(texts)
+
+    def names(self) -> list[str] | None:
+        """Return the name of each column."""
+        names = self._texts("name")
+        if names is not None and len(set(names)) < len(names):
+            raise self._damaged("name_bytes.bin has a name twice")
+        return names
+
+    def _texts(self, kind: str) -> list[str] | None:
+        """Return the texts of two arrays, all bytes and where each text stops, or None if the store has none."""
+        if f"{kind}_stops" not in self.arrays:
             return None
         require_untruncated(*self.arrays.values())
-        text, stops = self.arrays["docid_bytes"].tobytes(), self.arrays["docid_stops"].tolist()
-        starts = [0, *stops[:-1]]
-        if stops[-1] != len(text) or any(begin > stop for begin, stop in zip(starts, stops, strict=True)):
-            raise self._damaged("docid_stops.bin does not match docid_bytes.bin")
-        found = np.empty(len(stops), dtype=object)
-        found[:] = [
-            text[begin:stop].decode(errors="surrogateescape") for begin, stop in zip(starts, stops, strict=True)
-        ]
-        return found
+        text, stops = self.arrays[f"{kind}_bytes"].tobytes(), self.arrays[f"{kind}_stops"].tolist()
+        spans = list(zip([0, *stops], stops, strict=False))
+        if (stops[-1] if stops else 0) != len(text) or any(begin > stop for begin, stop in spans):
+            raise self._damaged(f"{kind}_stops.bin does not match {kind}_bytes.bin")
+        return [text[begin:stop].decode(errors="surrogateescape") for begin, stop in spans]
 
     def _rows(self) -> Any:
         X: Any = self.arrays["values"]
@@ -152,7 +160,7 @@ class Store(Collection):
     Attributes
     ----------
     X, y, names, roles, judged
-        As in every collection, validated on first use; a store has no feature names, and roles and judged are None.
+        As in every collection, validated on first use; the roles of a store and `judged` are None.
     path : Path
         The folder.
     header : dict
@@ -190,6 +198,7 @@ def write_store(
     qid: ArrayLike | None = None,
     docids: ArrayLike | None = None,
     *,
+    names: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> None:
     """
@@ -207,6 +216,8 @@ def write_store(
         Query ids: numbers or strings.
     docids : array-like of str, shape (n_rows,), optional
         Document ids.
+    names : sequence of str, optional
+        Names of the columns; by default those of a DataFrame.
     overwrite : bool, default False
         Whether to replace an existing store; any other folder or file is never replaced.
 
@@ -222,6 +233,11 @@ def write_store(
     rows = as_rows(X)
     queries = Queries.of(qid, rows.shape[0])
     data = RankingData.of_checked(rows, as_scores(y, rows.shape[0]), queries)
+    labels = list(getattr(X, "columns", ())) if names is None else list(names)
+    if names is not None or (labels and all(isinstance(one, str) for one in labels)):
+        if len(labels) != rows.shape[1] or len(set(labels)) < len(labels):
+            raise InputError(f"names has {len(labels)} entries; expected {rows.shape[1]} different names.")
+        data = replace(data, names=tuple(labels))
     with store_folder(path, overwrite) as folder:
         _fill(folder, data, qid is not None, docids)
 
@@ -271,8 +287,9 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     header = read_header(place)
     files = StoreFiles(place, header)
     return Store(
-        path=place, header=header, _files=files, _qid=files.qid, _docids=files.docids, _data=lambda: files.data
-    )
+        names=files.names(), path=place, header=header, _files=files, _qid=files.qid, _docids=files.docids,
+        _data=lambda: files.data,
+    )  # fmt: skip
 
 
 def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLike | None) -> None:
@@ -291,7 +308,12 @@ def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLi
     for name in INDEX:
         folder.put(name, getattr(data, name))
     if docids is not None:
-        _put_docids(folder, np.asarray(docids), data.n_rows)
+        documents = np.asarray(docids)
+        if documents.shape != (data.n_rows,):
+            raise InputError(f"docids has shape {documents.shape}, but X has {data.n_rows} rows; pass one id per row.")
+        _put_texts(folder, "docid", documents.tolist())
+    if data.names is not None:
+        _put_texts(folder, "name", data.names)
     folder.write_header(
         n_rows=data.n_rows,
         n_features=data.n_features,
@@ -301,9 +323,7 @@ def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLi
     )
 
 
-def _put_docids(folder: StoreFolder, docids: NDArray[Any], n_rows: int) -> None:
-    if docids.shape != (n_rows,):
-        raise InputError(f"docids has shape {docids.shape}, but X has {n_rows} rows; pass one id per row.")
-    texts = [str(docid).encode(errors="surrogateescape") for docid in docids.tolist()]
-    folder.put("docid_bytes", np.frombuffer(b"".join(texts), dtype=np.uint8))
-    folder.put("docid_stops", np.cumsum([len(text) for text in texts], dtype=np.int64))
+def _put_texts(folder: StoreFolder, kind: str, texts: Iterable[Any]) -> None:
+    coded = [str(text).encode(errors="surrogateescape") for text in texts]
+    folder.put(f"{kind}_bytes", np.frombuffer(b"".join(coded), dtype=np.uint8))
+    folder.put(f"{kind}_stops", np.cumsum([len(text) for text in coded], dtype=np.int64))
