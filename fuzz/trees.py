@@ -164,12 +164,14 @@ def _change_trees(parts: Parts, rng: Random) -> None:
         return
     name = rng.choice([*known, *(["children", "starts"] if len(known) == len(ARRAYS) else [])])
     dtype, shape, body = parts.tensors[f"trees_.{name}"]
-    array = np.frombuffer(body, DTYPES[dtype]).copy() if dtype in DTYPES else np.zeros(0)
+    numbers = np.dtype(DTYPES.get(dtype, "|u1"))
+    array = np.frombuffer(body, numbers, len(body) // numbers.itemsize).copy()
     kind = rng.random()
     if kind < 0.5 and len(array):
         at = rng.randrange(len(array))
         if array.dtype.kind == "f":
-            array[at] = rng.choice((*FLOATS, rng.gauss(0.0, 1.0), rng.choice(array)))
+            with np.errstate(over="ignore"):
+                array[at] = rng.choice((*FLOATS, rng.gauss(0.0, 1.0), rng.choice(array)))
         else:
             ends = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
             near = [int(array[at]) + rng.choice((-1, 1)), int(rng.choice(array)), rng.randrange(-9, 9)]
@@ -216,7 +218,7 @@ def _arrays(parts: Parts) -> dict[str, Any] | None:
         for name in ARRAYS:
             dtype, shape, body = parts.tensors[f"trees_.{name}"]
             found[name] = np.frombuffer(body, DTYPES[dtype]).reshape(shape)
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return None
     return found
 
