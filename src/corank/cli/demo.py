@@ -32,9 +32,11 @@ def demo(
 ) -> None:
     """Screen a real systematic review; then compare rankers that learn from 5 % judged queries."""
     from corank.cli.output import make_console
+    from corank.data.durable.atomic import explain_write_errors
 
     console = make_console()
-    output.mkdir(parents=True, exist_ok=True)
+    with explain_write_errors(output):
+        output.mkdir(parents=True, exist_ok=True)
     _screen_review(output, console)
     console.print()
     _compare_rankers(output, queries, seed, console, force)
