@@ -84,7 +84,7 @@ class CoRankRLS(LeastSquares):
     alphas, couplings : array-like, optional
         Candidates for alpha and coupling. The grid is solved from one scan of the rows; the best under `metric` in
         exact leave-query-out is kept, the largest alpha and then coupling in a tie, as in `RankRLS`. The scored rows of
-        a query are left out; its unscored rows stay, and agreement keeps its weight relative to the other queries.
+        a query are left out; its unscored rows stay (see Notes).
     metric : str, optional
         The metric that chooses, see `RankRLS`.
     n_basis : int, optional
@@ -122,6 +122,13 @@ class CoRankRLS(LeastSquares):
         Dimension of the system, over all views.
     column_scale_ : array of shape (n_features,)
         Factors of the columns (with `scale`).
+
+    Notes
+    -----
+    The objective is Σ_v [½ Σ ω (t − m_v)² / Ω + alpha/2 ‖f_v‖²] + coupling Σ_{v,u} Σ ω' (m_v − m_u)² / Ω' for margins
+    m_v = f_v(x_i) − f_v(x_j). ω, t and Ω are those of `RankRLS`. The second sum runs over all pairs of unscored rows
+    of a query, with ω' = c_q w_i w_j and Ω' = Σ_q c_q W_q² / 2 over unscored rows, as with `ties`. Leave-query-out of a
+    query whose pairs have the share s of Ω minimises the objective without these pairs, with coupling / (1 − s).
 
     Examples
     --------

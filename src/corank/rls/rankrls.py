@@ -127,6 +127,24 @@ class RankRLS(LeastSquares):
     column_scale_ : array of shape (n_features,)
         Factors of the columns (with `scale`).
 
+    Notes
+    -----
+    The objective is ½ Σ ω (t − (f(x_i) − f(x_j)))² / Ω + alpha/2 ‖f‖², summed over pairs of rows i, j of one query q.
+
+    * Scores: all pairs of scored rows, t = (y_i − s_i) − (y_j − s_j) with the prior s, and ω = c_q w_i w_j with row
+      weights w. c_q is 1 for ``query_weight="pairs"``; for "equal" it is 1 / (2 Σ w_i w_j) over the pairs of q; for
+      "rows" it is 1 / W_q, W_q the sum of w over the scored rows of q.
+    * Without `ties`, pairs of equal y are left out, and Ω = Σ ω. With `ties` they are included, and Ω is the sum of
+      c_q W_q² / 2 over queries, as if each row also formed a pair with itself. A query with one scored row then
+      adds w²/2 to Ω for "pairs", w/2 for "rows", and nothing for "equal".
+    * Preferences: t = 1 − (s_i − s_j), ω = c_q v w_i w_j with pair weights v, c_q = 1, 1 / (2 Σ v w_i w_j), or 1 over
+      the sum of w over the rows of the pairs of q; Ω = Σ ω.
+    * With `scale`, column j of X is divided by √(Σ_i w_i (x_ij − weighted mean of its query)² / Σ_i w_i) over all rows,
+      scored or not; see `corank.data.problem.column_scales.column_factors` for columns that are mostly zero.
+    * Basis rows R: f = Σ_r a_r k(x, z_r) and ‖f‖² = aᵀ K[R, R] a.
+    * Leave-query-out predicts q by the minimum without its pairs: Ω is that of the other queries, and alpha, the scale
+      of columns, the parameters of the kernel and the basis rows stay.
+
     Examples
     --------
     >>> from corank import RankRLS, make_ranking

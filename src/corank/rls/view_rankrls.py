@@ -3,12 +3,13 @@ ViewRankRLS: RankRLS on several views of a row with learnt weights.
 
     K = Σ_v c_v K_v / s_v,   c_v ≥ 0,   Σ_v c_v = 1
 
-s_v is the mean squared distance of compared rows in view v, so that with equal weights every view has the same
-influence, for any number and units of its columns. Starting from equal weights, one weight at a time is set to zero,
-divided or multiplied by three, as long as `metric` improves, with the best alpha for each candidate: otherwise a
-useless view of small weight would act like a larger alpha and be kept. A candidate costs one decomposition, O(n³),
-O(d³) or O(r³), and the metric (see `corank.rls.rankrls`); a step has 3 M candidates. The result is shrunk towards equal
-weights, c ← (m c + 5 · 1/M) / (m + 5), with m the number of free differences of the judged rows.
+s_v is the mean squared distance of compared rows in view v, k_v(x, x) + k_v(x', x') − 2 k_v(x, x') averaged with the
+weights of the loss of `RankRLS`, so that with equal weights every view has the same influence, for any number and units
+of its columns, and alpha belongs to a kernel of mean squared distance 1. Starting from equal weights, one weight at a
+time is set to zero, divided or multiplied by three, as long as `metric` improves, with the best alpha for each
+candidate: otherwise a useless view of small weight would act like a larger alpha and be kept. A candidate costs one
+decomposition, O(n³), O(d³) or O(r³), and the metric (see `corank.rls.rankrls`); a step has 3 M candidates. The weights
+are shrunk towards equal ones, c ← (m c + 5 · 1/M) / (m + 5), with m the number of free differences of judged rows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from corank.estimator.held_out import HeldOut
 from corank.kernels import SumKernel
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View, as_views, kernels_of
+from corank.pairwise.factors import drawn_weight
 from corank.pairwise.moments import pair_squares
 from corank.parameters import Rules, integer, items
 from corank.progress import progress
@@ -37,7 +39,7 @@ from corank.rls.rankrls import FittedRankRLS, RankRLS
 from corank.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.summary import Summary
 from corank.solvers.choice import choose
-from corank.solvers.penalty import freedom
+from corank.solvers.penalty import alpha_of, freedom
 
 Floats = NDArray[np.float64]
 Fit = Callable[[Floats, Floats | None], FittedRankRLS]
@@ -208,6 +210,8 @@ class ViewRankRLS(RankRLS):
         chosen = [slice(None) if view.columns is None else view.columns for view in views]
         if all(view.kernel.is_linear for view in views):
             squares, total = pair_squares(data, ties=self.ties, query_weight=self.query_weight)
+            if self.ties and data.pairs is None:
+                total = drawn_weight(data, self.query_weight)
             sizes = np.array([squares[columns].sum() / total for columns in chosen])
             rows, factors = plain(data.X), factors_of(data.X)
 
@@ -221,12 +225,11 @@ class ViewRankRLS(RankRLS):
             return of_columns, sizes
         kernels = tuple(view.kernel for view in views)
         columns = tuple(None if view.columns is None else tuple(view.columns.tolist()) for view in views)
-        # the alpha of the closed rule is the mean squared distance, up to a constant
+        # the alpha of the closed rule is the mean squared distance times a constant
         singles = [SumKernel((one,), (1.0,), (own,)) for one, own in zip(kernels, columns, strict=True)]
         closed = np.array([fit(one, data, None).alpha for one in singles])
-        return lambda c, alphas: fit(
-            SumKernel(kernels, tuple(_over(c, closed).tolist()), columns), data, alphas
-        ), closed
+        sizes = closed / alpha_of(1.0, 0, freedom(data, self.ties))
+        return lambda c, alphas: fit(SumKernel(kernels, tuple(_over(c, sizes).tolist()), columns), data, alphas), sizes
 
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Raise: there is no summary of learnt weights."""
