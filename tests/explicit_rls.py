@@ -76,3 +76,10 @@ def co_coefficients(grams, bases, L, L_unscored, y, alpha, coupling):
     a = np.linalg.lstsq(np.block(rows), e, rcond=None)[0]
     ends = np.cumsum([B.shape[1] for B in blocks])[:-1]
     return np.split(a, ends)
+
+
+def order_of_folds(X, y, weights=None, prior=None):
+    """Order rows by score, weight, prior and columns: every n-th row is a fold."""
+    n = len(y)
+    w, s = np.ones(n) if weights is None else weights, np.zeros(n) if prior is None else prior
+    return np.array(sorted(range(n), key=lambda i: (y[i], w[i], s[i], *X[i])))
