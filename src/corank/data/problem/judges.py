@@ -151,7 +151,8 @@ class JudgeGrades:
         if apart:
             text += (
                 f"; the {rule} grade of each is used. {apart} of {repeated} documents with several grades have "
-                f"different ones (Krippendorff's alpha {self.alpha('ordinal'):.2f}, ordinal); corank agreement lists them"
+                f"different ones (Krippendorff's alpha {self.alpha('ordinal'):.2f}, ordinal); corank agreement lists "
+                "them"
             )
         else:
             text += "; each is used once" + (f", and all grades of {repeated} documents agree" if repeated else "")
