@@ -150,3 +150,13 @@ def test_rows_without_a_document_id_are_different_documents(tmp_path):
     (tmp_path / "rows.txt").write_text(text)
     rows = read(tmp_path / "rows.txt")
     assert rows.y.tolist() == [1.0, 0.0, 2.0, 0.0]
+
+
+def test_free_comments_of_letor_text_are_not_document_ids(tmp_path):
+    """The first word of a comment is the document id; of free comments it repeats, with different features."""
+    path = tmp_path / "rows.txt"
+    path.write_text("1 qid:1 1:0.5 # judged by ann\n0 qid:1 1:0.25 # judged by bob\n")
+    assert read(path).y.tolist() == [1.0, 0.0]
+    path.write_text("1 qid:1 1:0.5 # docid = judged\n0 qid:1 1:0.25 # docid = judged\n")
+    with pytest.raises(InputError, match="document 'judged' of query 1 has different features in rows 1 and 2"):
+        read(path)

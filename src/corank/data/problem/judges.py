@@ -261,25 +261,33 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
             "known which rows are the same document; name the column of document ids with docid=, or pass "
             "judges='keep' to keep all rows as different documents."
         )
-    _require_equal_features(rows, judged, path)
+    conflict = _conflict(rows, judged)
+    if conflict is not None:
+        if rows.comments is not None and "docid" not in rows.comments[conflict[0]]:
+            return rows  # first words of comments in LETOR text, which are not ids of documents
+        raise _different_features(rows, *conflict, path)
     warn(judged.words(rule, path, None if rows.roles is None else rows.roles.judge))
     return rows.merged(judged, judged.aggregate(rule))
 
 
-def _require_equal_features(rows: Collection, judged: JudgeGrades, path: object) -> None:
-    """Raise `InputError` if two rows of a document have different features."""
+def _conflict(rows: Collection, judged: JudgeGrades) -> tuple[int, int, int] | None:
+    """Return two rows of a document and a column in which they differ; None if all rows of each document are equal."""
     first = judged.first[judged.document_of]
     repeated = np.flatnonzero(first != np.arange(len(first)))
     at, columns = (rows.X[repeated] != rows.X[first[repeated]]).nonzero()
-    if not len(at) or rows.docids is None:
-        return
-    row, column = int(repeated[at[0]]), int(columns[0])
-    other = int(first[row])
+    if not len(at):
+        return None
+    row = int(repeated[at[0]])
+    return row, int(first[row]), int(columns[0])
+
+
+def _different_features(rows: Collection, row: int, other: int, column: int, path: object) -> InputError:
     name = f"column {rows.names[column]!r}" if rows.names else f"feature {column + 1}"
     query = "" if rows.qid is None else f" of query {rows.qid[row]!s}"
     hint = "name the query column with qid=, " if rows.qid is None else ""
-    raise InputError(
-        f"{path}: document {rows.docids[row]!r}{query} has different features in rows {other + 1} and {row + 1} "
+    document = rows.docids[row]  # type: ignore[index]
+    return InputError(
+        f"{path}: document {document!r}{query} has different features in rows {other + 1} and {row + 1} "
         f"({name}: {rows.X[other, column]:g} and {rows.X[row, column]:g}); {hint}correct the rows, leave out columns "
         "that differ between judges with drop=, or pass judges='keep' to keep all rows as different documents."
     )
