@@ -28,7 +28,7 @@ def test_model_and_estimate_are_those_of_the_library(here, says):
     bias = PositionBias.power(1.0, 8)
     made = click_pairs(clicks, rows.qid, rows.docids, bias=bias, clip=0.2)
     model = corank.SPD().fit(rows.X, pairs=made.pairs, pair_weight=made.pair_weight)
-    np.testing.assert_array_equal(corank.load("m").predict(rows.X), model.predict(rows.X))
+    np.testing.assert_array_equal(corank.load("m").predict(rows), model.predict(rows))
 
     # the estimate: a model of four fifths of the queries, judged by clicks on the others
     split = corank.QueryShuffleSplit(1, test_size=0.2, random_state=0)
@@ -75,7 +75,7 @@ def test_saved_answers_of_opensearch_give_the_same_model(here, says):
     options = ("--bias", 1, "--held-out", 0)
     with pytest.warns(UsageWarning, match="1 of .* objects of events.json are neither a query nor an event"):
         says("learn-clicks", "rows.csv", "events.json", "--queries", "queries.json", *options, "-o", "saved")
-    X = corank.read("rows.csv", y=False).X
+    X = corank.read("rows.csv", y=False)
     np.testing.assert_array_equal(corank.load("saved").predict(X), corank.load("table").predict(X))
     said = json.loads(
         says("learn-clicks", "rows.csv", "events.json", "--bias", 1, "--against", "query", "-o", "events", "--json")

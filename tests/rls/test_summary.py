@@ -3,6 +3,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -10,6 +11,7 @@ import corank
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
+from corank.distributed import summarise
 from corank.errors import InputError
 from corank.kernels import GaussianKernel
 from corank.kernels.basis import Basis
@@ -118,3 +120,23 @@ def test_a_part_may_hold_no_pair_but_the_whole_may_not():
     )
     with pytest.raises(InputError, match="no part of the summary holds two scored rows"):
         model.fit_summary(unscored)
+
+
+def test_names_of_columns_are_remembered(tmp_path):
+    made = make_ranking(10, 6, n_latent=2, features_per_view=2, random_state=0)
+    frame = pd.DataFrame(made.X, columns=[*"abcd"])
+    first, second = made.qid < 5, made.qid >= 5
+    model = RankRLS(alpha=1.0, scale=False)
+    parts = [model.summary(frame[some], made.y[some], qid=made.qid[some]) for some in (first, second)]
+    corank.save(parts[0], tmp_path / "s")
+    fitted = model.fit_summary(corank.load(tmp_path / "s") + parts[1])
+    assert fitted.feature_names_in_.tolist() == [*"abcd"]
+    whole = RankRLS(alpha=1.0, scale=False).fit(made.X, made.y, qid=made.qid)
+    np.testing.assert_allclose(fitted.predict(frame), whole.predict(made.X))
+    by_parts = summarise([(frame[some], made.y[some], made.qid[some]) for some in (first, second)], model)
+    assert by_parts.names == tuple("abcd")
+    with pytest.raises(InputError, match="these summaries have 'a' and 'd' as column 0; sum parts"):
+        parts[0] + model.summary(frame[second][[*"dcba"]], made.y[second], qid=made.qid[second])
+    # a part without names takes those of the others
+    unnamed = model.summary(made.X[second], made.y[second], qid=made.qid[second])
+    assert (parts[0] + unnamed).names == (unnamed + parts[0]).names == tuple("abcd")

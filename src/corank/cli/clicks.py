@@ -57,6 +57,7 @@ def learn_clicks(
     from corank.data.durable.atomic import require_place
     from corank.data.formats.click_files import read_clicks
     from corank.data.formats.read import read
+    from corank.data.problem.rows import with_names
     from corank.errors import InputError
     from corank.persist import save
 
@@ -72,7 +73,7 @@ def learn_clicks(
 
     def learn(kept: Any) -> Any:
         made = click_pairs(clicks, ids[kept], documents[kept], bias=examination, clip=clip, against=against)
-        return made, ranker.fit(data.X[kept], pairs=made.pairs, pair_weight=made.pair_weight)
+        return made, ranker.fit(with_names(data.X[kept], data.names), pairs=made.pairs, pair_weight=made.pair_weight)
 
     estimate: OfflineEstimate | None = None
     if held_out > 0.0:
@@ -81,7 +82,8 @@ def learn_clicks(
         split = QueryShuffleSplit(1, test_size=held_out, random_state=seed)
         train, test = next(split.split(data.X, qid=ids))
         learn(train)
-        estimate = _estimate(clicks, ranker.predict(data.X[test]), ids[test], documents[test], examination, clip)
+        scores = ranker.predict(with_names(data.X[test], data.names))
+        estimate = _estimate(clicks, scores, ids[test], documents[test], examination, clip)
     made, fitted = learn(np.arange(len(data.y)))
     save(fitted, output, overwrite=force)
     if as_json:
