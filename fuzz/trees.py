@@ -75,7 +75,8 @@ class Trees(Format):
         try:
             model = corank.load(path)
         except corank.errors.InputError as error:
-            if expected:
+            # safetensors checks more of its own header than the verdict does
+            if expected and "not a corank model" not in str(error):
                 raise Wrong("refused", error) from error
             return False
         if expected is False:
