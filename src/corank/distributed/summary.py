@@ -60,11 +60,12 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     if model.scale and all(view.kernel.scales_columns for view in views):
         spread: Spread = parts.summed(spread_part, None, "scale of columns")
         factors = spread.factors
-    names: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
+    numbers: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
     # the same generator as above
     rng = rng_of(model.random_state).spawn(2)[1]
-    problem = _BasisProblem(rows_of_parts(parts, factors), parts.n_features, np.sort(names.unscored))
-    maps = model.choose_maps(problem, names.frame, rng)  # type: ignore[arg-type]
+    rows, unscored = rows_of_parts(parts, factors), np.sort(numbers.unscored)
+    problem = _BasisProblem(rows, parts.n_features, unscored, parts.feature_names)
+    maps = model.choose_maps(problem, numbers.frame, rng)  # type: ignore[arg-type]
     settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, None, maps, factors)
     return _summed(parts, maps, settings, factors)
 
@@ -143,6 +144,7 @@ class _BasisProblem:
     X: Any
     n_features: int
     unscored_rows: Integers
+    names: tuple[Any, ...] | None
     weights: None = None
 
 
