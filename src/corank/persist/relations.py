@@ -83,6 +83,9 @@ def _are_solutions(model: Any) -> bool:
 
 
 RELATIONS: dict[str, dict[str, Test]] = {
+    "View": {
+        "columns are numbers": lambda v: v.columns is None or (v.columns.dtype.kind == "i" and v.columns.min() >= 0),
+    },
     "Basis": {"rows has the columns of its view": lambda b: _has_columns(b.rows, b.view)},
     "FeatureMap": {
         "T has a row for each basis row": lambda m: (m.basis is None) == (m.T is None)
@@ -172,7 +175,9 @@ RELATIONS: dict[str, dict[str, Test]] = {
         "sigma_ and user_scales_ are positive": lambda m: m.sigma_ > 0.0 and (m.user_scales_ > 0.0).all(),
         "threshold_prior_ has the levels": lambda m: hasattr(m, "threshold_prior_") == hasattr(m, "user_thresholds_")
         and (not hasattr(m, "threshold_prior_") or len(m.threshold_prior_.mean) == len(m.levels_) - 1),
-        "basis_ has the items": lambda m: not hasattr(m, "basis_") or len(m.basis_) == len(m.item_gram_),
+        "basis_ has the items": lambda m: not hasattr(m, "basis_")
+        or (len(m.basis_) == len(m.item_gram_) and hasattr(m, "kernel_") and m.first_mean_ + m.first_var_ < np.inf),
+        "item_means_ is moderate": lambda m: np.abs(m.item_means_).max() < 1e100,
         "item_covariance_ and item_gram_ are covariances": lambda m: _is_covariance(m.item_covariance_)
         and _is_covariance(getattr(m, "item_gram_", np.zeros((0, 0)))),
     },

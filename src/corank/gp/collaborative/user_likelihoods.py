@@ -27,6 +27,7 @@ from scipy import linalg, optimize
 
 from corank.core.models.sites import interval_moments
 from corank.core.threads import add_up, cut, n_threads
+from corank.errors import InputError
 from corank.gp.collaborative.population import Population, Totals
 from corank.gp.ep.propagation import Sites, propagate, root_of
 from corank.gp.ordinal.grades import (
@@ -96,7 +97,10 @@ class ThresholdPrior:
         ratings = codes, means, variances
         differences = [self._loss(free + s, *ratings)[1] - self._loss(free - s, *ratings)[1] for s in steps]
         H = np.array(differences) / (2.0 * _STEP)
-        values, U = np.linalg.eigh(0.5 * (H + H.T))
+        try:
+            values, U = np.linalg.eigh(0.5 * (H + H.T))
+        except np.linalg.LinAlgError as error:
+            raise InputError("the thresholds of a user overflow; check the ratings and fit again.") from error
         # the posterior variance is at most that of the prior
         return np.asarray(np.minimum(np.sum(U**2 / np.maximum(values, 1.0 / self.var.max()), axis=1), self.var))
 
