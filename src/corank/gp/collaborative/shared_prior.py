@@ -27,9 +27,12 @@ from corank.gp.ordinal.grades import thresholds_of
 from corank.kernels import Kernel
 from corank.kernels.basis import Basis
 from corank.kernels.views import View
+from corank.memory import require_memory
 
 Floats = NDArray[np.float64]
 
+# square matrices over all items that exist at the same time
+_SQUARES = 11
 # largest number of distinct grades
 _MAX_LEVELS = 20
 
@@ -82,6 +85,8 @@ class SharedPrior:
         ratings: CSR matrix of users × items; every user has a rating.
         rows, view: features of the items and their kernel; None without features.
         """
+        n = ratings.shape[1]
+        require_memory(n, 8.0 * _SQUARES * n**2, "leave out items with few ratings, or use Collaborative")
         ratings.sort_indices()
         levels = np.unique(ratings.data)
         basis = None if view is None else Basis.of(view, rows, np.arange(rows.shape[0]))

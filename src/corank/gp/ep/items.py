@@ -16,10 +16,14 @@ from corank.errors import InputError
 from corank.kernels.basis import Basis, as_doubles
 from corank.kernels.grams import require_inner_product
 from corank.kernels.views import View
+from corank.memory import require_memory
 from corank.pairwise import Laplacian
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+# arrays as large as the Gram matrix that learning needs at the same time
+_GRAMS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +71,8 @@ class DistinctRows:
         return bool(np.array_equal(own, self.rows))
 
     def gram(self, view: View, chosen: Integers) -> Floats:
-        """Gram matrix of the items `chosen`."""
+        """Gram matrix of the items `chosen`; raises `InputError` if learning from it needs more than the free memory."""
+        require_memory(len(chosen), 8.0 * _GRAMS * len(chosen) ** 2, "set n_basis to 1,000")
         with np.errstate(over="ignore", invalid="ignore"):
             if view.kernel.is_precomputed:
                 K = self.rows[np.ix_(chosen, self.numbers[chosen])]

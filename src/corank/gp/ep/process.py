@@ -13,6 +13,7 @@ from corank.data.problem.scoring import first_equals, repeat_first
 from corank.estimator.base import Ranker
 from corank.kernels.basis import Terms, as_doubles
 from corank.kernels.features import FeatureMap
+from corank.memory import require_memory
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +68,8 @@ class Posterior:
         return self.mean[i] - self.mean[j], np.maximum(A[i, i] + A[j, j] - 2.0 * A[i, j], 0.0)
 
 
+# arrays as large as the covariance that exist at the same time
+_SQUARES = 4
 # entries of a Gram matrix that may be computed per requested pair
 _PER_PAIR = 1024
 
@@ -107,6 +110,8 @@ class PosteriorProcess:
 
     def joint(self, rows: Any) -> Posterior:
         """The joint Gaussian of f over rows."""
+        n = rows.shape[0]
+        require_memory(n, 8.0 * _SQUARES * n**2, "pass fewer rows")
         assert self.phi.basis is not None
         phi, V = self._both(self.phi.basis.similarities(rows))
         own = self._gram(rows)

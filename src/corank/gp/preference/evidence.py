@@ -44,23 +44,27 @@ def preferences_of(data: RankingData, max_pairs: int, rng: np.random.Generator) 
     starts = np.concatenate([[0], np.cumsum(sizes)])
     parts = []
     for q in np.flatnonzero(sizes):
-        pairs = _of_query(data, int(q))
-        if chosen is not None:
+        if chosen is None:
+            numbers = np.arange(sizes[q])
+        else:
             first, last = np.searchsorted(chosen, starts[q : q + 2])
-            pairs = pairs[chosen[first:last] - starts[q]]
-        parts.append(pairs)
+            numbers = chosen[first:last] - starts[q]
+        parts.append(_pairs_of_query(data, int(q), numbers))
     pairs = np.concatenate(parts)
     weight = data.weight_of(pairs.ravel()).reshape(pairs.shape).prod(axis=1)
     return pairs, weight if chosen is None else weight * (total / max_pairs)
 
 
-def _of_query(data: RankingData, q: int) -> Integers:
-    """All pairs of rows of one query whose scores differ, grade by grade."""
-    pairs = []
+def _pairs_of_query(data: RankingData, q: int, numbers: Integers) -> Integers:
+    """Some pairs of rows of one query whose scores differ; all of them are numbered grade by grade."""
+    pairs, before = [], 0
     begin = data.starts[q]
     for g in range(data.query_grades[q] + 1, data.query_grades[q + 1]):
         better, worse = data.order[data.grade_starts[g] : data.grade_stops[g]], data.order[begin : data.grade_starts[g]]
-        pairs.append(np.column_stack([np.repeat(better, len(worse)), np.tile(worse, len(better))]))
+        first, last = np.searchsorted(numbers, (before, before + len(better) * len(worse)))
+        place = np.divmod(numbers[first:last] - before, len(worse))
+        pairs.append(np.column_stack([better[place[0]], worse[place[1]]]))
+        before += len(better) * len(worse)
     return np.concatenate(pairs)
 
 
