@@ -27,6 +27,7 @@ EXPERIMENTS = {
     "label-ranking": "experiments.label_ranking.run",
     "lambdarank": "experiments.lambdarank.run",
     "gp-active": "experiments.gp.active",
+    "gp-calibration": "experiments.gp.calibration",
     "gp-spiral": "experiments.gp.spiral",
     "lcra": "experiments.lcra.run",
     "logged-clicks": "experiments.logged_clicks.run",

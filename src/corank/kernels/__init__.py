@@ -1,5 +1,6 @@
 """Kernels and views."""
 
+from corank.kernels.delta import DeltaKernel
 from corank.kernels.kernel import Gram, Kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
@@ -13,6 +14,7 @@ __all__ = [
     "CallableKernel",
     "ChiSquareKernel",
     "CosineKernel",
+    "DeltaKernel",
     "GaussianKernel",
     "Gram",
     "Kernel",

@@ -6,7 +6,6 @@ from scipy.stats import norm
 
 from corank.data.formats.items import Items
 from corank.errors import InputError
-from corank.gp import PreferenceGP
 from corank.gp.ep.process import Posterior
 from corank.judging.preferences import PreferenceJournal, PreferenceSession, Question, Ranking, simulate
 from corank.judging.preferences.answers import PairwiseAnswer, PreferenceEntry
@@ -37,19 +36,20 @@ def test_answers_one_by_one_give_the_model_of_all_answers():
         np.testing.assert_allclose(gp.posterior().mean, one_by_one.learn(told).posterior().mean, atol=1e-6)
 
 
-def test_the_kernel_is_that_of_the_docstring():
-    """Second derivation: the kernel of the docstring, as a precomputed matrix."""
+def test_items_with_equal_features_have_values_of_their_own():
+    rows = np.repeat(X[:4], 2, axis=0)
+    told = [PairwiseAnswer(0, 1)] * 5 + [PairwiseAnswer(2, 4), PairwiseAnswer(5, 6, True)]
+    mean, var = PreferenceModel(rows).learn(told).posterior().differences([[0, 1], [2, 3]])
+    assert mean[0] > 0.3
+    assert 0.0 < var[0] < var[1]
+
+
+def test_a_constant_column_and_the_scale_of_columns_have_no_effect():
     told = [PairwiseAnswer(0, 1), PairwiseAnswer(2, 3), PairwiseAnswer(1, 4, True)]
-    gp = PreferenceModel(np.column_stack([X, np.ones(8)])).learn(told)
-    z = (X - X.mean(axis=0)) / X.std(axis=0)
-    D = ((z[:, None] - z) ** 2).sum(axis=-1)
-    gamma = gp.kernel_.gamma
-    K = np.exp(-gamma * (D + 2 * 0.3 * 2 * (1 - np.eye(8))))
-    pairs, weight = [[0, 1], [2, 3], [1, 4], [4, 1]], [1, 1, 0.5, 0.5]
-    plain = PreferenceGP("precomputed", 0.3, learn=False, scale=False).fit(K, pairs=pairs, pair_weight=weight)
-    np.testing.assert_allclose(gp.posterior().mean, plain.posterior(K).mean, atol=1e-6)
-    named = np.ix_(range(5), range(5))  # a precomputed kernel has no variances of other items
-    np.testing.assert_allclose(gp.posterior().covariance[named], plain.posterior(K).covariance[named], atol=1e-6)
+    one = PreferenceModel(X).learn(told).posterior()
+    other = PreferenceModel(np.column_stack([100.0 * X + 7.0, np.ones(8)])).learn(told).posterior()
+    np.testing.assert_allclose(one.mean, other.mean, atol=1e-6)
+    np.testing.assert_allclose(one.covariance, other.covariance, atol=1e-6)
 
 
 def test_scores_and_deviations_are_relative_to_the_mean():

@@ -14,6 +14,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from corank.errors import InputError
 from corank.kernels.basis import Basis, as_doubles
+from corank.kernels.delta import distinct_rows
 from corank.kernels.grams import require_inner_product
 from corank.kernels.views import View
 from corank.memory import require_memory
@@ -45,7 +46,7 @@ class DistinctRows:
         """Find the distinct rows among those marked in `kept`."""
         numbers = np.flatnonzero(kept)
         rows = as_doubles(X[numbers])
-        first, code = _distinct(rows)
+        first, code = distinct_rows(rows)
         of_row = np.full(X.shape[0], -1)
         of_row[numbers] = code
         return cls(rows[first], numbers[first], of_row)
@@ -71,7 +72,7 @@ class DistinctRows:
         return bool(np.array_equal(own, self.rows))
 
     def gram(self, view: View, chosen: Integers) -> Floats:
-        """Gram matrix of the items `chosen`; raises `InputError` if learning from it needs more than the free memory."""
+        """Gram matrix of the items `chosen`; raises `InputError` if learning needs more than the free memory."""
         require_memory(len(chosen), 8.0 * _GRAMS * len(chosen) ** 2, "set n_basis to 1,000")
         with np.errstate(over="ignore", invalid="ignore"):
             if view.kernel.is_precomputed:
@@ -102,26 +103,6 @@ class DistinctRows:
         else:
             near = NearestNeighbors(n_neighbors=k).fit(self.rows).kneighbors_graph()
         return Laplacian.from_graph(near.maximum(near.T)).L
-
-
-def _distinct(rows: Any) -> tuple[Integers, Integers]:
-    """Positions of the sorted distinct rows, and the number of the distinct row that equals each row."""
-    if rows.ndim == 1:  # objects are assumed to be distinct
-        return np.arange(len(rows)), np.arange(len(rows))
-    if not sparse.issparse(rows):
-        _, first, code = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        return first, code.ravel()
-    rows.sum_duplicates()
-    rows_of_key: dict[tuple[bytes, bytes], list[int]] = {}
-    for row in range(rows.shape[0]):
-        part = slice(rows.indptr[row], rows.indptr[row + 1])
-        key = rows.indices[part].astype(np.int64).tobytes(), rows.data[part].tobytes()
-        rows_of_key.setdefault(key, []).append(row)
-    code = np.empty(rows.shape[0], dtype=np.int64)
-    ordered = sorted(rows_of_key.items())
-    for number, (_, members) in enumerate(ordered):
-        code[members] = number
-    return np.array([members[0] for _, members in ordered], dtype=np.int64), code
 
 
 def require_items(items: Integers) -> None:

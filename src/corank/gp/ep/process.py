@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
+from scipy.special import softmax
 
 from corank.data.problem.scoring import first_equals, repeat_first
 from corank.estimator.base import Ranker
@@ -89,12 +91,9 @@ class PosteriorProcess:
 
     def predict(self, rows: Any) -> tuple[Floats, Floats]:
         """Mean and variance of f for each row, in blocks of rows."""
-        assert self.phi.basis is not None
         mean, var = np.empty(rows.shape[0]), np.empty(rows.shape[0])
-        for piece, K in self.phi.basis.blocks(rows):
-            phi, V = self._both(K)
-            mean[piece] = phi @ self.mu
-            var[piece] = np.maximum(self._own(rows[piece]) - np.sum(phi**2, axis=1), 0.0) + np.sum(V**2, axis=1)
+        for piece, Phi, outside in _blocks(self.phi, rows):
+            mean[piece], var[piece] = Phi @ self.mu, outside + np.sum(self.deviations(Phi) ** 2, axis=1)
         both = repeat_first(rows, np.column_stack([mean, var]))
         return both[:, 0], both[:, 1]
 
@@ -108,60 +107,156 @@ class PosteriorProcess:
         assert self.phi.basis is not None
         return self.phi.basis.terms(rows, amplitude * (np.asarray(self.phi.T) @ self.mu))
 
+    def deviations(self, Phi: Floats) -> Floats:
+        """V with V Vᵀ the covariance of Φ w."""
+        return np.asarray(linalg.solve_triangular(self.factor, Phi.T, lower=True, check_finite=False).T)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessMixture:
+    """
+    Processes with different hyper-parameters, weighted by the posterior probabilities of these.
+
+    Means and covariances are those of the mixture: m = Σ_c w_c m_c, and Σ_c w_c (C_c + (m_c − m)(m_c − m)ᵀ).
+
+    maps: the distinct maps to Φ.
+    map_numbers (c,): the map of each of the c processes.
+    mu, factor: c arrays each, as in `PosteriorProcess`.
+    sigma (c,): standard deviation of the noise of each process.
+    log_prior, log_evidence (c,): of each; w_c is proportional to exp(log_prior + log_evidence).
+    """
+
+    maps: tuple[FeatureMap, ...]
+    map_numbers: NDArray[np.int64]
+    mu: tuple[Floats, ...]
+    factor: tuple[Floats, ...]
+    sigma: Floats
+    log_prior: Floats
+    log_evidence: Floats
+
+    @property
+    def weights(self) -> Floats:
+        """w, which sum to 1."""
+        return np.asarray(softmax(self.log_prior + self.log_evidence))
+
+    @property
+    def parts(self) -> list[PosteriorProcess]:
+        """The c processes."""
+        return [
+            PosteriorProcess(self.maps[number], mu, factor)
+            for number, mu, factor in zip(self.map_numbers.tolist(), self.mu, self.factor, strict=True)
+        ]
+
+    def predict(self, rows: Any) -> tuple[Floats, Floats]:
+        """Mean and variance of f for each row, in blocks of rows."""
+        means, variances = np.empty((len(self.mu), rows.shape[0])), np.empty((len(self.mu), rows.shape[0]))
+        for phi, numbers in self._by_map():
+            for piece, Phi, outside in _blocks(phi, rows):
+                for number, part in numbers:
+                    means[number, piece] = Phi @ part.mu
+                    variances[number, piece] = outside + np.sum(part.deviations(Phi) ** 2, axis=1)
+        w = self.weights
+        mean = w @ means
+        both = repeat_first(rows, np.column_stack([mean, w @ (variances + (means - mean) ** 2)]))
+        return both[:, 0], both[:, 1]
+
+    def mean(self, rows: Any) -> Floats:
+        """Mean of f for each row."""
+        return np.asarray(sum(part.mean(rows) for part in self._means()))
+
+    def terms(self, rows: Any, amplitude: float = 1.0) -> Terms:
+        """Additive terms of the mean of f for each row; with several maps, the values are contributions."""
+        each = [part.terms(rows, amplitude) for part in self._means()]
+        if len(each) == 1:
+            return each[0]
+        numbers = np.unique(np.concatenate([terms.numbers for terms in each]))
+        values = np.zeros((rows.shape[0], len(numbers)))
+        for terms in each:
+            values[:, np.searchsorted(numbers, terms.numbers)] += terms.values * terms.weights
+        return Terms("row", numbers, np.ones(len(numbers)), values)
+
     def joint(self, rows: Any) -> Posterior:
-        """The joint Gaussian of f over rows."""
+        """Mean and covariance of f over rows."""
         n = rows.shape[0]
         require_memory(n, 8.0 * _SQUARES * n**2, "pass fewer rows")
-        assert self.phi.basis is not None
-        phi, V = self._both(self.phi.basis.similarities(rows))
-        own = self._gram(rows)
-        covariance = own - phi @ phi.T + V @ V.T
-        mean, covariance, first = phi @ self.mu, 0.5 * (covariance + covariance.T), first_equals(rows)
+        covariance, means, w = np.zeros((n, n)), np.empty((len(self.mu), n)), self.weights
+        for phi, numbers in self._by_map():
+            Phi, outside = _features(phi, rows)
+            covariance += w[[number for number, _ in numbers]].sum() * outside
+            for number, part in numbers:
+                V, means[number] = part.deviations(Phi), Phi @ part.mu
+                covariance += w[number] * (V @ V.T)
+        mean = w @ means
+        away = np.sqrt(w)[:, None] * (means - mean)
+        covariance += away.T @ away
+        covariance, first = 0.5 * (covariance + covariance.T), first_equals(rows)
         return (
             Posterior(mean, covariance) if first is None else Posterior(mean[first], covariance[np.ix_(first, first)])
         )
 
     def differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits."""
+        """
+        Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits.
+
+        Returns (c, m): one row for each process.
+        """
         first = first_equals(rows)
         distinct, of_pair = np.unique(pairs if first is None else first[pairs], axis=0, return_inverse=True)
-        mean, var = self._differences(rows, distinct)
-        return mean[of_pair.ravel()], var[of_pair.ravel()]
+        means, variances = np.empty((len(self.mu), len(distinct))), np.empty((len(self.mu), len(distinct)))
+        is_dense = len(np.unique(distinct)) ** 2 <= _PER_PAIR * len(distinct)
+        step = max(len(distinct), 1) if is_dense else _PER_PAIR // 4
+        for phi, numbers in self._by_map():
+            for start in range(0, len(distinct), step):
+                piece = slice(start, start + step)
+                named, positions = np.unique(distinct[piece], return_inverse=True)
+                Phi, outside = _features(phi, rows[named])
+                for number, part in numbers:
+                    V = part.deviations(Phi)
+                    joint = Posterior(Phi @ part.mu, outside + V @ V.T)
+                    means[number, piece], variances[number, piece] = joint.differences(positions.reshape(-1, 2))
+        return means[:, of_pair.ravel()], variances[:, of_pair.ravel()]
 
-    def _differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        named, positions = np.unique(pairs, return_inverse=True)
-        positions = positions.reshape(pairs.shape)
-        if len(named) ** 2 <= _PER_PAIR * len(pairs) or len(pairs) <= _PER_PAIR // 4:
-            return self.joint(rows[named]).differences(positions)
-        mean, var = np.empty(len(pairs)), np.empty(len(pairs))
-        for start in range(0, len(pairs), _PER_PAIR // 4):
-            piece = slice(start, start + _PER_PAIR // 4)
-            mean[piece], var[piece] = self._differences(rows, pairs[piece])
-        return mean, var
+    def _by_map(self) -> Iterator[tuple[FeatureMap, list[tuple[int, PosteriorProcess]]]]:
+        """The maps, each with the numbers of its processes and the processes."""
+        parts = self.parts
+        for number, phi in enumerate(self.maps):
+            yield phi, [(at, parts[at]) for at in np.flatnonzero(self.map_numbers == number).tolist()]
 
-    def _both(self, K: Floats) -> tuple[Floats, Floats]:
-        """Φ, and V with V Vᵀ its covariance."""
-        phi = np.asarray(K @ np.asarray(self.phi.T))
-        return phi, linalg.solve_triangular(self.factor, phi.T, lower=True, check_finite=False).T
+    def _means(self) -> list[PosteriorProcess]:
+        """One process for each map, whose means add up to the mean."""
+        w = self.weights
+        return [
+            PosteriorProcess(phi, np.asarray(sum(w[at] * part.mu for at, part in numbers)), numbers[0][1].factor)
+            for phi, numbers in self._by_map()
+        ]
 
-    def _own(self, rows: Any) -> Floats:
-        kernel = self.phi.view.kernel
-        if kernel.is_precomputed:  # unknown for new rows: count only the part inside Φ
-            return np.zeros(rows.shape[0])
-        return np.asarray(kernel.diag(as_doubles(rows)), dtype=np.float64)
 
-    def _gram(self, rows: Any) -> Floats:
-        kernel = self.phi.view.kernel
+def _features(phi: FeatureMap, rows: Any) -> tuple[Floats, Floats]:
+    """Φ of rows, and the covariance of the part of f outside Φ."""
+    assert phi.basis is not None
+    Phi, kernel = np.asarray(phi.basis.similarities(rows) @ np.asarray(phi.T)), phi.view.kernel
+    if kernel.is_precomputed:  # k(x, x) of new rows is unknown: count only the part inside Φ
+        return Phi, np.zeros((len(Phi), len(Phi)))
+    return Phi, np.asarray(kernel(as_doubles(rows)), dtype=np.float64) - Phi @ Phi.T
+
+
+def _blocks(phi: FeatureMap, rows: Any) -> Iterator[tuple[slice, Floats, Floats]]:
+    """Positions of rows, their Φ, and the variance of the part of f outside Φ, in blocks."""
+    assert phi.basis is not None
+    kernel = phi.view.kernel
+    for piece, K in phi.basis.blocks(rows):
+        Phi = np.asarray(K @ np.asarray(phi.T))
         if kernel.is_precomputed:
-            phi = np.asarray(self.phi(rows))
-            return phi @ phi.T
-        return np.asarray(kernel(as_doubles(rows)), dtype=np.float64)
+            yield piece, Phi, np.zeros(len(Phi))
+        else:
+            own = np.asarray(kernel.diag(as_doubles(rows[piece])), dtype=np.float64)
+            yield piece, Phi, np.maximum(own - np.sum(Phi**2, axis=1), 0.0)
 
 
 class ProcessRanker(Ranker):
     """Base class of rankers whose scores are a linear function of a posterior Gaussian process."""
 
-    process_: PosteriorProcess
+    process_: PosteriorProcess | ProcessMixture
 
     # scores are `_from_f(f)`, whose slope is `_amplitude`
     @property

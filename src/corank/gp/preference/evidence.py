@@ -21,6 +21,9 @@ Integers = NDArray[np.int64]
 WeightedPairs = tuple[Integers, Floats, Floats]
 """Pairs of items, their weights, and prior means of their differences."""
 
+Start = tuple[Floats, Floats]
+"""τ and ν of all sites."""
+
 # initial sigma
 _SIGMA = 0.3
 # tolerance of expectation propagation while hyper-parameters are learnt
@@ -68,6 +71,21 @@ def _pairs_of_query(data: RankingData, q: int, numbers: Integers) -> Integers:
     return np.concatenate(pairs)
 
 
+def settle(R: Floats, sites: Sites, precision: Floats | None, start: Start | None) -> Approximation:
+    """Run expectation propagation as accurately as learning needs, from the sites of a similar problem if given."""
+    options: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
+    if start is not None:
+        approximation = propagate(R, sites, start=start, max_sweeps=_WARM_SWEEPS, **options)
+        if approximation.gap <= _TOLERANCE:
+            return approximation
+    return propagate(R, sites, **options)
+
+
+def start_of(approximation: Approximation) -> Start | None:
+    """τ and ν to start a similar problem from; None if they did not converge."""
+    return (approximation.tau, approximation.nu) if approximation.gap <= _TOLERANCE else None
+
+
 @dataclass
 class PreferenceEvidence:
     """
@@ -87,7 +105,7 @@ class PreferenceEvidence:
     sites: Sites
     L: Any
     sigma: float | None
-    start: tuple[Floats, Floats] | None = None
+    start: Start | None = None
     rows: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,14 +132,8 @@ class PreferenceEvidence:
         return approximation.log_evidence, gradient
 
     def _propagate(self, R: Floats, sites: Sites, precision: Floats | None) -> Approximation:
-        options: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
-        if self.start is not None:
-            approximation = propagate(R, sites, start=self.start, max_sweeps=_WARM_SWEEPS, **options)
-            if approximation.gap <= _TOLERANCE:
-                self.start = approximation.tau, approximation.nu
-                return approximation
-        approximation = propagate(R, sites, **options)
-        self.start = (approximation.tau, approximation.nu) if approximation.gap <= _TOLERANCE else None
+        approximation = settle(R, sites, precision, self.start)
+        self.start = start_of(approximation)
         return approximation
 
     def _gram_gradient(self, R: Floats, precision: Floats | None, approximation: Approximation) -> Floats:
@@ -148,7 +160,6 @@ def fit_hyperparameters(
     L: Any,
     sigma: float | None,
     *,
-    learn: bool,
     n_restarts: int,
     rng: np.random.Generator,
 ) -> tuple[View, float, int]:
@@ -158,17 +169,17 @@ def fit_hyperparameters(
     weighted_pairs: from `DistinctRows.pairs`.
     Returns: the view, sigma, and the number of evaluations of the evidence.
     """
-    of_kernel = view.kernel.theta if learn else np.empty(0)
+    theta = view.kernel.theta
+    item_numbers, sites = named_items(items, weighted_pairs, L)
+    start = theta if sigma is not None else np.append(theta, np.log(_SIGMA))
+    evidence = PreferenceEvidence(view, len(theta), items, item_numbers, sites, L, sigma)
+    learnt, _, calls = maximise(evidence, start, n_restarts, rng)
+    best = float(np.exp(learnt[-1])) if sigma is None else sigma
+    return replace(view, kernel=view.kernel.with_theta(learnt[: len(theta)])), best, calls
+
+
+def named_items(items: DistinctRows, weighted_pairs: WeightedPairs, L: Any) -> tuple[Integers, Sites]:
+    """Numbers of the items that learning needs (all items with a graph), and sites with sigma 1 that name them."""
     pairs, weight, offset = weighted_pairs
     sites = Sites.preferences(pairs, 1.0, weight, offset)
-    item_numbers, named = sites.compacted()
-    if L is not None:
-        item_numbers, named = np.arange(len(items)), sites
-    start = of_kernel if sigma is not None else np.append(of_kernel, np.log(_SIGMA))
-    if not len(start):
-        assert sigma is not None
-        return view, sigma, 0
-    evidence = PreferenceEvidence(view, len(of_kernel), items, item_numbers, named, L, sigma)
-    theta, _, calls = maximise(evidence, start, n_restarts, rng)
-    learnt = replace(view, kernel=view.kernel.with_theta(theta[: len(of_kernel)]))
-    return learnt, float(np.exp(theta[-1])) if sigma is None else sigma, calls
+    return sites.compacted() if L is None else (np.arange(len(items)), sites)

@@ -13,7 +13,7 @@ from corank.data.problem.inputs import as_pairs
 from corank.errors import InputError
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
-from corank.gp.ep.process import Posterior, ProcessRanker
+from corank.gp.ep.process import Posterior, ProcessMixture, ProcessRanker
 from corank.gp.ep.propagation import Sites
 
 Floats = NDArray[np.float64]
@@ -23,6 +23,7 @@ Integers = NDArray[np.int64]
 class PreferencePosterior(ProcessRanker):
     """Base class of `PreferenceGP`: predictions from its fitted attributes."""
 
+    process_: ProcessMixture
     rows_: DistinctRows
     sites_: Sites
     sigma_: float
@@ -47,14 +48,16 @@ class PreferencePosterior(ProcessRanker):
         """
         rows = self._scaled_rows(X)
         checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
-        mean, var = self.process_.differences(rows, checked)
+        mixture = self.process_
+        mean, var = mixture.differences(rows, checked)
         s0 = self._add_prior(np.zeros(rows.shape[0]), prior)
         gap = s0[checked[:, 0]] - s0[checked[:, 1]]
-        return IntervalProbit(noise=2.0 * self.sigma_**2).probability(mean + gap, var)
+        each = IntervalProbit(noise=2.0 * mixture.sigma[:, None] ** 2).probability(mean + gap, var)
+        return np.asarray(mixture.weights @ each)
 
     def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
         """
-        Return the joint Gaussian of f over rows.
+        Return the joint Gaussian of f over rows, with the mean and covariance of the average over hyper-parameters.
 
         Parameters
         ----------

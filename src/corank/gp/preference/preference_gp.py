@@ -9,8 +9,9 @@ all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows is the warped kern
 
     k̃(x, z) = k(x, z) − k_xᵀ (I + c L K)⁻¹ c L k_z.
 
-sigma and the kernel's parameters maximise the evidence (`corank.gp.ep.hyper`). Preferences determine only the ratio of
-sigma to the size of f: corank's kernels have k(x, x) = 1, so sigma is in standard deviations of f.
+Few answers leave sigma and the kernel open, so the posterior is an average over them, weighted by the evidence
+(`corank.gp.preference.averaging`). Preferences determine only the ratio of sigma to the size of f: learnt kernels are
+scaled so that f has variance 1 over the rows, and sigma is in standard deviations of f.
 
 For n named rows (all rows with a graph) and m distinct answers, a sweep costs O(min(n, m)³), or O(n³) with a graph;
 with r basis rows O((n + m) r²).
@@ -18,11 +19,12 @@ with r basis rows O((n + m) r²).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
 from corank.data.problem.inputs import as_pairs, as_weights
 from corank.data.problem.ranking import RankingData
@@ -32,9 +34,10 @@ from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.gp.ep.features import PriorFeatures, basis_features, exact, on_basis, on_graph, precision_on_basis
 from corank.gp.ep.items import DistinctRows, require_items
-from corank.gp.ep.process import PosteriorProcess
-from corank.gp.ep.propagation import Sites, propagate
-from corank.gp.preference.evidence import WeightedPairs, fit_hyperparameters, preferences_of
+from corank.gp.ep.process import ProcessMixture
+from corank.gp.ep.propagation import Approximation, Sites, propagate
+from corank.gp.preference.averaging import MANY, Candidate, Grid, candidates
+from corank.gp.preference.evidence import Start, WeightedPairs, fit_hyperparameters, preferences_of
 from corank.gp.preference.posterior import PreferencePosterior
 from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
@@ -58,7 +61,7 @@ class FittedPreferenceGP:
     kernel: Kernel
     sigma: float
     log_evidence: float
-    process: PosteriorProcess
+    process: ProcessMixture
     rows: DistinctRows
     sites: Sites
     site_tau: Floats
@@ -66,7 +69,7 @@ class FittedPreferenceGP:
     n_iter: int
     is_exact: bool
     graph: Any = None
-    prior_precision: Floats | None = None
+    prior_precision: tuple[Floats | None, ...] = (None,)
 
 
 @shared_parameters
@@ -77,7 +80,8 @@ class PreferenceGP(PreferencePosterior):
     Scores are compared inside their queries, and only their order is used. A tie can be passed as two preferences, one
     in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. If columns may be
     irrelevant, ``kernel="ard"`` learns a width for each column; with few answers the single width of "gaussian" is the
-    safer choice.
+    safer choice. What is learnt is not one value of the hyper-parameters but an average over plausible ones, and each
+    row may have a part of its value that its features do not explain: probabilities stay calibrated with few answers.
 
     Parameters
     ----------
@@ -85,9 +89,12 @@ class PreferenceGP(PreferencePosterior):
         Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. The parameters of Gaussian
         kernels, of `ARDKernel` and of scikit-learn's kernels can be learnt.
     sigma : float, optional
-        Standard deviation of the noise of a judgement, in units of √k(x, x), which is 1 for Gaussian kernels. None
-        learns it.
-    {learn}
+        Standard deviation of the noise of a judgement: in standard deviations of f over the rows with `learn`, else on
+        the scale of the kernel. None averages over it.
+    learn : bool
+        Whether to average over the width of a Gaussian kernel and over the share of f that features explain, and to
+        learn the parameters of other kernels by the evidence. Otherwise the kernel stays as given, or as set by the
+        median distance.
     graph_neighbors : int, optional
         Number of nearest neighbours in the graph over all rows, judged or not; None uses no graph.
     graph_weight : float
@@ -106,27 +113,27 @@ class PreferenceGP(PreferencePosterior):
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel with its parameters.
+        The most probable kernel, with its parameters.
     sigma_ : float
-        Standard deviation of the noise.
+        Standard deviation of the noise; root mean square if the model averages over it.
     log_evidence_ : float
-        log P(answers | kernel_, sigma_), approximated by expectation propagation.
-    process_ : PosteriorProcess
-        The posterior of f at any rows.
+        log P(answers), averaged over the hyper-parameters and approximated by expectation propagation.
+    process_ : ProcessMixture
+        The posterior of f at any rows: processes with different hyper-parameters, and their weights.
     rows_ : DistinctRows
         The distinct rows of X.
     sites_ : Sites
         The distinct answers, with their weights.
-    site_tau_, site_nu_ : arrays of shape (n_sites,)
+    site_tau_, site_nu_ : arrays of shape (n_processes, n_sites)
         Natural parameters of the sites; `partial_fit` starts from them.
     graph_ : CSR matrix
         Laplacian of the graph, times its weight (with `graph_neighbors`).
-    prior_precision_ : array of shape (r, r)
-        Prior precision of the features' weights (with `graph_neighbors`).
+    prior_precision_ : tuple of arrays of shape (r, r)
+        Prior precision of the features' weights for each kernel (with `graph_neighbors`), else None.
     is_exact_ : bool
         Whether all rows are used, without a basis.
     n_iter_ : int
-        Number of evaluations of the evidence, or of sweeps if no hyper-parameter is learnt.
+        Number of evaluations of the evidence, or of sweeps if all hyper-parameters are fixed.
     column_scale_ : array of shape (n_features,)
         Factors that columns are multiplied by (with `scale`).
 
@@ -163,6 +170,7 @@ class PreferenceGP(PreferencePosterior):
     is_exact_: bool
     site_tau_: Floats
     site_nu_: Floats
+    prior_precision_: tuple[Floats | None, ...]
 
     def __init__(
         self,
@@ -207,20 +215,43 @@ class PreferenceGP(PreferencePosterior):
         if self.graph_neighbors is not None:
             L = self.graph_weight * items.laplacian(view, self.graph_neighbors)
         basis = self._basis(view, data, for_basis)
-        sigma, n_calls = self.sigma, 0
-        if self.learn or sigma is None:
-            sample = (answers, L) if basis is None else (_sampled(answers, for_learning), None)
-            options: dict[str, Any] = {"learn": self.learn, "n_restarts": self.n_restarts, "rng": for_learning}
-            view, sigma, n_calls = fit_hyperparameters(view, items, *sample, sigma, **options)
-        sites = Sites.preferences(answers[0], sigma, *answers[1:])
-        if basis is not None:
-            phi = basis_features(basis, view, data.X)
-            precision = None if L is None else precision_on_basis(phi, items, L)
-            features = on_basis(phi, items, sites, precision)
-        else:
-            features = exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
-        kept = {"rows": items, "sites": sites, "sigma": sigma, "graph": L, "is_exact": basis is None}
-        return _fitted(features, n_calls, kept)
+        found, n_calls = self._candidates(view, items, answers, L, basis, for_learning)
+        sites = Sites.preferences(answers[0], 1.0, *answers[1:])
+
+        def prior_of(view: View) -> PriorFeatures:
+            if basis is not None:
+                phi = basis_features(basis, view, data.X)
+                return on_basis(phi, items, sites, None if L is None else precision_on_basis(phi, items, L))
+            return exact(view, items, sites) if L is None else on_graph(view, items, sites, L)
+
+        priors = {id(one.view): prior_of(one.view) for one in {id(one.view): one for one in found}.values()}
+        parts = [
+            Part.of(priors[id(one.view)], one.sigma, one.log_prior, one.start if basis is None else None)
+            for one in found
+        ]
+        return _fitted(parts, n_calls, rows=items, sites=sites, graph=L, is_exact=basis is None)
+
+    def _candidates(
+        self,
+        view: View,
+        items: DistinctRows,
+        answers: WeightedPairs,
+        L: Any,
+        basis: Basis | None,
+        rng: np.random.Generator,
+    ) -> tuple[list[Candidate], int]:
+        """Kernels and noises to average over, and the number of evaluations of the evidence."""
+        n_calls = 0
+        if self.sigma is not None and not self.learn:
+            return [Candidate(view, self.sigma)], n_calls
+        sample, graph = (answers, L) if basis is None else (_sampled(answers, rng), None)
+        n_theta, best = len(view.kernel.theta), None
+        if self.learn and (n_theta > 1 or (n_theta == 1 and len(sample[0]) > MANY)):
+            options: dict[str, Any] = {"n_restarts": self.n_restarts, "rng": rng}
+            view, best, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
+        grid = Grid.of(view, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
+        found, n_averaged = candidates(grid, sample, graph)
+        return found, n_calls + n_averaged
 
     def partial_fit(
         self,
@@ -234,10 +265,10 @@ class PreferenceGP(PreferencePosterior):
         prior: ArrayLike | None = None,
     ) -> Self:
         """
-        Learn from further answers about the rows of ``fit``, with fixed kernel and noise.
+        Learn from further answers about the rows of ``fit``, with the same kernels and noises.
 
-        The result is that of ``fit`` with all answers and these hyper-parameters; expectation propagation starts from
-        the earlier answers. The first call is ``fit``.
+        The result is that of ``fit`` with all answers and these hyper-parameters, whose weights change; expectation
+        propagation starts from the earlier answers. The first call is ``fit``.
 
         Parameters
         ----------
@@ -270,16 +301,22 @@ class PreferenceGP(PreferencePosterior):
         further, weights, offset = items.pairs(rows, weight, s0[rows[:, 0]] - s0[rows[:, 1]])
         all_pairs = np.concatenate([np.column_stack([old.left, old.right]), further])
         weighted = np.concatenate([old.weight, weights]), np.concatenate([0.0 - old.lo, offset])
-        sites = Sites.preferences(all_pairs, self.sigma_, *weighted)
-        phi, precision = self.process_.phi, getattr(self, "prior_precision_", None)
+        sites, mixture = Sites.preferences(all_pairs, 1.0, *weighted), self.process_
         if self.is_exact_ and L is None:
-            features = exact(phi.view, items, sites)
+            priors = [exact(phi.view, items, sites) for phi in mixture.maps]
         else:
-            features = on_basis(phi, items, sites, precision)
-        kept = {"rows": items, "sites": sites, "sigma": self.sigma_, "graph": L, "is_exact": self.is_exact_}
-        start = sites.carry_over(old, self.site_tau_), sites.carry_over(old, self.site_nu_)
+            both = zip(mixture.maps, self.prior_precision_, strict=True)
+            priors = [on_basis(phi, items, sites, precision) for phi, precision in both]
+        starts = [
+            (sites.carry_over(old, tau), sites.carry_over(old, nu))
+            for tau, nu in zip(self.site_tau_, self.site_nu_, strict=True)
+        ]
+        each = zip(
+            mixture.map_numbers.tolist(), mixture.sigma.tolist(), mixture.log_prior.tolist(), starts, strict=True
+        )
+        parts = [Part.of(priors[number], sigma, log_prior, start) for number, sigma, log_prior, start in each]
         notes = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
-        return install(self, _fitted(features, 0, kept, start), notes)
+        return install(self, _fitted(parts, 0, rows=items, sites=sites, graph=L, is_exact=self.is_exact_), notes)
 
     def _further(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, pairs: Any, pair_weight: Any
@@ -312,15 +349,46 @@ class PreferenceGP(PreferencePosterior):
         return Basis.of(view, data.X, choose_basis(view, data.X, candidates, self.n_basis, self.basis, rng))
 
 
-def _fitted(
-    features: PriorFeatures, n_calls: int, kept: dict[str, Any], start: tuple[Floats, Floats] | None = None
-) -> FittedPreferenceGP:
-    gaussian = propagate(features.R, features.sites, precision=features.precision, start=start)
+@dataclass(frozen=True, eq=False)
+class Part:
+    """
+    The posterior with one choice of the hyper-parameters.
+
+    prior, sigma, log_prior: the prior of f, the noise, and the logarithm of their probability before the answers.
+    gaussian: the approximation of the posterior.
+    """
+
+    prior: PriorFeatures
+    sigma: float
+    log_prior: float
+    gaussian: Approximation
+
+    @classmethod
+    def of(cls, prior: PriorFeatures, sigma: float, log_prior: float, start: Start | None) -> Part:
+        """Run expectation propagation."""
+        sites = replace(prior.sites, noise=np.full(len(prior.sites), 2.0 * sigma**2))
+        return cls(prior, sigma, log_prior, propagate(prior.R, sites, precision=prior.precision, start=start))
+
+
+def _fitted(parts: list[Part], n_calls: int, *, sites: Sites, **kept: Any) -> FittedPreferenceGP:
+    priors = list({id(part.prior): part.prior for part in parts}.values())
+    each = [part.gaussian for part in parts]
+    mixture = ProcessMixture(
+        maps=tuple(prior.phi for prior in priors),
+        map_numbers=np.array([[prior is part.prior for prior in priors].index(True) for part in parts]),
+        mu=tuple(gaussian.mu for gaussian in each), factor=tuple(gaussian.factor for gaussian in each),
+        sigma=np.array([part.sigma for part in parts]), log_prior=np.array([part.log_prior for part in parts]),
+        log_evidence=np.array([gaussian.log_evidence for gaussian in each]),
+    )  # fmt: skip
+    best = parts[int(mixture.weights.argmax())]
+    sigma = float(np.sqrt(mixture.weights @ mixture.sigma**2)) if len(parts) > 1 else best.sigma
     return FittedPreferenceGP(
-        kernel=features.phi.view.kernel, log_evidence=gaussian.log_evidence, site_tau=gaussian.tau,
-        site_nu=gaussian.nu, process=PosteriorProcess(features.phi, gaussian.mu, gaussian.factor),
-        n_iter=n_calls or gaussian.n_sweeps,
-        prior_precision=features.precision, **kept,
+        kernel=best.prior.phi.view.kernel, sigma=sigma, process=mixture,
+        log_evidence=float(logsumexp(mixture.log_prior + mixture.log_evidence)),
+        sites=replace(sites, noise=np.full(len(sites), 2.0 * sigma**2)),
+        site_tau=np.array([gaussian.tau for gaussian in each]), site_nu=np.array([gaussian.nu for gaussian in each]),
+        n_iter=n_calls or max(gaussian.n_sweeps for gaussian in each),
+        prior_precision=tuple(prior.precision for prior in priors), **kept,
     )  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from corank.data.problem.inputs import as_pairs
 from corank.errors import InputError, suggest_names
 from corank.gp.ep.likelihoods import IntervalProbit
 from corank.gp.ep.process import Posterior
-from corank.gp.preference.preference_gp import PreferenceGP
 from corank.parameters import check_values, integer, number, rng_of, seed
 
 Floats = NDArray[np.float64]
@@ -54,7 +53,7 @@ MAX_PAIRS = 2_000_000
 
 
 def suggest_pairs(
-    model: PreferenceGP,
+    model: Any,
     X: Any = None,
     n: int = 1,
     strategy: str = "entropy",

@@ -1,41 +1,60 @@
 """
-The Gaussian process that learns from pairwise answers.
+The Gaussian process that learns from pairwise answers: a `PreferenceGP` over the standardised features of the items.
 
-An item is represented by its features and by its identity: rows are [z, √(s d) e_i], where z holds the d standardised
-columns and e_i is an indicator of item i. A Gaussian kernel of these rows is
+The process averages over the width of the kernel, the noise, and the share of an item's value that its features do not
+explain (`corank.gp.preference.averaging`); without features, all of the value is the item's own. A last column of tiny
+numbers keeps items with equal features apart and does not change similarities. A tie is half an answer in each
+direction.
 
-    k(i, j) = exp(−gamma |z_i − z_j|²) · exp(−2 gamma s d)   (i ≠ j),   k(i, i) = 1:
-
-items with similar features have similar values, and items with equal features may still differ. Without features k is
-the identity. A tie is half an answer in each direction.
-
-The noise and gamma maximise the evidence. They are learnt again whenever the number of answers has grown by a third.
-If the identity kernel has more evidence than the features, the features are dropped. Between these updates, answers are
-added to the fitted process. The model depends only on the list of answers, not on the calls that led to it.
+The hyper-parameters to average over are found again whenever the number of answers has grown by a third. Between these
+updates, answers are added to the fitted processes, whose weights change. The model depends only on the list of answers,
+not on the calls that led to it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from corank.errors import UsageWarning
-from corank.gp import PreferenceGP
+from corank.gp import Posterior, PreferenceGP
 from corank.judging.preferences.answers import PairwiseAnswer
+from corank.kernels import DeltaKernel
 
 Floats = NDArray[np.float64]
 
-# s: distance of two items with equal features, as a share of the distance of two random items
-OWN = 0.3
-# noise before it is learnt; it is learnt from as many answers as there are items, within these bounds
-SIGMA, FEWEST, ENOUGH = 0.3, 6, 20
-# growth of the number of answers after which noise and gamma are learnt again
+# growth of the number of answers after which hyper-parameters are found again
 GROWTH = 4 / 3
+# difference of the last column between neighbouring items, in standard deviations of a feature
+TINY = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPosterior:
+    """
+    What answers say about the items; `suggest_pairs` takes it like a model.
+
+    values: the joint Gaussian of all items.
+    sigma_: standard deviation of the noise.
+    pairs (m, 2): the distinct answers.
+    """
+
+    values: Posterior
+    sigma_: float
+    pairs: NDArray[np.int64]
+
+    def posterior(self, X: None = None, *, prior: None = None) -> Posterior:
+        """The joint Gaussian of all items."""
+        return self.values
+
+    def answered(self) -> NDArray[np.int64]:
+        """The distinct answers."""
+        return self.pairs
 
 
 class PreferenceModel:
@@ -46,57 +65,49 @@ class PreferenceModel:
     """
 
     def __init__(self, X: Floats) -> None:
-        n = len(X)
         deviation = X.std(axis=0)
         varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         z = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
-        d = z.shape[1]
-        own = sparse.eye_array(n, format="csr")
-        self._candidates: list[tuple[str, Any]] = [("linear", sparse.csr_matrix(own))]
-        if d:
-            self._candidates.insert(0, ("gaussian", sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]))))
-        self._first = min(max(n, FEWEST), ENOUGH)
+        self._has_features = z.shape[1] > 0
+        self._rows = np.column_stack([z, TINY * np.arange(len(X))])
         self._answers: list[PairwiseAnswer] = []
         self._gp: PreferenceGP | None = None
+        self._posterior: ItemPosterior | None = None
 
-    def learn(self, answers: Sequence[PairwiseAnswer]) -> PreferenceGP:
+    def learn(self, answers: Sequence[PairwiseAnswer]) -> ItemPosterior:
         """
         Fit the process to answers; fast if they extend those of the last call.
 
         answers: at least one.
         """
-        old, n_used = len(self._answers), self._n_for_evidence(len(answers))
-        is_extension = (
-            self._gp is not None and list(answers[:old]) == self._answers and n_used == self._n_for_evidence(old)
-        )
+        if self._posterior is not None and list(answers) == self._answers:
+            return self._posterior
+        old, n_used = len(self._answers), _n_for_evidence(len(answers))
+        is_extension = self._gp is not None and list(answers[:old]) == self._answers and n_used == _n_for_evidence(old)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UsageWarning)  # few answers are expected here
             if self._gp is None or not is_extension:
-                self._gp = self._fitted(answers[: n_used or len(answers)], learn=n_used > 0)
-                old = n_used or len(answers)
+                self._gp, old = self._fitted(answers[:n_used]), n_used
             if len(answers) > old:
                 pairs, weight = _weighted_pairs(answers[old:])
                 self._gp.partial_fit(pairs=pairs, pair_weight=weight)
         self._answers = list(answers)
-        return self._gp
+        self._posterior = ItemPosterior(self._gp.posterior(), self._gp.sigma_, self._gp.answered())
+        return self._posterior
 
-    def _n_for_evidence(self, n_answers: int) -> int:
-        """Number of first answers from which noise and gamma are learnt; 0 if there are too few."""
-        used, at = 0, self._first
-        while at <= n_answers:
-            used, at = at, int(np.ceil(at * GROWTH))
-        return used
-
-    def _fitted(self, answers: Sequence[PairwiseAnswer], *, learn: bool) -> PreferenceGP:
+    def _fitted(self, answers: Sequence[PairwiseAnswer]) -> PreferenceGP:
         pairs, weight = _weighted_pairs(answers)
-        sigma = None if learn else SIGMA
-        fitted = [
-            PreferenceGP(kernel, sigma, learn=learn, scale=False, random_state=0).fit(
-                rows, pairs=pairs, pair_weight=weight
-            )
-            for kernel, rows in (self._candidates if learn else self._candidates[:1])
-        ]
-        return max(fitted, key=lambda gp: gp.log_evidence_)
+        kernel: Any = "gaussian" if self._has_features else DeltaKernel()
+        model = PreferenceGP(kernel, learn=self._has_features, scale=False, random_state=0)
+        return model.fit(self._rows, pairs=pairs, pair_weight=weight)
+
+
+def _n_for_evidence(n_answers: int) -> int:
+    """Number of first answers from which the hyper-parameters are found."""
+    used, at = 0, 1
+    while at <= n_answers:
+        used, at = at, int(np.ceil(at * GROWTH))
+    return used
 
 
 def _weighted_pairs(answers: Sequence[PairwiseAnswer]) -> tuple[Any, Floats]:

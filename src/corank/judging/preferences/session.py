@@ -158,7 +158,7 @@ class PreferenceSession:
             None before the first answer.
         """
         answers = self._answers.pairwise
-        return Ranking.of(self._model.learn(answers).posterior()) if answers else None
+        return Ranking.of(self._model.learn(answers).values) if answers else None
 
     def progress(self) -> PreferenceProgress:
         """
@@ -190,18 +190,18 @@ class PreferenceSession:
         is_swapped, is_repeat = rng.random() < 0.5, rng.random() < self._repeat
         gain = None
         if answers:
-            gp = self._model.learn(answers)
+            learnt = self._model.learn(answers)
             # the gain depends on the noise, which is uncertain with few answers
             tol = self.tol if len(answers) >= len(self.items) else 0.0
             seed = int(rng.integers(2**31))
-            best = suggest_pairs(gp, strategy=self._strategy, asked=np.array(asked), tol=tol, random_state=seed)
+            best = suggest_pairs(learnt, strategy=self._strategy, asked=np.array(asked), tol=tol, random_state=seed)
             if not len(best):
                 return None, None
             repeatable = self._answers.repeatable
             is_repeat &= len(repeatable) > 0
             pair = repeatable[rng.integers(len(repeatable))] if is_repeat else tuple(best[0].tolist())
             chosen_by = "repeat" if is_repeat else "model"
-            (gain,) = gains(gp.posterior(), 2.0 * gp.sigma_**2, "bald", [pair]).tolist()
+            (gain,) = gains(learnt.values, 2.0 * learnt.sigma_**2, "bald", [pair]).tolist()
         else:
             pairs = sorted(set(_some_pairs(len(self.items), rng)) - set(asked))
             if not pairs:

@@ -1,0 +1,193 @@
+"""
+Calibration of PreferenceGP with few answers: how often pairs are right that are said to be right with probability p.
+
+30 items have values of variance 1, which are a linear or smooth function of their features, or unrelated to them, or
+there are no features. Answers to random pairs have noise of standard deviation 0.3 or 1 on each value. For all pairs,
+the probability of the more likely order is compared with the share of pairs in this order, in ten bins from 0.5 to 1.
+
+"Known" is the exact model: the true covariance of the values and the true noise. "Six cases" only knows that values
+with features are linear, smooth or unrelated, that the noise is 0.3 or 1, and that all cases are equally probable. It
+is the exact posterior of the experiment as a whole: what it misses in one case is not in the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, softmax
+
+from corank.evaluation.report import Report
+from corank.gp import Posterior, PreferenceGP
+from corank.judging.preferences.answers import PairwiseAnswer
+from corank.judging.preferences.model import PreferenceModel
+from corank.tables import ReportTable
+from experiments.options import ExperimentOptions
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Probabilities = tuple[Floats, Floats]
+"""Of the order of the values, and of an answer, for each pair."""
+
+N, DRAWS, BINS, FEWEST = 30, 100, 10, 200
+ANSWERS, NOISES = (12, 30, 100), (0.3, 1.0)
+PAIRS = np.column_stack(np.triu_indices(N, 1))
+TRUTHS = ("linear", "smooth", "unrelated", "no features")
+
+
+def run(options: ExperimentOptions) -> Report:
+    """
+    Run the experiment.
+
+    options: 100 draws by default; quick runs make 5.
+    Returns: differences of stated and observed shares, by truth, number of answers and noise.
+    """
+    draws = options.repeats or (5 if options.quick else DRAWS)
+    cells = [(truth, m, noise) for truth in TRUTHS for m in ANSWERS for noise in NOISES]
+    options.expect(len(METHODS) * len(cells))
+    tables = []
+    for method in METHODS:
+        rows: list[tuple[str | float, ...]] = []
+        for truth, m, noise in cells:
+            key = {
+                "experiment": "gp-calibration", "method": method, "truth": truth, "answers": m, "noise": noise,
+                "draws": draws,
+            }  # fmt: skip
+            work = partial(measure, method, truth, m, noise, draws, options.seed)
+            rows.append((truth, m, noise, *_cells(np.array(options.result(key, work)))))
+        heads = [f"{0.5 + 0.05 * k:.2f}" for k in range(BINS)]
+        tables.append(
+            ReportTable(
+                f"Stated minus observed share, in hundredths: {method}",
+                ("truth", "answers", "noise", "right", *heads, "largest", "largest, answer"),
+                tuple(rows),
+            )
+        )
+    about = (
+        f"{draws} draws; columns are bins of the stated probability of the more likely order, by their lower end; bins "
+        f"with fewer than {FEWEST} pairs are left out; the last column is for probabilities of answers."
+    )
+    return Report("Calibration with few answers", about, tuple(tables))
+
+
+def measure(method: str, truth: str, m: int, noise: float, draws: int, seed: int) -> list[list[list[float]]]:
+    """Number of pairs, sum of stated and sum of true probabilities in each bin, for the order and for an answer."""
+    totals = np.zeros((2, BINS, 3))
+    for draw in range(draws):
+        rng = np.random.default_rng([seed, draw, m, round(10 * noise), TRUTHS.index(truth)])
+        problem = Problem.draw(truth, noise, rng)
+        gap = problem.f[PAIRS[:, 0]] - problem.f[PAIRS[:, 1]]
+        stated = METHODS[method](problem, answers(problem.f, m, noise, rng))
+        for total, p, true in zip(totals, stated, ((gap > 0.0) * 1.0, ndtr(gap / (np.sqrt(2.0) * noise))), strict=True):
+            q, right = np.maximum(p, 1.0 - p), np.where(p < 0.5, 1.0 - true, true)
+            at = np.minimum((2 * BINS * (q - 0.5)).astype(np.int64), BINS - 1)
+            for k, weight in enumerate((np.ones_like(q), q, right)):
+                total[:, k] += np.bincount(at, weight, BINS)
+    return totals.tolist()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """
+    Items and their values.
+
+    X: features; the identity if there are none.
+    f (N,): values of mean 0 and variance 1.
+    covariances: those that the values may have, by truth; `truth` is that of f.
+    """
+
+    X: Floats
+    f: Floats
+    covariances: dict[str, Floats]
+    truth: str
+    noise: float
+
+    @classmethod
+    def draw(cls, truth: str, noise: float, rng: np.random.Generator) -> Problem:
+        """Draw features and values."""
+        X = rng.normal(size=(N, 2))
+        kernels = {
+            "linear": X @ X.T,
+            "smooth": np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=-1)),
+            "unrelated": np.eye(N),
+        }
+        if truth == "no features":
+            X, kernels = np.eye(N), {"no features": np.eye(N)}
+        H = np.eye(N) - 1.0 / N
+        covariances = {name: H @ K @ H * (N / np.trace(H @ K)) for name, K in kernels.items()}
+        f = root(covariances[truth]) @ rng.normal(size=N)
+        return cls(X, (f - f.mean()) / f.std(), covariances, truth, noise)
+
+
+def root(K: Floats) -> Floats:
+    """R with R Rᵀ = K."""
+    return np.asarray(np.linalg.cholesky(K + 1e-9 * np.eye(N)), dtype=np.float64)
+
+
+def answers(f: Floats, m: int, noise: float, rng: np.random.Generator) -> Integers:
+    """Noisy answers about random pairs, the preferred item first."""
+    pairs = PAIRS[rng.integers(0, len(PAIRS), m)]
+    gap = f[pairs[:, 0]] - f[pairs[:, 1]] + np.sqrt(2.0) * noise * rng.normal(size=m)
+    return np.where(gap[:, None] > 0.0, pairs, pairs[:, ::-1])
+
+
+def _order(posterior: Posterior) -> Floats:
+    mean, var = posterior.differences(PAIRS)
+    return np.asarray(ndtr(mean / np.sqrt(np.maximum(var, 1e-12))))
+
+
+def _learnt(problem: Problem, pairs: Integers) -> Probabilities:
+    model = PreferenceGP(random_state=0).fit(problem.X, pairs=pairs)
+    return _order(model.posterior()), model.predict_pair(problem.X, PAIRS)
+
+
+def _ask(problem: Problem, pairs: Integers) -> Probabilities:
+    rows = np.empty((N, 0)) if problem.truth == "no features" else problem.X
+    model = PreferenceModel(rows).learn([PairwiseAnswer(*pair) for pair in pairs.tolist()])
+    posterior = model.posterior()
+    mean, var = posterior.differences(PAIRS)
+    return _order(posterior), np.asarray(ndtr(mean / np.sqrt(var + 2.0 * model.sigma_**2)))
+
+
+def _known(problem: Problem, pairs: Integers) -> Probabilities:
+    return _exact([(problem.covariances[problem.truth], problem.noise)], pairs)
+
+
+def _six_cases(problem: Problem, pairs: Integers) -> Probabilities:
+    return _exact([(K, noise) for K in problem.covariances.values() for noise in NOISES], pairs)
+
+
+def _exact(cases: list[tuple[Floats, float]], pairs: Integers) -> Probabilities:
+    """The posterior if the covariance and the noise are one of these, with equal probability."""
+    evidence, stated = [], []
+    for K, noise in cases:
+        R = root(K)
+        model = PreferenceGP("linear", noise, learn=False, scale=False).fit(R, pairs=pairs)
+        evidence.append(model.log_evidence_)
+        stated.append((_order(model.posterior()), model.predict_pair(R, PAIRS)))
+    order, answer = np.tensordot(softmax(evidence), np.array(stated), 1)
+    return order, answer
+
+
+METHODS: dict[str, Callable[[Problem, Integers], Probabilities]] = {
+    "PreferenceGP": _learnt,
+    "six cases": _six_cases,
+    "known": _known,
+    "corank ask": _ask,
+}
+
+
+def _cells(totals: Floats) -> list[str]:
+    count, _, right = totals[0].T
+    gap = [_gaps(total) for total in totals]
+    shown = ["" if np.isnan(one) else f"{100 * one:+.0f}" for one in gap[0]]
+    most = [f"{100 * np.nanmax(np.abs(one)):.0f}" for one in gap]
+    return [f"{right.sum() / count.sum():.3f}", *shown, *most]
+
+
+def _gaps(total: Floats) -> Floats:
+    count, stated, right = total.T
+    return np.where(count >= FEWEST, (stated - right) / np.maximum(count, 1.0), np.nan)
