@@ -38,8 +38,7 @@ SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     "LCRA": {"view_coefs_": ("views", "n_features_in_")},
     "OrdinalGP": {"levels_": ("levels",), "thresholds_": ("levels - 1",)},
     "PreferenceGP": {
-        "site_tau_": ("sites",), "site_nu_": ("sites",), "graph_": ("items", "items"),
-        "prior_precision_": ("items", "items"),
+        "site_tau_": ("parts", "sites"), "site_nu_": ("parts", "sites"), "graph_": ("items", "items"),
     },
     "RatingsRanker": {
         "items_": ("items",), "users_": ("users",), "ratings_": ("users", "items"), "item_means_": ("items",),
@@ -53,6 +52,7 @@ SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     "Basis": {"numbers": ("r",), "rows": ("r", "...")},
     "FeatureMap": {"T": ("r", "n_features")},
     "PosteriorProcess": {"mu": ("k",), "factor": ("k", "k")},
+    "ProcessMixture": dict.fromkeys(("map_numbers", "sigma", "log_prior", "log_evidence"), ("parts",)),
     "Sites": dict.fromkeys(("left", "right", "lo", "hi", "noise", "weight"), ("sites",)),
     "DistinctRows": {"rows": ("items", "..."), "numbers": ("items",), "of_row": ("rows",)},
     "ThresholdPrior": {"mean": ("thresholds",), "var": ("thresholds",)},

@@ -82,6 +82,26 @@ def _are_solutions(model: Any) -> bool:
     return len(model.solutions_) > 0
 
 
+def _are_processes(mixture: Any) -> bool:
+    """Return whether each process of a mixture has the shapes of its map, and each map a process."""
+    maps, numbers = mixture.maps, mixture.map_numbers
+    if not np.array_equal(np.unique(numbers), np.arange(len(maps))) or len(maps) == 0:
+        return False
+    for number, mu, factor in zip(numbers, mixture.mu, mixture.factor, strict=True):
+        k = maps[number].n_features
+        if maps[number].basis is None or mu.shape != (k,) or factor.shape != (k, k):
+            return False
+        if not (np.isfinite(mu).all() and np.isfinite(factor).all() and (np.diagonal(factor) > 0.0).all()):
+            return False
+    return True
+
+
+def _are_precisions(model: Any) -> bool:
+    """Return whether there is one prior precision for each map of a mixture."""
+    each = zip(model.process_.maps, model.prior_precision_, strict=True)
+    return all(P.shape == (phi.n_features,) * 2 and np.isfinite(P).all() for phi, P in each)
+
+
 RELATIONS: dict[str, dict[str, Test]] = {
     "View": {
         "columns are numbers": lambda v: v.columns is None or (v.columns.dtype.kind == "i" and v.columns.min() >= 0),
@@ -95,6 +115,10 @@ RELATIONS: dict[str, dict[str, Test]] = {
     "PosteriorProcess": {
         "mu has the features of phi": lambda p: p.phi.basis is not None and len(p.mu) == p.phi.n_features,
         "factor is triangular with a positive diagonal": lambda p: (np.diagonal(p.factor) > 0.0).all(),
+    },
+    "ProcessMixture": {
+        "every process fits its map": _are_processes,
+        "sigma is positive": lambda p: (p.sigma > 0.0).all(),
     },
     "Sites": {
         "lo is below hi": lambda s: (s.lo < s.hi).all(),
@@ -158,7 +182,9 @@ RELATIONS: dict[str, dict[str, Test]] = {
     },
     "PreferenceGP": {
         "sigma_ is positive": lambda m: m.sigma_ > 0.0,
-        "site_tau_ has the sites": lambda m: len(m.site_tau_) == len(m.sites_) and (m.site_tau_ >= 0.0).all(),
+        "site_tau_ has the sites": lambda m: m.site_tau_.shape == (len(m.process_.mu), len(m.sites_))
+        and (m.site_tau_ >= 0.0).all(),
+        "prior_precision_ has the maps": lambda m: not hasattr(m, "prior_precision_") or _are_precisions(m),
         "sites_ names items": lambda m: _are_below(m.sites_.left, len(m.rows_))
         and _are_below(m.sites_.right, len(m.rows_)),
         "rows_ has the columns of X": lambda m: m.rows_.rows.ndim == 1 or m.rows_.rows.shape[1] == m.n_features_in_,

@@ -69,7 +69,7 @@ class FittedPreferenceGP:
     n_iter: int
     is_exact: bool
     graph: Any = None
-    prior_precision: tuple[Floats | None, ...] = (None,)
+    prior_precision: tuple[Floats, ...] | None = None
 
 
 @shared_parameters
@@ -129,7 +129,7 @@ class PreferenceGP(PreferencePosterior):
     graph_ : CSR matrix
         Laplacian of the graph, times its weight (with `graph_neighbors`).
     prior_precision_ : tuple of arrays of shape (r, r)
-        Prior precision of the features' weights for each kernel (with `graph_neighbors`), else None.
+        Prior precision of the features' weights, for each kernel (with `graph_neighbors`).
     is_exact_ : bool
         Whether all rows are used, without a basis.
     n_iter_ : int
@@ -170,7 +170,7 @@ class PreferenceGP(PreferencePosterior):
     is_exact_: bool
     site_tau_: Floats
     site_nu_: Floats
-    prior_precision_: tuple[Floats | None, ...]
+    prior_precision_: tuple[Floats, ...]
 
     def __init__(
         self,
@@ -305,7 +305,8 @@ class PreferenceGP(PreferencePosterior):
         if self.is_exact_ and L is None:
             priors = [exact(phi.view, items, sites) for phi in mixture.maps]
         else:
-            both = zip(mixture.maps, self.prior_precision_, strict=True)
+            precisions = getattr(self, "prior_precision_", None) or [None] * len(mixture.maps)
+            both = zip(mixture.maps, precisions, strict=True)
             priors = [on_basis(phi, items, sites, precision) for phi, precision in both]
         starts = [
             (sites.carry_over(old, tau), sites.carry_over(old, nu))
@@ -388,7 +389,7 @@ def _fitted(parts: list[Part], n_calls: int, *, sites: Sites, **kept: Any) -> Fi
         sites=replace(sites, noise=np.full(len(sites), 2.0 * sigma**2)),
         site_tau=np.array([gaussian.tau for gaussian in each]), site_nu=np.array([gaussian.nu for gaussian in each]),
         n_iter=n_calls or max(gaussian.n_sweeps for gaussian in each),
-        prior_precision=tuple(prior.precision for prior in priors), **kept,
+        prior_precision=tuple(prior.precision for prior in priors if prior.precision is not None) or None, **kept,
     )  # fmt: skip
 
 
