@@ -115,7 +115,7 @@ def state(**values):
         ("OrdinalGP", None, put("process_.factor", lambda a: 0.0 * a), "positive diagonal"),
         ("OrdinalGP", None, state(sigma_=-1.0), "sigma_ is positive"),
         ("PreferenceGP", None, put("sites_.left", lambda a: a + 50), "sites_ names items"),
-        ("PreferenceGP", None, put("process_.mu", lambda a: a[:-1]), "has the shape"),
+        ("PreferenceGP", None, put("process_.mu.0", lambda a: a[:-1]), "every process fits its map"),
         ("PreferenceGP", None, put("rows_.of_row", lambda a: a - 2), "of_row names items"),
         ("CalibratedLabelRanker", None, put("coef_", lambda a: a[:, :2]), "coef_ has the shape"),
         ("OnlineLabelRanker", None, put("run_.tally", lambda a: a[:1]), "do not have 3 labels"),

@@ -1,6 +1,5 @@
 """Kernels and views."""
 
-from corank.kernels.delta import DeltaKernel
 from corank.kernels.kernel import Gram, Kernel
 from corank.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
@@ -14,7 +13,6 @@ __all__ = [
     "CallableKernel",
     "ChiSquareKernel",
     "CosineKernel",
-    "DeltaKernel",
     "GaussianKernel",
     "Gram",
     "Kernel",

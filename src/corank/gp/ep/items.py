@@ -14,7 +14,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from corank.errors import InputError
 from corank.kernels.basis import Basis, as_doubles
-from corank.kernels.delta import distinct_rows
 from corank.kernels.grams import require_inner_product
 from corank.kernels.views import View
 from corank.memory import require_memory
@@ -46,7 +45,7 @@ class DistinctRows:
         """Find the distinct rows among those marked in `kept`."""
         numbers = np.flatnonzero(kept)
         rows = as_doubles(X[numbers])
-        first, code = distinct_rows(rows)
+        first, code = _distinct(rows)
         of_row = np.full(X.shape[0], -1)
         of_row[numbers] = code
         return cls(rows[first], numbers[first], of_row)
@@ -103,6 +102,26 @@ class DistinctRows:
         else:
             near = NearestNeighbors(n_neighbors=k).fit(self.rows).kneighbors_graph()
         return Laplacian.from_graph(near.maximum(near.T)).L
+
+
+def _distinct(rows: Any) -> tuple[Integers, Integers]:
+    """Return the positions of the sorted distinct rows, and the number of the distinct row that equals each row."""
+    if rows.ndim == 1:  # objects are assumed to be distinct
+        return np.arange(len(rows)), np.arange(len(rows))
+    if not sparse.issparse(rows):
+        _, first, code = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        return first, code.ravel()
+    rows.sum_duplicates()
+    rows_of_key: dict[tuple[bytes, bytes], list[int]] = {}
+    for row in range(rows.shape[0]):
+        part = slice(rows.indptr[row], rows.indptr[row + 1])
+        key = rows.indices[part].astype(np.int64).tobytes(), rows.data[part].tobytes()
+        rows_of_key.setdefault(key, []).append(row)
+    code = np.empty(rows.shape[0], dtype=np.int64)
+    ordered = sorted(rows_of_key.items())
+    for number, (_, members) in enumerate(ordered):
+        code[members] = number
+    return np.array([members[0] for _, members in ordered], dtype=np.int64), code
 
 
 def require_items(items: Integers) -> None:

@@ -3,10 +3,11 @@ Average over hyper-parameters: a few answers determine neither the kernel nor th
 
     k = h k_γ / v(k_γ) + (1 − h) δ,    P(γ, h, sigma | answers) ∝ P(answers | γ, h, sigma) P(γ) P(h) P(sigma)
 
-δ(x, z) = [x = z] gives each row a value of its own, which its features do not explain; h is the share of the features,
-and γ the width of a Gaussian kernel. v(k) is the mean of ½ Var(f(a) − f(b)) over pairs of different rows, so that f has
-variance 1 over the rows for every γ and h, and sigma is the ratio of noise and signal. log γ has a wide
-prior around its start, log sigma is normal, and h = 0 (features without use) and h = 1 have probabilities of their own.
+δ is a Gaussian kernel so narrow that only equal rows are similar. It gives each row a value of its own, which its
+features do not explain; h is the share of the features, and γ the width of a Gaussian kernel. v(k) is the mean of
+½ Var(f(a) − f(b)) over pairs of different rows, so that f has variance 1 over the rows for every γ and h, and sigma is
+the ratio of noise and signal. log γ has a wide prior around its start, log sigma is normal, and h = 0 (features without
+use) and h = 1 have probabilities of their own.
 
 The evidence P(answers | ...) is evaluated on a grid, outwards from the best point found so far, as long as points have
 at least `_LEAST` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
@@ -30,7 +31,7 @@ from corank.gp.ep.features import exact_columns, graph_columns
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.propagation import Approximation
 from corank.gp.preference.evidence import Start, WeightedPairs, named_items, settle, start_of
-from corank.kernels import DeltaKernel, GaussianKernel, SumKernel
+from corank.kernels import GaussianKernel, Kernel, SumKernel
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -42,6 +43,8 @@ Point = tuple[float, float, float]
 _WIDTHS, _RATIO, _WIDTH_PRIOR = (-1.0, 0.0, 1.0, 2.0, 3.0), 5.0, (0.3, 0.25, 0.25, 0.15, 0.05)
 # h, and its prior
 _SHARES, _SHARE_PRIOR = (0.0, 0.5, 0.85, 1.0), (0.4, 0.1, 0.1, 0.4)
+# parameter of δ, relative to the start of γ: rows at a hundredth of the median distance are not similar
+_NARROW = 1e6
 # sigma: powers of 2, relative to the median of its prior; standard deviation of log sigma
 _NOISES, _SIGMA, _SIGMA_SPREAD = (-2.0, 2.0), 0.4, 0.7
 # number of distinct answers above which γ maximises the evidence
@@ -80,6 +83,7 @@ class Grid:
     sigma: the noise; None if it varies.
     is_scaled: whether the kernel is divided by v; otherwise sigma is multiplied by √v.
     centre: coordinate of sigma where the search begins.
+    own: δ; None if h does not vary.
     items, sample: the items, and numbers of those from which v is computed.
     """
 
@@ -91,6 +95,7 @@ class Grid:
     items: DistinctRows
     sample: Integers
     centre: float = 0.0
+    own: Kernel | None = None
     _spreads: dict[float, float] = field(default_factory=dict)
 
     @classmethod
@@ -118,6 +123,8 @@ class Grid:
         sample = np.arange(n) if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
         has_widths = learn and best is None and isinstance(kernel, GaussianKernel)
         grid = cls(view, has_widths, has_shares, sigma, is_scaled, items, sample)
+        if has_shares:
+            grid.own = GaussianKernel(_NARROW * float(GaussianKernel().fit(items.rows, rng).gamma))
         if best is not None:
             grid.centre = float(np.log2(best / (_SIGMA * np.sqrt(grid.spread(0.0)))))
         return grid
@@ -180,7 +187,8 @@ class Grid:
         view, weights = self.base(width), self.kernel_weights(width, share)
         if not self.is_scaled:
             return view
-        parts = [(k, c) for k, c in zip((view.kernel, DeltaKernel()), weights, strict=True) if c > 0.0]
+        both = zip((view.kernel, self.own), weights, strict=True)
+        parts = [(kernel, weight) for kernel, weight in both if kernel is not None and weight > 0.0]
         return replace(view, kernel=SumKernel(*zip(*parts, strict=True)))
 
     def noise(self, point: Point) -> float:

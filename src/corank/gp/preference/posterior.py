@@ -53,7 +53,8 @@ class PreferencePosterior(ProcessRanker):
         s0 = self._add_prior(np.zeros(rows.shape[0]), prior)
         gap = s0[checked[:, 0]] - s0[checked[:, 1]]
         each = IntervalProbit(noise=2.0 * mixture.sigma[:, None] ** 2).probability(mean + gap, var)
-        return np.asarray(mixture.weights @ each)
+        # a product would round differently in different columns
+        return np.asarray((mixture.weights[:, None] * each).sum(axis=0))
 
     def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
         """

@@ -2,9 +2,9 @@
 The Gaussian process that learns from pairwise answers: a `PreferenceGP` over the standardised features of the items.
 
 The process averages over the width of the kernel, the noise, and the share of an item's value that its features do not
-explain (`corank.gp.preference.averaging`); without features, all of the value is the item's own. A last column of tiny
-numbers keeps items with equal features apart and does not change similarities. A tie is half an answer in each
-direction.
+explain (`corank.gp.preference.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns and e_i
+is an indicator of item i: with a small s, it keeps items with equal features apart. Without features, rows are e_i with
+the linear kernel, and all of the value is the item's own. A tie is half an answer in each direction.
 
 The hyper-parameters to average over are found again whenever the number of answers has grown by a third. Between these
 updates, answers are added to the fitted processes, whose weights change. The model depends only on the list of answers,
@@ -20,18 +20,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from corank.errors import UsageWarning
 from corank.gp import Posterior, PreferenceGP
 from corank.judging.preferences.answers import PairwiseAnswer
-from corank.kernels import DeltaKernel
 
 Floats = NDArray[np.float64]
 
 # growth of the number of answers after which hyper-parameters are found again
 GROWTH = 4 / 3
-# difference of the last column between neighbouring items, in standard deviations of a feature
-TINY = 1e-7
+# s: squared distance of two items with equal features, as a share of that of two random items
+OWN = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +68,9 @@ class PreferenceModel:
         deviation = X.std(axis=0)
         varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
         z = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
-        self._has_features = z.shape[1] > 0
-        self._rows = np.column_stack([z, TINY * np.arange(len(X))])
+        d, own = z.shape[1], sparse.eye_array(len(X), format="csr")
+        self._has_features = d > 0
+        self._rows = sparse.csr_matrix(sparse.hstack([z, np.sqrt(OWN * d) * own]) if d else own)
         self._answers: list[PairwiseAnswer] = []
         self._gp: PreferenceGP | None = None
         self._posterior: ItemPosterior | None = None
@@ -97,7 +98,7 @@ class PreferenceModel:
 
     def _fitted(self, answers: Sequence[PairwiseAnswer]) -> PreferenceGP:
         pairs, weight = _weighted_pairs(answers)
-        kernel: Any = "gaussian" if self._has_features else DeltaKernel()
+        kernel = "gaussian" if self._has_features else "linear"
         model = PreferenceGP(kernel, learn=self._has_features, scale=False, random_state=0)
         return model.fit(self._rows, pairs=pairs, pair_weight=weight)
 
