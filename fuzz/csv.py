@@ -16,6 +16,10 @@ from fuzz.mutations import HARD_NUMBERS, ODD_BYTES, mutate, number
 WORDS = [*ODD_BYTES, *(word.encode() for word in HARD_NUMBERS), b"NA", b'""', b'","', b"label", b"label,"]
 
 
+# usual names of roles, without separators; mutations reach other spellings and the short ones
+ROLES = ("label", "qid", "docid", "id", "y")
+
+
 class Csv(Format):
     name = "csv"
     suffix = ".csv"
@@ -80,6 +84,8 @@ def _read_csv(content: bytes) -> Table | None:
     mark = max(",\t;", key=lines[0].count)
     names, *rows = [line.split(mark) for line in lines]
     if "" in names or any(" " in name for name in names if name.strip() != name):
+        raise Unclear
+    if any(re.sub("[ _-]", "", name).lower() in ROLES and name not in ROLES[:3] for name in names):
         raise Unclear
     if any(len(row) != len(names) for row in rows):
         return None

@@ -48,7 +48,7 @@ def _made() -> Path:
     graded = [
         f"{q},d{d},{judge},{(q + d + (judge == 'bob') * d) % 3}\n"
         for q in (1, 2)
-        for d in range(4)
+        for d in range(12)
         for judge in ("ann", "bob")
     ]
     (folder / "judged.csv").write_text("query,docid,judge,grade\n" + "".join(graded))

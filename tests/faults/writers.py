@@ -89,7 +89,13 @@ def sources() -> Path:
 def _more_sources(folder: Path, version: int) -> None:
     """Files of every command; those of version 0 have fewer rows."""
     files(folder)
-    for name, n_rows in (("records.csv", 12), ("items.csv", 4), ("clicks.csv", 120), ("links.tsv", 15)):
+    for name, n_rows in (
+        ("records.csv", 12),
+        ("items.csv", 4),
+        ("clicks.csv", 120),
+        ("links.tsv", 15),
+        ("judged.csv", 24),
+    ):
         if version == 0:
             (folder / name).write_text("".join((folder / name).read_text().splitlines(keepends=True)[: n_rows + 1]))
     if version == 0:
