@@ -129,3 +129,20 @@ def state(**values):
 def test_what_failed_in_a_prediction_is_refused_by_load(forged, kind, description, change, sentence):
     with pytest.raises(InputError, match=f"whose parts do not fit together .*{sentence}"):
         forged(kind, change, description)
+
+
+@pytest.mark.parametrize("kind", ["Calibrated", "OnTop"])
+def test_parameters_of_an_estimator_that_is_a_parameter_are_checked(forged, kind):
+    def change(header, tensors):
+        header["params"]["ranker"]["estimator"]["params"]["alpha"] = []
+
+    with pytest.raises(InputError, match="alpha is "):
+        forged(kind, change)
+
+
+def test_predictions_of_new_items_are_tried(forged):
+    def change(header, tensors):
+        del header["state"]["first_var_"]
+
+    with pytest.raises(InputError, match="parts do not fit together"):
+        forged("CollaborativeGP", change, "CollaborativeGP features")

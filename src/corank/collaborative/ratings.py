@@ -41,7 +41,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
         qid, codes, y = cells_of(X)
     else:
         if isinstance(X, RankingData):
-            X.require_untruncated()
+            X.require_unchanged()
             _require_unweighted(X)
             X, y, qid, prior = X.X, X.y, X.queries.ids[X.queries.codes], X.prior
         items, codes = id_codes(X)

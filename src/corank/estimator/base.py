@@ -325,7 +325,7 @@ class Ranker(Learner, ABC):
         if isinstance(X, RankingData):
             if y is not None or qid is not None or pairs is not None:
                 raise InputError("y, qid or pairs was given with a RankingData, which holds them; pass it alone.")
-            X.require_untruncated()
+            X.require_unchanged()
             return X, self._columns(X, X.X)
         if y is not None and pairs is not None:
             raise InputError("y and pairs were both given; pass scores or preferences, not both.")

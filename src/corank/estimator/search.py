@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from corank.data.durable.regular import require_untruncated
+from corank.data.durable.regular import require_unchanged
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
@@ -123,7 +123,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
             raise InputError("X is a RankingData, which cannot be split into folds; pass its X, y and qid.")
         if y is None:
             raise InputError("y is missing; pass one score per row, NaN where unscored.")
-        require_untruncated(X)
+        require_unchanged(X)
         if sparse.issparse(X):  # scipy does not check it when it selects rows
             require_structure(X)
         cv = 5 if self.cv is None else self.cv

@@ -181,7 +181,7 @@ def prepare_pass(
     features: feature map; None uses the columns before scaling.
     plain: whether to sum over rows too.
     """
-    data.require_untruncated()
+    data.require_unchanged()
     X = plain_rows(data.X) if features is None else data.X
     features = features or dense
     width = features(X[:1]).shape[1] + 1

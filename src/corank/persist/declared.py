@@ -81,7 +81,7 @@ def require_declared(value: Any) -> None:
         for _, step in value.steps:
             require_declared(step)
     elif isinstance(value, Learner):
-        check_parameters(value)
+        _require_parameters(value)
         state = {name: part for name, part in vars(value).items() if name.endswith("_") and not name.startswith("_")}
         _require_object(value, state, _attribute_types(kind))
     elif dataclasses.is_dataclass(value):
@@ -93,6 +93,14 @@ def require_declared(value: Any) -> None:
     elif isinstance(value, dict):
         for part in value.values():
             require_declared(part)
+
+
+def _require_parameters(model: Learner) -> None:
+    """Check the parameters of an estimator, and those of estimators that are its parameters."""
+    check_parameters(model)
+    for part in model.get_params(deep=False).values():
+        if isinstance(part, Learner):
+            _require_parameters(part)
 
 
 def _require_object(value: Any, parts: dict[str, Any], declared: dict[str, Any]) -> None:

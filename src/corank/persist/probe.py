@@ -55,6 +55,7 @@ OF_RATINGS: dict[str, Prediction] = {
     "predict_user": lambda model, X: model.predict_user(model.items_[:1], [model.level_]),
     "predict_user_proba": lambda model, X: model.predict_user_proba(model.items_[:1], [model.levels_[0]]),
     "predict_users": lambda model, X: model.predict_users(sparse.csr_array((1, len(model.items_)))),
+    "predict_new": lambda model, X: model.predict_new(_new_item(model), model.users_[:1], return_std=True),
 }
 """Predictions of rankers of ratings."""
 
@@ -145,6 +146,12 @@ def _rows(d: int) -> Any:
     if d > _DENSE:
         return sparse.csr_array(([0.5], ([1], [d - 1])), shape=(2, d))
     return np.stack([np.zeros(d), 1.0 / (2.0 + np.arange(d) % 7)])
+
+
+def _new_item(model: Any) -> Any:
+    """Return features of a new item, those of an old one; similarities to all items for a precomputed kernel."""
+    basis = getattr(model, "basis_", None)
+    return np.zeros((1, len(model.items_))) if basis is None or basis.view.kernel.is_precomputed else basis.rows[:1]
 
 
 @cache

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.core.text.postings import Bags, Postings, sizes, totals, transpose
-from corank.data.durable.regular import require_untruncated
+from corank.data.durable.regular import require_unchanged
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.text.words import Counter, TermNumbers, Words
@@ -55,14 +55,14 @@ class Corpus:
 
     @property
     def postings(self) -> Postings:
-        """For each word, the documents that contain it and the counts; raises if its file was truncated."""
-        require_untruncated(*self._postings)
+        """For each word, the documents that contain it and the counts; raises if its file was changed."""
+        require_unchanged(*self._postings)
         return self._postings
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Number of words of each document, with repetitions; raises if its file was truncated."""
-        require_untruncated(self._lengths)
+        """Number of words of each document, with repetitions; raises if its file was changed."""
+        require_unchanged(self._lengths)
         return self._lengths
 
     @classmethod

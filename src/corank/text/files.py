@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 
 from corank.core.text.postings import Postings
 from corank.data.durable.atomic import atomic_file
-from corank.data.durable.regular import map_bytes, require_regular, require_untruncated
+from corank.data.durable.regular import map_bytes, require_regular, require_unchanged
 from corank.data.formats.compressed import PIECE, STANDARD, SUFFIXES
 from corank.data.formats.text import TextFile, open_text
 from corank.errors import InputError, reason
@@ -97,7 +97,7 @@ def open_corpus(path: str | os.PathLike[str]) -> Corpus:
         raise InputError(f"{path} does not exist; make an index with: corank index DOCUMENTS -o {path}.")
     words = _words(file)
     arrays = _mapped(file)
-    require_untruncated(*arrays.values())
+    require_unchanged(*arrays.values())
     ids, terms = (_unpacked(arrays[f"{name}_bytes"], arrays[f"{name}_stops"], path) for name in ("id", "term"))
     postings = Postings(arrays["starts"], arrays["docs"], arrays["counts"])
     fault = _fault(postings, arrays["lengths"], ids, terms)

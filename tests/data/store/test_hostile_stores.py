@@ -16,6 +16,7 @@ from scipy import sparse
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import open_store, write_store
 from corank.errors import InputError
+from corank.linear import SPD
 from hostile import forge_array, forge_store, wrong_arrays, wrong_headers
 
 # what may end the process runs in another one: a signal there fails the test here
@@ -216,6 +217,19 @@ for use in (
     ran = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, timeout=600, check=False)
     assert ran.returncode == 0, (ran.returncode, ran.stderr[-2000:])
     assert ran.stdout.split() == ["refused"] * 11
+
+
+@pytest.mark.parametrize("name", ["indices", "values", "y", "order", "codes"])
+def test_a_file_overwritten_after_opening_is_not_read(tmp_path: Path, name: str) -> None:
+    """What was checked before would crash kernels, or give other results without a word."""
+    place = small_store(tmp_path / "s", True)
+    store = open_store(place)
+    data, model = store.data, SPD(n_steps=10, random_state=0, solver="sgd")
+    file = place / f"{name}.bin"
+    with file.open("r+b") as handle:
+        handle.write(b"\x7f" * file.stat().st_size)
+    with pytest.raises(InputError, match="a data file was overwritten after it was opened; reopen it"):
+        model.fit(data)
 
 
 def test_a_store_that_is_written_anew_leaves_an_open_one_as_it_was(tmp_path: Path) -> None:

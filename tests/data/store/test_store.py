@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from mmap import mmap
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,8 @@ def problem(seed: int, as_csr: bool = False, dtype: type = np.float32) -> tuple:
 
 
 def is_mapped(array) -> bool:
-    while array is not None and not isinstance(array, np.memmap):
-        array = array.base
+    while array is not None and not isinstance(array, mmap):
+        array = getattr(array, "base", None)
     return array is not None
 
 

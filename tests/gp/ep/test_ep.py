@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.errors import InputError
 from corank.gp.ep import propagation
-from corank.gp.ep.propagation import TOLERANCE, Sites, propagate, root_of
+from corank.gp.ep.propagation import TOLERANCE, Sites, assemble, propagate, root_of
 
 
 def covariance(n, seed=0, width=2.0):
@@ -253,3 +254,11 @@ def test_a_root_has_as_many_columns_as_the_rank_of_the_covariance():
     np.testing.assert_allclose(R @ R.T, K, atol=1e-10)
     np.testing.assert_array_equal(np.triu(R[pivots], 1), 0.0)
     assert root_of(np.zeros((3, 3)))[0].shape == (3, 0)
+
+
+def test_a_posterior_whose_precision_is_not_positive_gets_a_sentence():
+    """As after a prior of 1e200 in a model file, whose numbers are lost beside those of the answers."""
+    one = np.array([0])
+    sites = Sites(one, one + 1, np.zeros(1), np.full(1, np.inf), np.ones(1), np.ones(1))
+    with pytest.raises(InputError, match="the posterior is not determined"):
+        assemble(np.eye(2), sites, np.zeros(1), np.zeros(1), -np.eye(2))

@@ -1,17 +1,18 @@
 """
 Open regular files, and map them into memory.
 
-Reading a named pipe waits for a writer, a device may have no end, and reading a mapped file that was truncated crashes
-the process. Every reader that needs a file with an end, and every mapping, goes through this module.
+Reading a named pipe waits for a writer, a device may have no end, and a mapped file that was truncated or overwritten
+crashes the process. Every reader that needs a file with an end, and every mapping, goes through this module.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from mmap import mmap
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -71,6 +72,13 @@ def _not_regular(path: str | os.PathLike[str], mode: int) -> InputError:
     return InputError(f"{os.fspath(path)!s} is {kind}; pass a regular file.")
 
 
+class _MappedFile(mmap):
+    """A mapped file, with its size and time of modification when it was opened."""
+
+    descriptor: int
+    stamp: tuple[int, int]
+
+
 def map_bytes(path: str | os.PathLike[str]) -> NDArray[np.uint8]:
     """Map a regular file for reading, as an array of its bytes."""
     with open_regular(path) as file:
@@ -90,26 +98,41 @@ def map_array(path: str | os.PathLike[str], dtype: DTypeLike, shape: tuple[int, 
 def _mapped(file: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     if 0 in shape:  # an empty file cannot be mapped
         return np.empty(shape, dtype)
-    # a plain array: kernels and scipy treat subclasses differently
-    return np.asarray(np.memmap(file, dtype, mode="r", shape=shape))
+    mapped = _MappedFile(file.fileno(), 0, access=ACCESS_READ)
+    mapped.descriptor = os.dup(file.fileno())
+    mapped.stamp = _stamp(mapped)
+    finalize(mapped, os.close, mapped.descriptor)
+    return np.ndarray(shape, dtype, mapped)
 
 
-def require_untruncated(*arrays: Any) -> None:
+def _stamp(mapped: _MappedFile) -> tuple[int, int]:
+    state = os.fstat(mapped.descriptor)
+    return state.st_size, state.st_mtime_ns
+
+
+def require_unchanged(*arrays: Any) -> None:
     """
-    Raise `InputError` if the file of a memory-mapped array was truncated; reading it would crash the process.
+    Raise `InputError` if the file of a memory-mapped array was truncated or overwritten.
 
-    arrays: arrays or sparse matrices; other objects are ignored.
+    Reading a truncated file, or using indices that were checked before they were overwritten, would crash the process.
+
+    arrays: arrays or sparse matrices; other objects are ignored. Files that others mapped are only checked for their
+        size.
     """
     for array in arrays:
         is_compressed = sparse.issparse(array) and array.format in ("csr", "csc")
         for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
             while part is not None and not isinstance(part, mmap):
                 part = getattr(part, "base", None)
-            if part is not None and (size := _file_size(part)) < len(part):
+            if part is None:
+                continue
+            if (size := _file_size(part)) < len(part):
                 raise InputError(
                     f"a data file was truncated from {len(part)} to {size} bytes after it was opened; write the file "
                     "again and reopen it."
                 )
+            if isinstance(part, _MappedFile) and _stamp(part) != part.stamp:
+                raise InputError("a data file was overwritten after it was opened; reopen it.")
 
 
 def _file_size(part: mmap) -> int:

@@ -1,8 +1,9 @@
 """
 Tables as text: rows of CSV and JSON lines as dictionaries, each with its file and line; and CSV without formulas.
 
-A spreadsheet runs a cell that begins with =, +, -, @ or a control character as a formula. `csv_text` writes such text
-with an apostrophe in front, and `csv_rows` removes it, so that texts survive unchanged. Numbers stay numbers.
+A spreadsheet runs a cell that begins with =, +, -, @ or a control character as a formula. In most European countries it
+also begins a cell after a semicolon, and a row after a line break within quotes. `csv_text` writes such text with an
+apostrophe in front, and `csv_rows` removes it, so that texts survive unchanged. Numbers stay numbers.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from corank.errors import InputError
 
 LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell
 
-# a text that a spreadsheet may run, with any number of apostrophes; full-width signs count too
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+# where a spreadsheet may begin a formula, with any number of apostrophes; full-width signs count too
+_FORMULA = re.compile(r"^'*(?=[=+\-@\t\r\n＝＋－＠])|(?<=[;\t\r\n])'*(?=[=+\-@＝＋－＠])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 LocatedRows = list[tuple[str, dict[str, Any]]]
@@ -49,12 +50,12 @@ def read_utf8(path: str | os.PathLike[str]) -> str:
 
 def defuse(cell: str) -> str:
     """
-    Put an apostrophe before a text that a spreadsheet would run as a formula.
+    Put an apostrophe before each text that a spreadsheet would run as a formula.
 
-    >>> defuse("=1+1"), defuse("-5.2"), defuse("'=1+1"), defuse("a=1")
-    ("'=1+1", '-5.2', "''=1+1", 'a=1')
+    >>> defuse("=1+1"), defuse("-5.2"), defuse("'=1+1"), defuse("a=1;=2")
+    ("'=1+1", '-5.2', "''=1+1", "a=1;'=2")
     """
-    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+    return cell if _NUMBER.fullmatch(cell) else _FORMULA.sub(r"'\g<0>", cell)
 
 
 def restore(cell: str) -> str:
@@ -64,7 +65,7 @@ def restore(cell: str) -> str:
     >>> restore(defuse("=1+1")), restore("'tis")
     ('=1+1', "'tis")
     """
-    return cell[1:] if cell.startswith("'") and defuse(cell[1:]) != cell[1:] else cell
+    return cell if _NUMBER.fullmatch(cell[1:]) else _FORMULA.sub(lambda found: found[0][1:], cell)
 
 
 def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_formulas: bool = False) -> str:

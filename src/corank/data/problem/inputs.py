@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.durable.regular import require_untruncated
+from corank.data.durable.regular import require_unchanged
 from corank.data.problem.queries import is_missing
 from corank.errors import InputError, reason
 
@@ -87,7 +87,7 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
     values: a vector, or a table with one column.
     name, what: the name of the argument, and what one number is, for error messages.
     """
-    require_untruncated(values)
+    require_unchanged(values)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cmM":

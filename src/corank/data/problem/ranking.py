@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
-from corank.data.durable.regular import require_untruncated
+from corank.data.durable.regular import require_unchanged
 from corank.data.problem.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
 from corank.data.problem.queries import Queries
 from corank.data.problem.rows import NamedRows, as_rows
@@ -389,9 +389,9 @@ class RankingData(NamedRows):
         if not self._has_weighted_pair:
             raise InputError("no pair has a positive weight; give some rows a weight above zero.")
 
-    def require_untruncated(self) -> None:
-        """Raise `InputError` if a memory-mapped file of the problem was truncated after it was opened."""
-        require_untruncated(*vars(self).values(), *vars(self.queries).values())
+    def require_unchanged(self) -> None:
+        """Raise `InputError` if a memory-mapped file of the problem was truncated or overwritten."""
+        require_unchanged(*vars(self).values(), *vars(self.queries).values())
 
     @property
     def _has_weighted_pair(self) -> bool:

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_finite, csr_structure
-from corank.data.durable.regular import require_untruncated
+from corank.data.durable.regular import require_unchanged
 from corank.errors import InputError, InputTypeError, reason
 
 _TYPES = [np.float64, np.float32]
@@ -50,7 +50,7 @@ def as_rows(X: Any) -> Any:
     Returns: X itself if it already has this form.
     """
     X = X.X if isinstance(X, NamedRows) else X
-    require_untruncated(X)
+    require_unchanged(X)
     ascends = sparse.issparse(X) and require_structure(X)
     is_ready = ascends or (type(X) is np.ndarray and X.ndim == 2 and X.flags.c_contiguous)
     # check_array would take ten times as long as a small prediction

@@ -25,7 +25,7 @@ from scipy import sparse
 
 from corank.core.rows.structure import ProblemIndex, index_fault
 from corank.data.durable.atomic import require_no_input
-from corank.data.durable.regular import map_array, require_untruncated
+from corank.data.durable.regular import map_array, require_unchanged
 from corank.data.formats.text import Source, TextFile
 from corank.data.letor.reader import read_letor
 from corank.data.problem.collection import Collection, as_texts
@@ -98,7 +98,7 @@ class StoreFiles:
         """Return the texts of two arrays, all bytes and where each text stops, or None if the store has none."""
         if f"{kind}_stops" not in self.arrays:
             return None
-        require_untruncated(*self.arrays.values())
+        require_unchanged(*self.arrays.values())
         text, stops = self.arrays[f"{kind}_bytes"].tobytes(), self.arrays[f"{kind}_stops"].tolist()
         spans = list(zip([0, *stops], stops, strict=False))
         if (stops[-1] if stops else 0) != len(text) or any(begin > stop for begin, stop in spans):
@@ -118,7 +118,7 @@ class StoreFiles:
         return X
 
     def _checked(self, make: Callable[[], Any]) -> Any:
-        require_untruncated(*self.arrays.values())
+        require_unchanged(*self.arrays.values())
         try:
             return make()
         except ValueError as error:

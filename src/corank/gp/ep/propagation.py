@@ -29,7 +29,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.core.models import sites as kernels
-from corank.errors import warn
+from corank.errors import InputError, warn
 from corank.gp.ep.process import Posterior
 
 Floats = NDArray[np.float64]
@@ -244,7 +244,12 @@ def assemble(R: Floats, sites: Sites, tau: Floats, nu: Floats, precision: Floats
     """Mean of w, the lower Cholesky factor of its precision Λ, and h = Λ mean."""
     SR = np.zeros_like(R)
     kernels.spread_sites(R, sites.left, sites.right, sites.weight * tau, SR)
-    factor = linalg.cholesky(precision + R.T @ SR, lower=True, overwrite_a=True, check_finite=False)
+    try:
+        factor = linalg.cholesky(precision + R.T @ SR, lower=True, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError as error:
+        raise InputError(
+            "the posterior is not determined, its numbers differ too much in size; scale the columns and fit again."
+        ) from error
     h = R.T @ sites.shift(nu, len(R))
     return linalg.cho_solve((factor, True), h, check_finite=False), factor, h
 
