@@ -14,6 +14,7 @@ from cli.some_files import files
 from cli.test_bad_things import COMMANDS, tree
 from corank import cli
 from corank.cli import app
+from corank.cli.judge.screen import REPORT_FILES
 from corank.errors import InputError
 from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal
@@ -89,6 +90,36 @@ def test_a_folder_that_contains_an_input_is_not_replaced(here):
         with pytest.raises(InputError, match=r"mine contains the input mine/.*, which would be lost"):
             app([*words, "--force"], standalone_mode=False)
     assert tree(here) == before
+
+
+def test_a_file_of_an_input_folder_is_not_replaced(here):
+    app(["convert", "test.txt", "some.store"], standalone_mode=False)
+    (here / "texts").mkdir()
+    for name in ("a.txt", "old.index"):
+        (here / "texts" / name).write_text("tin")
+    before = tree(here)
+    for words in (
+        ["rank", "model.safetensors", "some.store", "-o", "some.store/y.bin"],
+        ["index", "texts", "--language", "none", "-o", "texts/a.txt"],
+    ):
+        with pytest.raises(InputError, match=r"is part of the input \w+(\.store)?, which would be changed"):
+            app([*words, "--force"], standalone_mode=False)
+    assert tree(here) == before
+    app(["index", "texts", "--language", "none", "-o", "texts/old.index", "--force"], standalone_mode=False)
+    assert (here / "texts" / "old.index").read_bytes() != b"tin"
+
+
+def test_a_report_replaces_only_a_report(here):
+    """With --force too: the folder may hold answers, or anything else."""
+    write_journal(here, "records.csv")
+    before = tree(here)
+    simulate = ["screen", "records.csv", "--simulate", "--starts", "1", "--force", "-o"]
+    with pytest.raises(InputError, match=r"answers holds me\.jsonl, which is not part of a report, so it is kept"):
+        app([*simulate, "records.csv.answers"], standalone_mode=False)
+    assert tree(here) == before
+    for _ in range(2):
+        app([*simulate, "report"], standalone_mode=False)
+    assert {file.name for file in (here / "report").iterdir()} == set(REPORT_FILES)
 
 
 def test_an_export_onto_a_journal_is_refused(here):

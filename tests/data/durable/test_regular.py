@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,13 @@ def test_a_text_may_be_a_pipe_but_not_a_device_without_end(tmp_path: Path) -> No
         open_text("/dev/zero")
     with pytest.raises(InputError, match="is empty"):
         open_text("/dev/null")
+
+
+def test_standard_input_is_not_a_device_without_end_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/zero") as endless:
+        monkeypatch.setattr(sys, "stdin", endless)
+        with pytest.raises(InputError, match="standard input is a device; pass a regular file or a pipe"):
+            open_text("-")
 
 
 def test_arrays_are_mapped_and_empty_ones_are_made(tmp_path: Path) -> None:

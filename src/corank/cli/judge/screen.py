@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from corank.judging.screening.answers import ScreeningAnswers
     from corank.tables import ReportTable
 
+REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "report.md")
+"""Files of the folder that `--simulate --output` writes."""
+
 
 def screen(
     records: Annotated[Path, typer.Argument(help="Records: .csv, .tsv, .ris or .jsonl, compressed or not.")],
@@ -151,6 +154,7 @@ def _simulate(
     from corank.judging.screening import simulate
 
     if output is not None:
+        _require_report_only(output)
         require_place(output, overwrite=force, folder=True)
     records = read_records(source)
     replays = simulate(records, starts, **stopping)
@@ -187,6 +191,15 @@ def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target:
         digits=3,
         note=f"The stopping rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
     )
+
+
+def _require_report_only(place: Path) -> None:
+    """Refuse to replace a folder that holds anything else, such as answers."""
+    for entry in sorted(place.iterdir()) if place.is_dir() else ():
+        if entry.name not in REPORT_FILES:
+            raise InputError(
+                f"{place} holds {entry.name}, which is not part of a report, so it is kept; choose another folder."
+            )
 
 
 def _write_report(output: Path, name: str, table: ReportTable, replays: list[ScreeningReplay], force: bool) -> None:

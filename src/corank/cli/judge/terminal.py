@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import select
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
+from corank.data.durable.regular import require_end
+from corank.data.formats.text import STANDARD_INPUT
 from corank.errors import InputError
 
 if sys.platform != "win32":
@@ -25,9 +28,11 @@ _MOMENT = 0.05
 
 
 def has_terminal() -> bool:
-    """Return whether standard input is a terminal; raise `InputError` if it is closed."""
+    """Return whether standard input is a terminal; raise `InputError` if it is closed or has no end."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input is closed, but it provides the keys; run the command in a terminal.")
+    with suppress(io.UnsupportedOperation):  # replaced by text in memory
+        require_end(sys.stdin.fileno(), STANDARD_INPUT)
     return sys.stdin.isatty()
 
 

@@ -20,6 +20,8 @@ from corank.data.durable.scratch import OLD, mode_of_new_file, remove_leftovers,
 from corank.data.durable.system import exchange, rename_new
 from corank.errors import InputError, reason
 
+# suffixes of models and indices, which are not read as part of a folder of texts or tables
+_NO_PARTS = (".index", ".safetensors")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -102,7 +104,7 @@ def require_no_input(
     path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], *, keeps_folder: bool = False
 ) -> None:
     """
-    Raise `InputError` if an output is one of the inputs, whatever the spelling: links and hard links are followed.
+    Raise `InputError` if an existing output is an input or part of one; links and hard links are followed.
 
     path: the output, ``-`` for standard output.
     inputs: the files and folders that are read, ``-`` for standard input.
@@ -119,9 +121,11 @@ def require_no_input(
         if os.path.samestat(place, found):
             same = "is also an input" if os.fspath(path) == os.fspath(one) else f"is the same file as the input {one}"
             raise InputError(f"{name} {same}, which would be lost; choose another output.")
-        inside = Path(os.path.realpath(path)) in Path(os.path.realpath(one)).parents
-        if stat.S_ISDIR(place.st_mode) and inside and not keeps_folder:
+        output, source = Path(os.path.realpath(path)), Path(os.path.realpath(one))
+        if stat.S_ISDIR(place.st_mode) and output in source.parents and not keeps_folder:
             raise InputError(f"{path} contains the input {one}, which would be lost; choose another output.")
+        if source in output.parents and output.suffix not in _NO_PARTS and os.fspath(path) != "-":
+            raise InputError(f"{path} is part of the input {one}, which would be changed; choose another output.")
 
 
 def _status(path: str | os.PathLike[str], standard: int) -> os.stat_result | None:

@@ -9,7 +9,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -183,7 +183,7 @@ def open_text(source: Source) -> TextFile:
     path = Path(source)
     name = _display_name(path)
     with _naming_file(name), _open_binary(path) as handle:
-        if name != STANDARD_INPUT:
+        with suppress(io.UnsupportedOperation):  # standard input that somebody replaced by bytes in memory
             require_end(handle.fileno(), name)
         is_file = name != STANDARD_INPUT and stat.S_ISREG(os.stat(handle.fileno()).st_mode)
         spool = None if is_file else spool_bytes(iter(lambda: handle.read(PIECE), b""), name)
