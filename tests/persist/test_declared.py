@@ -7,7 +7,7 @@ import pytest
 
 import corank
 from corank.errors import InputError
-from corank.persist.declared import SHAPES, _attribute_types
+from corank.persist.declared import SHAPES, _attribute_types, _required
 from corank.persist.probe import OF_RATINGS, PREDICTIONS
 from corank.persist.relations import RELATIONS
 from fuzz.saved import classes, saved
@@ -146,3 +146,20 @@ def test_predictions_of_new_items_are_tried(forged):
 
     with pytest.raises(InputError, match="parts do not fit together"):
         forged("CollaborativeGP", change, "CollaborativeGP features")
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_missing_attribute_is_refused(forged, kind):
+    """`PreferenceGP.partial_fit` needs `is_exact_`, which no prediction does."""
+    for name in _required(getattr(corank, kind)):
+
+        def change(header, tensors, name=name):
+            del header["state"][name]
+
+        with pytest.raises(InputError, match=f"{kind} has no {name}|parts do not fit together|is not fitted"):
+            forged(kind, change)
+
+
+def test_the_attributes_of_every_fit_are_known():
+    assert {"is_exact_", "sigma_", "process_"} <= _required(corank.PreferenceGP)
+    assert "graph_" not in _required(corank.PreferenceGP)

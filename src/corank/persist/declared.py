@@ -83,6 +83,8 @@ def require_declared(value: Any) -> None:
     elif isinstance(value, Learner):
         _require_parameters(value)
         state = {name: part for name, part in vars(value).items() if name.endswith("_") and not name.startswith("_")}
+        if missing := _required(kind) - state.keys():
+            raise InputError(f"{kind.__name__} has no {min(missing)}")
         _require_object(value, state, _attribute_types(kind))
     elif dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -153,12 +155,20 @@ def _hints(kind: Any) -> dict[str, Any]:
 @cache
 def _attribute_types(kind: Any) -> dict[str, Any]:
     """Return the types of fitted attributes, from the class and from the record that its ``_fit`` returns."""
-    found = {"feature_names_in_": NDArray[np.object_], **_hints(kind)}
+    of_record = {name: hint for name, hint in _record_types(kind).items() if name not in _hints(kind)}
+    return {"feature_names_in_": NDArray[np.object_], **_hints(kind), **of_record}
+
+
+@cache
+def _required(kind: Any) -> set[str]:
+    """Return the fitted attributes that every fit sets: the fields of the record that cannot be None."""
+    return {name for name, hint in _record_types(kind).items() if not _is_a(None, hint)}
+
+
+def _record_types(kind: Any) -> dict[str, Any]:
     record: Any = _hints(kind._fit).get("return") if hasattr(kind, "_fit") else None
-    if dataclasses.is_dataclass(record):
-        fields = typing.get_type_hints(record)
-        found |= {f"{name}_": hint for name, hint in fields.items() if f"{name}_" not in found}
-    return found
+    fields = typing.get_type_hints(record) if dataclasses.is_dataclass(record) else {}
+    return {f"{name}_": hint for name, hint in fields.items()}
 
 
 def _is_a(value: Any, hint: Any) -> bool:

@@ -183,7 +183,7 @@ def open_text(source: Source) -> TextFile:
     path = Path(source)
     name = _display_name(path)
     with _naming_file(name), _open_binary(path) as handle:
-        with suppress(io.UnsupportedOperation):  # standard input that somebody replaced by bytes in memory
+        with suppress(io.UnsupportedOperation):  # standard input that was replaced by bytes in memory
             require_end(handle.fileno(), name)
         is_file = name != STANDARD_INPUT and stat.S_ISREG(os.stat(handle.fileno()).st_mode)
         spool = None if is_file else spool_bytes(iter(lambda: handle.read(PIECE), b""), name)
