@@ -145,3 +145,18 @@ def test_options_of_commands_have_a_help_text():
     for name, command in typer.main.get_command(cli.app).commands.items():
         for parameter in command.params:
             assert getattr(parameter, "help", None), (name, parameter.name)
+
+
+def test_an_interrupt_inside_an_exec_ends_with_a_code_and_not_by_the_signal(tmp_path):
+    """Python remembers an interrupt that passed through an `exec` of a text, and kills itself when it ends."""
+    code = (
+        "import corank.cli, typer\n"
+        "app = typer.Typer()\n"
+        "@app.command(cls=corank.cli.Command)\n"
+        "def stop(): exec('raise KeyboardInterrupt')\n"
+        "corank.cli.main(app)\n"
+    )
+    (tmp_path / "stop.py").write_text(code)
+    words = [sys.executable, "-m", "stop"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "corank: interrupted; unfinished output was not written.\n")

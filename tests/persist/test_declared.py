@@ -163,3 +163,12 @@ def test_a_missing_attribute_is_refused(forged, kind):
 def test_the_attributes_of_every_fit_are_known():
     assert {"is_exact_", "sigma_", "process_"} <= _required(corank.PreferenceGP)
     assert "graph_" not in _required(corank.PreferenceGP)
+
+
+@pytest.mark.parametrize("name", ["eta0_", "objective_trace_"])
+def test_a_descent_without_what_it_continues_from_is_refused(forged, name):
+    def change(header, tensors):
+        del header["state"][name]
+
+    with pytest.raises(InputError, match="run_ comes with eta0_ and objective_trace_"):
+        forged("LCRA", change, next(one for one in saved("LCRA") if one.startswith("LCRA sgd")))

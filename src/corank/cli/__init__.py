@@ -292,6 +292,8 @@ def main(application: typer.Typer | None = None, name: str = "corank") -> None:
     """
     with printable_streams(), _terminable() as is_terminated:
         code = _run(application or app, name)
+        # after Ctrl-C inside an `exec` of text, as in dataclasses, Python ends by the signal: make it forget
+        exec("")
         sys.exit(TERMINATED if is_terminated and code == INTERRUPTED else code)
 
 

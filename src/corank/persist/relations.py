@@ -158,6 +158,10 @@ RELATIONS: dict[str, dict[str, Test]] = {
             for v, basis in enumerate(m.view_bases_)
         ),
     },
+    "LinearDescent": {
+        "run_ comes with eta0_ and objective_trace_": lambda m: not hasattr(m, "run_")
+        or (hasattr(m, "eta0_") and hasattr(m, "objective_trace_")),
+    },
     "LCRA": {"every view has weights": lambda m: len(m.views_) == len(m.view_coefs_) > 0
         and all(view.columns is not None and len(np.unique(view.columns)) == len(view.columns) for view in m.views_)},
     "LambdaRank": {
