@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -31,15 +32,16 @@ def replace_assignments(message: str, options: Mapping[str, str], settable: Call
     "a.csv has no column 'label'; name one with --label."
     >>> replace_assignments("set l1=0, or choose solver='sgd'.", {}, lambda: ["l1", "solver"])
     'pass --set l1=0, or choose --set solver=sgd.'
-    >>> replace_assignments("pass qid=False.", {"qid": "--qid"}, list)
-    'pass --qid none.'
+    >>> replace_assignments("pass qid=False, or drop='a b'.", {"qid": "--qid", "drop": "--drop"}, list)
+    "pass --qid none, or --drop 'a b'."
     """
 
     def option(match: re.Match[str]) -> str:
         name, value = match[2], match[3] or ""
         if name in options:
             value = "none" if (name, value) == ("qid", "False") else value
-            text = options[name] if value in ("", "True") else f"{options[name]} {value}"
+            value = shlex.quote(value.strip("'"))
+            text = options[name] if value in ("''", "True") else f"{options[name]} {value}"
         elif value and name in settable():
             text = f"--set {name}=" + value.strip("'")
         else:

@@ -130,3 +130,23 @@ def test_bad_files_get_a_sentence(tmp_path, name, text, message):
 def test_keep_is_refused(tmp_path):
     with pytest.raises(InputError, match="--judges keep aggregates no grades; pass median, mean or majority"):
         run(write_csv(tmp_path / "judged.csv"), "--judges", "keep")
+
+
+def test_a_table_with_one_column_per_judge_is_read(tmp_path):
+    """The CSV of a book of Quepid; a blank precedes a query that begins with an equals sign."""
+    lines = ["query,docid,ann,bob,eve"]
+    for query, document in dict.fromkeys(zip(QUERIES, DOCUMENTS, strict=True)):
+        given = {judge: grade for q, d, judge, grade in ROWS if (q, d) == (query, document) and grade is not None}
+        lines.append(
+            ",".join(
+                [" " * (query[0] == "=") + query, document, *(str(given.get(j, "")) for j in lines[0].split(",")[2:])]
+            )
+        )
+    path = tmp_path / "book.csv"
+    path.write_text("\n".join(lines) + "\n")
+    found = judge_agreement(*read_judgements(path))
+    assert (found.judges, found.alpha, found.pairs) == (WANTED.judges, WANTED.alpha, WANTED.pairs)
+    assert found.contradictions.rows == WANTED.contradictions.rows
+    path.write_text("query,docid,bm25,age\ntea,a,0.5,3\n")
+    with pytest.raises(InputError, match="no label column"):
+        read_judgements(path)

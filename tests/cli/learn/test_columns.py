@@ -22,7 +22,8 @@ FRAME = pd.DataFrame(MADE.X, columns=NAMES)
 IDS = [f"d{k}" for k in range(len(FRAME))]
 TABLE = FRAME.assign(Relevance=MADE.y, query_id=MADE.qid, doc_id=IDS)
 REVERSED = TABLE[TABLE.columns[::-1]]
-LINE = "label 'Relevance', query 'query_id', document 'doc_id', 6 features"
+SIX = "6 features 'x0', 'x1', 'x2', 'x3', 'x4', 'x5'"
+LINE = f"label 'Relevance', query 'query_id', document 'doc_id', {SIX}"
 
 
 def write(frame, path):
@@ -73,7 +74,7 @@ def test_names_travel_through_stores(here):
     run("fit", "t.store", "-m", "rankrls", "-o", "m")
     assert corank.load("m").feature_names_in_.tolist() == NAMES
     out, err = run("rank", "m", "r.store")
-    assert "r.store: 6 features; columns reordered as in the model\n" in err
+    assert f"r.store: {SIX}; columns reordered as in the model\n" in err
     assert out == run("rank", "m", "t.store")[0] == run("rank", "m", "r.csv")[0]
     run("convert", "r.store", "back.csv")
     assert corank.read("back.csv").names == NAMES[::-1]
@@ -125,7 +126,7 @@ def test_parts_and_comparisons_remember_names(here):
             {"points": 1.0},
             "has 'points', which the model was not fitted on; name them with y=, qid= or docid=",
         ),
-        ({"drop": "x2", "x9": 1.0}, "lacks 'x2', which the model was fitted on and has 'x9', which the model was not"),
+        ({"drop": "x2", "x9": 1.0}, "lacks 'x2', which the model was fitted on, and has 'x9', which the model was not"),
     ],
 )
 @pytest.mark.parametrize("verb", [["rank"], ["suggest"], ["explain", "--pair", "1", "2"]])
@@ -169,22 +170,25 @@ def test_text_columns_are_refused_with_the_option_that_names_them(here, said):
     for name in ("titles.csv", "titles.parquet"):
         err = said(f"fit {name} -m rankrls -o {name}.model")
         assert f"{name}: column 'title' contains " in err
-        assert "but features are numbers; name it with --id or --qid, or leave it out with --drop 'title'." in err
+        assert "but features are numbers; name it with --id or --qid, or leave it out with --drop title." in err
         assert "left out 'title'" in run("fit", name, "-m", "rankrls", "-o", "m", "--drop", "title", "--force")[1]
         taken = run("fit", name, "-m", "rankrls", "-o", "m", "--id", "title", "--force")[1]
-        assert "document 'title', 6 features; left out 'doc_id'" in taken
+        assert f"document 'title', {SIX}; left out 'doc_id'" in taken
 
 
 def test_two_labels_are_refused_until_one_is_chosen(here):
     write(TABLE.assign(rating=MADE.X[:, 0]), here / "two.csv")
     with pytest.raises(InputError, match="'Relevance', 'rating', which look like labels; choose one with y="):
         run("fit", "two.csv", "-m", "rankrls", "-o", "m")
+    assert f"{SIX}; left out 'rating'" in run("fit", "two.csv", "-m", "rankrls", "-o", "m", "--label", "Relevance")[1]
     assert (
-        "6 features; left out 'rating'" in run("fit", "two.csv", "-m", "rankrls", "-o", "m", "--label", "Relevance")[1]
+        "7 features 'x0', 'x1', 'x2', ..., 'x4', 'x5', 'rating' (7 in all) (change"
+        in run("fit", "two.csv", "-m", "rankrls", "-o", "kept", "--keep", "rating")[1]
     )
-    assert "7 features (change" in run("fit", "two.csv", "-m", "rankrls", "-o", "kept", "--keep", "rating")[1]
     # the model knows that it is a feature
-    assert "7 features (change" in run("rank", "kept", "two.csv")[1]
+    assert (
+        "7 features 'x0', 'x1', 'x2', ..., 'x4', 'x5', 'rating' (7 in all) (change" in run("rank", "kept", "two.csv")[1]
+    )
 
 
 @pytest.mark.parametrize(

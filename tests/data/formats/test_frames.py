@@ -218,9 +218,12 @@ def test_old_line_ends_part_rows_of_a_table(tmp_path: Path) -> None:
     assert (rows.X.tolist(), rows.y.tolist(), rows.names) == ([[2], [3]], [1, 0], ["f"])
 
 
-def test_names_are_taken_as_they_stand(tmp_path: Path) -> None:
+def test_names_lose_outer_blanks_only(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("\n\tf,f g,label\n1,2,3\n")
+    assert read_csv(tmp_path / "t").names == ["f", "f g"]
     (tmp_path / "t").write_text("\n\tf,f,label\n1,2,3\n")
-    assert read_csv(tmp_path / "t").names == ["\tf", "f"]
+    with pytest.raises(InputError, match="two columns named 'f'"):
+        read_csv(tmp_path / "t")
     (tmp_path / "t").write_text('label,"f\ng"\n1,2\n')
     with pytest.raises(InputError, match=r"t (cannot be read as a table|has a name of a column)"):
         read_csv(tmp_path / "t")
@@ -324,3 +327,22 @@ def test_parquet_is_no_stream(tmp_path: Path) -> None:
     for name in ("-", "/dev/stdin", "/dev/null"):
         with pytest.raises(InputError, match=f"{name} is a stream, but Parquet needs random access"):
             read_parquet(name)
+
+
+def test_blanks_around_names_and_ids_are_ignored(tmp_path):
+    path = tmp_path / "spaced.csv"
+    path.write_text("label, qid, docid, f1\n2, 7, a, 0.5\n1, 7, b , 0.25\n")
+    rows = read_csv(path)
+    assert (rows.names, rows.qid.tolist(), rows.docids.tolist()) == (["f1"], [7, 7], ["a", "b"])
+    assert rows.X.tolist() == [[0.5], [0.25]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "advice"),
+    [("0,5", "write decimal points"), ("True", "write 1 and 0"), ("", "or leave the column out with drop='f1'")],
+)
+def test_advice_for_cells_of_other_programs(tmp_path, cell, advice):
+    path = tmp_path / "excel.csv"
+    path.write_text(f"label;qid;f1\n2;7;{cell}\n1;7;1\n")
+    with pytest.raises(InputError, match=advice):
+        read_csv(path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from corank.data.problem.column_roles import USUAL_NAMES, ColumnChoice
@@ -33,7 +34,7 @@ def test_other_names_are_features():
 
 def test_roles_in_words():
     assert str(roles_of([*TABLE, "url"], drop=["f2"])) == (
-        "label 'label', query 'qid', document 'docid', 1 feature; left out 'f2', 'url'"
+        "label 'label', query 'qid', document 'docid', 1 feature 'f1'; left out 'f2', 'url'"
     )
 
 
@@ -86,10 +87,22 @@ def test_features_are_reordered_by_name():
     [
         (["f1"], "has 'f2', which the model was not fitted on; name them with y=, qid= or docid=, or leave .* drop="),
         (["f1", "f2", "f3"], "lacks 'f3', which the model was fitted on; pass a table with the columns of the model"),
-        (["f1", "g"], "lacks 'g', which the model was fitted on and has 'f2', which the model was not fitted on"),
+        (["f1", "g"], "lacks 'g', which the model was fitted on, and has 'f2', which the model was not fitted on"),
         ([f"g{k}" for k in range(9)], r"lacks 'g0', 'g1', 'g2', \.\.\., 'g6', 'g7', 'g8' \(9 in all\), which"),
     ],
 )
 def test_other_features_are_refused_by_name(features, message):
     with pytest.raises(InputError, match=message):
         roles_of(TABLE, features=features)
+
+
+@pytest.mark.parametrize("name", ["", " ", "Unnamed: 0", "__index_level_0__"])
+def test_columns_without_a_name_are_left_out_unless_they_are_kept(name):
+    roles = roles_of([name, *TABLE])
+    assert (roles.features, roles.left_out) == (("f1", "f2"), (name,))
+    assert roles_of([name, *TABLE], keep=[name]).features == (name, "f1", "f2")
+    assert roles_of([name, *TABLE], features=["f1", name, "f2"]).features == ("f1", name, "f2")
+
+
+def test_features_may_be_an_array_of_names():
+    assert roles_of(TABLE, features=np.array(["f2", "f1"], dtype=object)).is_reordered

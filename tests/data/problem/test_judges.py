@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from corank import RankRLS, read, write_letor, write_store
@@ -159,4 +160,36 @@ def test_free_comments_of_letor_text_are_not_document_ids(tmp_path):
     assert read(path).y.tolist() == [1.0, 0.0]
     path.write_text("1 qid:1 1:0.5 # docid = judged\n0 qid:1 1:0.25 # docid = judged\n")
     with pytest.raises(InputError, match="document 'judged' of query 1 has different features in rows 1 and 2"):
+        read(path)
+
+
+def test_free_comments_that_begin_alike_are_different_documents(tmp_path):
+    path = tmp_path / "free.txt"
+    path.write_text("2 qid:1 1:0.5 # good match\n1 qid:1 1:0.5 # good price\n0 qid:1 1:0.7 # bad\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(path).y.tolist() == [2, 1, 0]
+
+
+def test_the_same_comment_is_the_same_document(tmp_path):
+    path = tmp_path / "judged.txt"
+    path.write_text("2 qid:1 1:0.5 # d1 heat pump\n1 qid:1 1:0.5 # d1 heat pump\n0 qid:1 1:0.7 # d2 heat pump\n")
+    with pytest.warns(UsageWarning, match="3 rows are judgements of 2 documents"):
+        assert read(path).y.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_unjudged_rows_need_no_judge_but_grades_do(tmp_path, suffix):
+    columns = {"qid": [1] * 4, "docid": list("aabb"), "judge": ["ann", None, "ann", "bob"], "f1": [0.5, 0.5, 0.1, 0.1]}
+    path = tmp_path / f"judged.{suffix}"
+
+    def write(grades):
+        frame = pd.DataFrame({**columns, "label": grades})
+        frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+
+    write([2, None, 0, 0])
+    with pytest.warns(UsageWarning, match="4 rows are judgements of 2 documents"):
+        assert read(path).y.tolist() == [2, 0]
+    write([2, 1, 0, 0])
+    with pytest.raises(InputError, match="row 2 has a grade, but its judge is empty"):
         read(path)

@@ -161,3 +161,9 @@ def test_bad_input():
         judging_curve(MODEL, DATA.X, DATA.y, DATA.qid, test="pool")
     with pytest.raises(InputError, match=r"never judged has no query with two grades.*test='all'"):
         judging_curve(MODEL, DATA.X[:4], [0, 0, 0, 0], start=2)
+
+
+def test_a_start_that_judges_everything_is_refused():
+    data = make_ranking(4, 10, random_state=0)
+    with pytest.raises(InputError, match="start=5 rows of each query are all 20 rows that can be judged"):
+        judging_curve(RankRLS(), data.X, data.y, data.qid, steps=1, random_state=0)

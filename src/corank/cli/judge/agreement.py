@@ -21,7 +21,7 @@ def agreement(
         Path,
         typer.Argument(
             help="Judgements: a table (.csv, .tsv, .parquet) with or without features, TREC qrels, LETOR text with "
-            "document ids, or a book of Quepid (.json)."
+            "document ids, or a book of Quepid (.json, or .csv with one column per judge)."
         ),
     ],
     list_all: Annotated[bool, typer.Option("--list", help="List the documents with different grades.")] = False,

@@ -22,12 +22,15 @@ from corank.data.problem.rows import require_finite
 from corank.errors import InputError, import_extra, reason
 
 
-def ids_of(column: Any, name: str) -> list[str] | NDArray[Any]:
+def ids_of(column: Any, name: str, *, may_be_null: bool = False) -> list[str] | NDArray[Any]:
     """
     Return the ids of a column: a list of strings, else an array.
 
     name: the column, for messages.
+    may_be_null: whether null is an empty string, as the judge of an unjudged row.
     """
+    if may_be_null and column.null_count:
+        return ["" if one is None else str(one) for one in column.to_pylist()]
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise InputError(f"{name} is null at row {row}; give every row an id.")
@@ -84,6 +87,11 @@ _TEXT_CELL = re.compile(
     r"CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.DOTALL
 )
 _SHOWN_CELL = 40
+_SPELLINGS = {
+    re.compile(r"\s*[+-]?\d*,\d+\s*"): "write decimal points instead of commas",
+    re.compile(r"\s*(true|false)\s*", re.IGNORECASE): "write 1 and 0 for true and false",
+}
+"""Cells that are numbers in another spelling, with advice."""
 
 
 def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Collection:
@@ -202,11 +210,14 @@ def read_csv(path: Source, **columns: Any) -> Collection:
         raise InputError(f"{text} contains only blank lines; expected a header with the names of the columns.")
     separator, names = max(",\t;", key=header.decode(errors="replace").count), []
     try:
-        names = _parse_csv(header + b"\n", separator, {}).schema.names
+        raws = _parse_csv(header + b"\n", separator, {}).schema.names
+        names = [name.strip() for name in raws]
         roles = ColumnChoice(**columns).roles(names, text)
         # set all types: pyarrow would guess them from the first rows
         numbers = {*roles.features, roles.y}
-        types = {name: arrow.float64() if name in numbers else arrow.string() for name in names}
+        types = {
+            raw: arrow.float64() if name in numbers else arrow.string() for raw, name in zip(raws, names, strict=True)
+        }
         try:
             table = _parse_csv(content, separator, types)
         except arrow.ArrowInvalid:
@@ -214,17 +225,21 @@ def read_csv(path: Source, **columns: Any) -> Collection:
     except (arrow.ArrowException, UnicodeDecodeError) as error:
         if found := _TEXT_CELL.search(str(error)):
             column = names[int(found[1])]
-            raise _text_column(text, column, roles, f"{found[3][:_SHOWN_CELL]!r} in line {found[2]}") from error
+            advice = next((advice for cell, advice in _SPELLINGS.items() if cell.fullmatch(found[3])), None)
+            content_of = f"{found[3][:_SHOWN_CELL]!r} in line {found[2]}"
+            raise _text_column(text, column, roles, content_of, advice) from error
         fault = re.sub(r"CSV column #(\d+)", lambda found: f"column {names[int(found[1])]!r}", reason(error))
         raise InputError(
             f"{text} cannot be read as a table ({fault}); expected UTF-8 with a header, and one cell per column in "
             "every row."
         ) from error
-    if table.schema.names != names:
+    if table.schema.names != raws:
         raise InputError(f"{text} has a column name with a line break; write the header on one line.")
     del content  # frees memory before X is allocated
-    if roles.qid is not None:
-        table = table.set_column(names.index(roles.qid), roles.qid, integers_of(table.column(roles.qid)))
+    table = table.rename_columns(names)
+    for name in filter(None, (roles.qid, roles.docid, roles.judge)):
+        trimmed = import_extra("pyarrow.compute", "frames").ascii_trim_whitespace(table.column(name))
+        table = table.set_column(names.index(name), name, integers_of(trimmed) if name == roles.qid else trimmed)
     return _collection(
         _ArrowTable(
             text,
@@ -269,7 +284,10 @@ class _ArrowTable:
             )
 
 
-def _text_column(path: Source, name: str, roles: ColumnRoles, content: str) -> InputError:
+def _text_column(path: Source, name: str, roles: ColumnRoles, content: str, advice: str | None = None) -> InputError:
+    if advice is not None:
+        what = "labels" if name == roles.y else "features"
+        return InputError(f"{path}: column {name!r} contains {content}, but {what} are numbers; {advice}.")
     if name == roles.y:
         return InputError(
             f"{path}: the label column {name!r} contains {content}, but labels are numbers; choose another column with "
@@ -289,7 +307,8 @@ def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Collection:
             raise _text_column(path, name, roles, f"values of type {types.field(name).type}")
     if not names or not columns.n_rows:
         raise InputError(
-            f"{path} has {columns.n_rows} rows and {len(names)} feature columns; expected at least one of each."
+            f"{path} has {columns.n_rows} rows and {len(names)} feature columns; expected at least one of each. "
+            "Write a list of judgements without features as TREC qrels: query 0 document grade."
         )
     is_single = all(types.field(name).type in (arrow.float32(), arrow.float16()) for name in names)
     X = _features(columns, names, np.dtype(np.float32 if is_single else np.float64))
@@ -297,8 +316,8 @@ def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Collection:
     if roles.y is not None:
         y = as_scores(to_numpy(columns.column(roles.y).cast(arrow.float64(), safe=False)), columns.n_rows)
     ids, documents, judges = (
-        None if name is None else ids_of(columns.column(name), f"{path}: column {name!r}")
-        for name in (roles.qid, roles.docid, roles.judge)
+        None if name is None else ids_of(columns.column(name), f"{path}: column {name!r}", may_be_null=role == "judge")
+        for role, name in (("qid", roles.qid), ("docid", roles.docid), ("judge", roles.judge))
     )
     qid = as_names(ids) if isinstance(ids, list) else ids
     docids, judge = (None if some is None else as_texts([str(one) for one in some]) for some in (documents, judges))
@@ -321,7 +340,8 @@ def _features(columns: _ArrowTable, names: list[str], dtype: np.dtype[Any]) -> N
             if column.null_count:
                 row = begin + column.is_null().to_pylist().index(True)
                 raise InputError(
-                    f"{columns.path}: column {name!r} is null at row {row}; fill or remove missing values first."
+                    f"{columns.path}: column {name!r} is null at row {row}; fill or remove missing values first, or "
+                    f"leave the column out with drop={name!r}."
                 )
             X[begin : begin + batch.num_rows, k] = to_numpy(column)
         begin += batch.num_rows

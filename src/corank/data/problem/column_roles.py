@@ -25,6 +25,8 @@ USUAL_NAMES = {
 _TITLES = {"y": "label", "qid": "query", "docid": "document", "judge": "judge"}
 _SHOWN = 6
 _SEPARATORS = re.compile(r"[\s_-]+")
+# columns without a name, and the row numbers that pandas writes
+_NAMELESS = re.compile(r"\s*|Unnamed: \d+|__index_level_\d+__")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,8 @@ class ColumnRoles:
     features : tuple of str
         The feature columns, in the order of X.
     left_out : tuple of str
-        Columns that are not used: dropped, or with a usual name of a role that another column has.
+        Columns that are not used: dropped, without a name (the index of pandas), or with a usual name of a role that
+        another column has.
     is_reordered : bool
         Whether the features have another order in the table.
     """
@@ -53,9 +56,10 @@ class ColumnRoles:
     is_reordered: bool = False
 
     def __str__(self) -> str:
-        """Return the roles in words: label 'grade', query 'query_id', 46 features; left out 'url'."""
+        """Return the roles in words: label 'grade', query 'query_id', 2 features 'bm25', 'age'; left out 'url'."""
         taken = [f"{title} {getattr(self, role)!r}" for role, title in _TITLES.items() if getattr(self, role)]
-        count = f"{len(self.features)} feature{'s' * (len(self.features) != 1)}"
+        named = f" {list_names(self.features)}" if self.features else ""
+        count = f"{len(self.features)} feature{'s' * (len(self.features) != 1)}{named}"
         unused = f"; left out {list_names(self.left_out)}" if self.left_out else ""
         return ", ".join([*taken, count]) + unused
 
@@ -109,7 +113,7 @@ class ColumnChoice:
         --------
         >>> roles = ColumnChoice().roles(["Query_ID", "doc_id", "bm25", "Relevance"], "a.csv")
         >>> print(roles)
-        label 'Relevance', query 'Query_ID', document 'doc_id', 1 feature
+        label 'Relevance', query 'Query_ID', document 'doc_id', 1 feature 'bm25'
         """
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -122,9 +126,10 @@ class ColumnChoice:
                 near = closest(name, names)
                 hint = f"did you mean {near!r}? Choose" if near else "choose"
                 raise InputError(f"{path} has no column {name!r}; {hint} one of {list_names(names)} with {option}=.")
-        is_set = {name for _, name in named} | {*self.drop, *self.keep, *(self.features or ())}
+        wanted_names = () if self.features is None else self.features
+        is_set = {name for _, name in named} | {*self.drop, *self.keep, *wanted_names}
         found: dict[str, str | None] = {}
-        left_out = list(self.drop)
+        left_out = [*self.drop, *(one for one in names if one not in is_set and _NAMELESS.fullmatch(str(one)))]
         for role, chosen in given.items():
             alike = _alike([one for one in names if one not in is_set], role)
             found[role] = chosen if isinstance(chosen, str) else self._recognised(role, alike, path)
@@ -213,7 +218,7 @@ def require_same_features(found: Sequence[str], wanted: Sequence[str], path: obj
     has = f"has {list_names(extra)}, which the model was not fitted on" if extra else ""
     hint = "; name them with y=, qid= or docid=, or leave them out with drop=" if extra and not missing else ""
     hint = hint or "; pass a table with the columns of the model"
-    raise InputError(f"{path} {' and '.join(filter(None, (lacks, has)))}{hint}.")
+    raise InputError(f"{path} {', and '.join(filter(None, (lacks, has)))}{hint}.")
 
 
 def list_names(names: Iterable[str]) -> str:

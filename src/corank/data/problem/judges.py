@@ -82,6 +82,12 @@ class JudgeGrades:
         judge = np.zeros(n, dtype=np.int64)
         if judges is not None:
             found = _ids(judges, n, "judges")
+            nameless = rows[np.asarray(judges, dtype=object)[rows] == ""]
+            if len(nameless):
+                raise InputError(
+                    f"row {nameless[0] + 1} has a grade, but its judge is empty; name the judge, or leave out the "
+                    "column of judges."
+                )
             names, judge = tuple(map(str, found.ids.tolist())), found.codes
             key = document[rows] * len(names) + judge[rows]
             # of equal keys in a reversed array, numpy.unique finds the last row
@@ -261,6 +267,8 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
             "known which rows are the same document; name the column of document ids with docid=, or pass "
             "judges='keep' to keep all rows as different documents."
         )
+    if rows.comments is not None and not _name_documents(rows.comments, judged):
+        return rows
     conflict = _conflict(rows, judged)
     if conflict is not None:
         if rows.comments is not None and "docid" not in rows.comments[conflict[0]]:
@@ -268,6 +276,13 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
         raise _different_features(rows, *conflict, path)
     warn(judged.words(rule, path, None if rows.roles is None else rows.roles.judge))
     return rows.merged(judged, judged.aggregate(rule))
+
+
+def _name_documents(comments: NDArray[np.object_], judged: JudgeGrades) -> bool:
+    """Return whether comments of LETOR text name documents: by ``docid = X``, or by one comment per document."""
+    first = judged.first[judged.document_of]
+    repeated = np.flatnonzero(first != np.arange(len(first)))
+    return all("docid" in comments[row] or comments[row] == comments[first[row]] for row in repeated)
 
 
 def _conflict(rows: Collection, judged: JudgeGrades) -> tuple[int, int, int] | None:

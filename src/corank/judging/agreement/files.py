@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from corank.data.problem.column_roles import ColumnChoice
 from corank.errors import InputError
 
 Texts = NDArray[np.object_]
+_WHOLE = re.compile(r"(-?\d+(\.0*)?)?", re.ASCII)
 
 
 class JudgementList(NamedTuple):
@@ -57,7 +59,8 @@ def read_judgements(
     ----------
     path : path
         A table (.csv, .tsv or .parquet) with columns of queries, documents, grades and, if known, judges; a book of
-        Quepid (.json); TREC qrels; or LETOR text with document ids. Other columns of a table are ignored.
+        Quepid (.json, or .csv with one column per judge); TREC qrels; or LETOR text with document ids. Other columns
+        of a table are ignored.
     y, qid, docid, judge : str, optional
         Columns of a table; by default those with usual names, see `corank.read`.
 
@@ -87,6 +90,10 @@ def read_judgements(
 def _of_table(
     path: str | os.PathLike[str], columns: list[str], rows: LocatedRows, choice: ColumnChoice
 ) -> JudgementList:
+    if _has_judge_columns(columns, rows, choice, path):
+        judges = _judge_columns(columns, path)
+        rows = [(where, {**row, "judge": one, "rating": row[one]}) for where, row in rows for one in judges]
+        columns = [*(one for one in columns if one not in judges), "judge", "rating"]
     roles = choice.roles(columns, path)
     if roles.docid is None or roles.y is None or not rows:
         missing = "no rows" if not rows else "no column of document ids; name it with docid="
@@ -97,6 +104,22 @@ def _of_table(
     names = (roles.qid, roles.docid, roles.judge)
     ids = [None if name is None else as_texts([_text(row[name]) for _, row in kept]) for name in names]
     return JudgementList(grades, ids[0], ids[1], ids[2])  # type: ignore[arg-type]
+
+
+def _judge_columns(columns: list[str], path: str | os.PathLike[str]) -> list[str]:
+    """Return the columns that are neither query nor document: one per judge, as in the CSV of Quepid's books."""
+    roles = ColumnChoice(y=False).roles(columns, path)
+    return [one for one in roles.features if roles.y is None and roles.judge is None]
+
+
+def _has_judge_columns(
+    columns: list[str], rows: LocatedRows, choice: ColumnChoice, path: str | os.PathLike[str]
+) -> bool:
+    """Return whether a table without a label has one column of whole grades per judge."""
+    if choice != ColumnChoice() or len(judges := _judge_columns(columns, path)) < 2:
+        return False
+    cells = {_text(row[one]) for _, row in rows for one in judges}
+    return all(_WHOLE.fullmatch(cell) for cell in cells)
 
 
 def _text(cell: Any) -> str:

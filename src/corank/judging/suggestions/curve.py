@@ -222,6 +222,11 @@ def judging_curve(
             to_judge, held_out = _halves(grades, codes, rng)
         replay = _Replay(estimator, rows, grades, codes, to_judge, other, held_out, name, steps, batch, similar)
         y_start, first_seed = replay.start(start, rng), int(rng.integers(2**31))
+        if steps and not np.isnan(y_start[to_judge]).any():
+            raise InputError(
+                f"start={start} rows of each query are all {len(to_judge)} rows that can be judged, so strategies have "
+                "nothing to choose; pass a smaller start, or more rows."
+            )
         for at, (_, function) in enumerate(strategies):
             n_judged[repeat], values[at, repeat] = replay.run(function, y_start, first_seed)
     return JudgingCurve(names, np.rint(n_judged.mean(axis=0)).astype(np.int64), values, name, measured_on)
