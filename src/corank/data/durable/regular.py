@@ -16,7 +16,6 @@ from weakref import finalize
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 
 from corank.errors import InputError
 
@@ -120,7 +119,7 @@ def require_unchanged(*arrays: Any) -> None:
         size.
     """
     for array in arrays:
-        is_compressed = sparse.issparse(array) and array.format in ("csr", "csc")
+        is_compressed = getattr(array, "format", None) in ("csr", "csc")  # without import of scipy
         for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
             while part is not None and not isinstance(part, mmap):
                 part = getattr(part, "base", None)
