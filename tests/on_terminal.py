@@ -31,6 +31,12 @@ class OnTerminal:
             if select.select([self.handle], [], [], 1)[0]:
                 self.said += os.read(self.handle, 1 << 16)
 
+    def wait_for_end(self):
+        try:
+            self.wait_for(b"\0never printed")
+        except OSError:  # the command has ended, and all it printed is read
+            return
+
     def close(self):
         os.close(self.handle)
         os.waitpid(self.child, 0)

@@ -106,7 +106,7 @@ def test_columns_and_training_rows_are_told_apart():
 
 @pytest.mark.parametrize(
     "name",
-    ["RankRLS gaussian", "CoRankRLS gaussian", "RankSVM gaussian", "PreferenceGP", "OrdinalGP", "RankingPursuit"],
+    ["RankRLS gaussian", "CoRankRLS gaussian", "RankSVM gaussian", "PreferenceGP graph", "OrdinalGP", "RankingPursuit"],
 )
 def test_training_rows_have_the_numbers_they_came_with(name):
     """A row is as similar to itself as a Gaussian kernel lets it be."""

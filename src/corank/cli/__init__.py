@@ -294,7 +294,7 @@ def main(application: typer.Typer | None = None, name: str = "corank") -> None:
         code = _run(application or app, name)
         # after Ctrl-C inside an `exec` of text, as in dataclasses, Python ends by the signal: make it forget
         exec("")
-        sys.exit(TERMINATED if is_terminated and code == INTERRUPTED else code)
+        sys.exit(TERMINATED if is_terminated and code in (0, INTERRUPTED) else code)
 
 
 def _run(application: typer.Typer, name: str) -> Any:

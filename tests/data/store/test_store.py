@@ -211,7 +211,7 @@ def test_names_of_columns_are_kept(tmp_path: Path) -> None:
         assert (rows.names, rows.roles.is_reordered) == (names[::-1], True)
         dense = rows.X.toarray() if sparse.issparse(rows.X) else rows.X
         np.testing.assert_array_equal(dense, X[:, ::-1])
-        with pytest.raises(InputError, match="lacks 'x', which the model was fitted on and has 'größe'"):
+        with pytest.raises(InputError, match="lacks 'x', which the model was fitted on, and has 'größe'"):
             corank.read(tmp_path / store, features=[names[0], "x"])
     for wrong in (["a"], ["a", "a"]):
         with pytest.raises(InputError, match="expected 2 different names"):

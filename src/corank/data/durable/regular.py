@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any
@@ -119,7 +120,8 @@ def require_unchanged(*arrays: Any) -> None:
         size.
     """
     for array in arrays:
-        is_compressed = getattr(array, "format", None) in ("csr", "csc")  # without import of scipy
+        scipy_sparse = sys.modules.get("scipy.sparse")  # which takes long to import
+        is_compressed = scipy_sparse is not None and scipy_sparse.issparse(array) and array.format in ("csr", "csc")
         for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
             while part is not None and not isinstance(part, mmap):
                 part = getattr(part, "base", None)
