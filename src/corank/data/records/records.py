@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from corank.data.durable.regular import require_regular
 from corank.data.formats.table_text import read_utf8, suffix_of
 from corank.data.formats.text import open_text
+from corank.data.records.identity import fingerprint
 from corank.data.records.text import ParsedRecord, parse_csv, parse_jsonl, parse_ris
 from corank.errors import InputError, closest
 
@@ -29,6 +30,73 @@ REVIEW_CITATION = (
 """The review that comes with the package, and how to cite it; see reviews/ATTRIBUTION.md."""
 
 _REVIEW_FILE = resources.files("corank.data.records").joinpath("reviews", f"{REVIEW}.xz")
+
+
+@dataclass(frozen=True)
+class RecordDetails:
+    """
+    Bibliographic details of a record; what the file does not hold is empty.
+
+    Attributes
+    ----------
+    year : int or None
+        Year of publication.
+    authors : tuple of str
+        Names as in the file, the first author first.
+    journal : str
+        Journal, book or conference.
+    doi : str
+        DOI in lower case, without address or prefix.
+    pmid : str
+        Number in PubMed.
+    accession : str
+        Number that the database gives to the work.
+    given_id : str
+        Id in the file itself.
+    keywords : tuple of str
+        Keywords and subject headings.
+    url : str
+        Address of the work.
+    source : str
+        Name of the file.
+    """
+
+    year: int | None = None
+    authors: tuple[str, ...] = ()
+    journal: str = ""
+    doi: str = ""
+    pmid: str = ""
+    accession: str = ""
+    given_id: str = ""
+    keywords: tuple[str, ...] = ()
+    url: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class RecordSource:
+    """
+    A file that records were read from.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    sha256 : str
+        Hash of its bytes.
+    format : str
+        What was recognised, such as ``"RIS"``.
+    n_records : int
+        Number of records in it.
+    remarks : tuple of str
+        What was assumed, one sentence each, such as the encoding.
+    """
+
+    name: str
+    sha256: str
+    format: str
+    n_records: int
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,7 +117,11 @@ class Records:
     labels : array of float64, optional
         1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields : sequence of mappings of str to list of str, optional
-        Other columns or tags of the file, which are kept for export.
+        Columns or tags of the file as they are, which are kept for export.
+    details : sequence of RecordDetails, optional
+        Year, authors, journal, identifiers, keywords and address of each record.
+    sources : sequence of RecordSource, optional
+        The files that the records were read from.
 
     Examples
     --------
@@ -63,14 +135,17 @@ class Records:
     references: Sequence[Sequence[str]] = ()
     labels: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     fields: Sequence[Mapping[str, list[str]]] = ()
+    details: Sequence[RecordDetails] = ()
+    sources: Sequence[RecordSource] = ()
 
     def __post_init__(self) -> None:
         n = len(self.ids)
         object.__setattr__(self, "references", self.references or [()] * n)
         object.__setattr__(self, "fields", self.fields or [{}] * n)
+        object.__setattr__(self, "details", self.details or [RecordDetails()] * n)
         labels = np.asarray(self.labels, dtype=np.float64)
         object.__setattr__(self, "labels", labels if len(labels) else np.full(n, np.nan))
-        for name in ("titles", "abstracts", "references", "labels", "fields"):
+        for name in ("titles", "abstracts", "references", "labels", "fields", "details"):
             if len(getattr(self, name)) != n:
                 raise InputError(f"{name} has {len(getattr(self, name))} values for {n} ids; pass one for each record.")
         if n == 0:
@@ -103,6 +178,40 @@ class Records:
     def number(self) -> dict[str, int]:
         """Number of each record, from 0, by id."""
         return {one: at for at, one in enumerate(self.ids)}
+
+    @cached_property
+    def keys(self) -> list[tuple[str, ...]]:
+        """Keys of each record, the most reliable first; see `corank.data.records.identity`."""
+        return [self._keys(at) for at in range(len(self))]
+
+    def _keys(self, at: int) -> tuple[str, ...]:
+        one = self.details[at]
+        kinds = {
+            "doi": one.doi, "pmid": one.pmid, "accession": one.accession,
+            "title": fingerprint(self.titles[at], one.year, one.authors), "id": one.given_id or self.ids[at],
+        }  # fmt: skip
+        return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
+
+    def take(self, numbers: Iterable[int]) -> Records:
+        """
+        Return some of the records.
+
+        Parameters
+        ----------
+        numbers : iterable of int
+            Numbers of the records, from 0, in the order wanted.
+
+        Returns
+        -------
+        Records
+            These records; the sources stay.
+        """
+        chosen = list(numbers)
+        columns = {
+            name: [getattr(self, name)[at] for at in chosen]
+            for name in ("ids", "titles", "abstracts", "references", "fields", "details")
+        }
+        return Records(**columns, labels=self.labels[chosen], sources=self.sources)
 
     def numbers_of(self, ids: Iterable[str]) -> list[int]:
         """
