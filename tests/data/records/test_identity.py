@@ -98,9 +98,7 @@ def test_id_alone_never_wins_over_numbers_in_titles() -> None:
     new = collection(("1", "Iron in the diet of infants, part 2", RecordDetails()))
     assert found(old, new) == [None]
     assert IdentityIndex(new).find(["id:1"]) == IdentityIndex(new).find(["1"]) == 0  # old logs have no titles
-    assert (
-        IdentityIndex(new).find([old.keys[0][0], "id:1"]) is None
-    )  # the title is unknown, but its fingerprint differs
+    assert IdentityIndex(new).find([old.keys[0][0], "id:1"]) is None  # another fingerprint
 
 
 def test_abstracts_of_a_supplement_share_a_doi() -> None:

@@ -26,9 +26,10 @@ _ADDRESS = re.compile(r"[?#].*$")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _WORD = re.compile(r"[^\W_]+")
 _PMID = re.compile(r"(?:\D*\b)?0*([1-9]\d{0,8})\b")
-_PARTICLES = frozenset(
-    "af al bin da das de del della den der di do dos du el ibn la le las los ten ter van von y zu".split()
-)
+_PARTICLES = frozenset((
+    "af", "al", "bin", "da", "das", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la",
+    "le", "las", "los", "ten", "ter", "van", "von", "y", "zu",
+))  # fmt: skip
 STRONG = ("doi", "pmid", "accession")
 """Kinds of keys that a database gives to one work."""
 

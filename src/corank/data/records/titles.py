@@ -14,6 +14,12 @@ from rapidfuzz import fuzz, process
 
 from corank.data.records.identity import normalise_title
 
+
+def word_set(words: str) -> frozenset[str]:
+    """Return words that are separated by blanks as a set."""
+    return frozenset(words.split())
+
+
 _DIGITS = re.compile(r"\d+")
 _LANGUAGE = re.compile(r"[\[(]\s*(?:article\s+in\s+)?[A-Z][a-z]+(?:,\s*[A-Z][a-z]+)*\s*[\])][.\s]*$")
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
@@ -26,19 +32,21 @@ _COUNTS = {
 _GREEK = dict(
     zip(
         "αβγδεζηθικλμνξπρστυφχψω",
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
-        "omega".split(),
+        (
+            "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
+            "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+        ),
         strict=True,
     )
-)
-_STOP = frozenset("a an and as at by for from in into of on or the to with".split())
-KINDS = frozenset(
+)  # fmt: skip
+_STOP = word_set("a an and as at by for from in into of on or the to with")
+KINDS = word_set(
     "erratum errata corrigendum corrigenda correction corrections corrected addendum retraction retracted withdrawn "
-    "comment comments commentary reply replies response rejoinder rebuttal letter editorial protocol".split()
+    "comment comments commentary reply replies response rejoinder rebuttal letter editorial protocol"
 )
 """Words by which a publication about another work differs from that work."""
 
-GENERIC = frozenset(
+GENERIC = word_set(
     "abstract abstracts acknowledgement acknowledgements announcement announcements answer article articles author "
     "authors book books calendar chapter commentary comment conference congress contents contributors correspondence "
     "cover discussion editor editorial editors errata erratum foreword from guest highlights image images in index "
@@ -46,7 +54,7 @@ GENERIC = frozenset(
     "note notes obituary opinion oral overview paper papers perspective poster posters preface president presidential "
     "presentation presentations proceedings program programme publication questions remarks reply report research "
     "response review reviewers reviews section selected session special summary supplement symposium table the this to "
-    "untitled update volume welcome of and for on a an".split()
+    "untitled update volume welcome of and for on a an"
 )
 """Words of titles that many works share, such as an introduction or a letter to the editor."""
 
@@ -151,7 +159,7 @@ def is_beginning(one: str, other: str, least: int = 30) -> bool:
 
     least: number of letters that the beginning needs.
 
-    >>> is_beginning("the long title of a work on sleep and memory", "the long title of a work on sleep and memory part")
+    >>> is_beginning("a long title of a work on sleep and memory", "a long title of a work on sleep and memory in rats")
     True
     """
     short, long = sorted((one.replace(" ", ""), other.replace(" ", "")), key=len)
