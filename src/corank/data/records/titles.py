@@ -21,7 +21,11 @@ def word_set(words: str) -> frozenset[str]:
 
 
 _DIGITS = re.compile(r"\d+")
-_LANGUAGE = re.compile(r"[\[(]\s*(?:article\s+in\s+)?[A-Z][a-z]+(?:,\s*[A-Z][a-z]+)*\s*[\])][.\s]*$")
+_LANGUAGES = (
+    "Arabic|Bulgarian|Chinese|Croatian|Czech|Danish|Dutch|English|Finnish|French|German|Greek|Hebrew|Hungarian|Italian|"
+    "Japanese|Korean|Norwegian|Persian|Polish|Portuguese|Romanian|Russian|Serbian|Slovak|Spanish|Swedish|Turkish|Ukrainian"
+)
+_LANGUAGE = re.compile(rf"[\[(]\s*(?:article\s+in\s+)?(?:(?:{_LANGUAGES})[\s,;/]*)+[\])][.\s]*$", re.IGNORECASE)
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 _AMBIGUOUS_ROMAN = {"i": "1", "v": "5", "x": "10"}
 _NUMBERED = frozenset(("part", "phase", "type", "stage", "chapter", "volume", "study", "paper", "section", "class"))
