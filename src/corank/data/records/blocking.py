@@ -1,8 +1,8 @@
 """
 Pairs of records that may be duplicates, without comparing all pairs.
 
-Records meet in blocks: an identifier, the same beginning or end of the title, a rare word of the title, first author and
-year, or year, volume and first page. Within a block only pairs with similar titles are kept.
+Records meet in blocks: an identifier, the same beginning or end of the title, a rare word of the title, first author
+and year, or year, volume and first page. Within a block only pairs with similar titles are kept.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from corank.data.records.evidence import Entry
@@ -35,7 +36,7 @@ def candidate_pairs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     """
     n = len(entries)
     compact = [entry.compact for entry in entries]
-    codes: list[np.ndarray] = []
+    codes: list[NDArray[np.int64]] = []
     for members, least in _blocks(entries):
         rows = np.array(members)
         if least:

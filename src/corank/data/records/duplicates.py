@@ -1,9 +1,9 @@
 """
 Groups of records that describe one work, with the evidence; nothing is deleted.
 
-Pairs come from `corank.data.records.blocking` and are decided by `corank.data.records.evidence`. They are merged from the
-surest to the least sure, and two groups are merged only if no record of one contradicts a record of the other. So a
-chain of resembling records does not join two works.
+Pairs come from `corank.data.records.blocking` and are decided by `corank.data.records.evidence`. They are merged from
+the surest to the least sure, and two groups are merged only if no record of one contradicts a record of the other. So
+a chain of resembling records does not join two works.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class DuplicateGroups:
     _confirmed: frozenset[tuple[int, int]] = frozenset()
 
     def __repr__(self) -> str:
-        return f"<DuplicateGroups: {self.n_duplicates} duplicates in {len(self.groups)} groups of {self.n_records} records>"
+        n_groups = len(self.groups)
+        return f"<DuplicateGroups: {self.n_duplicates} duplicates in {n_groups} groups of {self.n_records} records>"
 
     @property
     def n_duplicates(self) -> int:
@@ -210,7 +211,7 @@ def _grouped(
     """Merge pairs from the surest to the least sure; rejected pairs stay apart."""
     n = len(entries)
     group = list(range(n))
-    members = {}
+    members: dict[int, list[int]] = {}
     texts: dict[int, list[str]] = {}
 
     def merge(one: int, other: int, text: str, may: Callable[[int, int], bool]) -> None:

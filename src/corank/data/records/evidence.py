@@ -1,8 +1,8 @@
 """
 Evidence that two records describe one work: identifiers, titles, year, first author, journal, volume, page, abstract.
 
-Each detail of two records agrees, conflicts, or is unknown on one side. `compare` combines them by rules, not by weights,
-so that the reason of every decision can be said in a sentence. The thresholds are similarities in percent.
+Each detail of two records agrees, conflicts, or is unknown on one side. `compare` combines them by rules, not by
+weights, so that the reason of every decision can be said in a sentence. The thresholds are similarities in percent.
 """
 
 from __future__ import annotations
