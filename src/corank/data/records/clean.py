@@ -46,8 +46,8 @@ _BLOCKS = frozenset(
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _GREEK_NAMES = (
-    "a", "b", "g", "d", "e", "z", "ee", "th", "i", "k", "l", "m", "n", "x", "o", "p", "r", "s", "t", "u", "ph", "kh", "ps",
-    "oh",
+    "a", "b", "g", "d", "e", "z", "ee", "th", "i", "k", "l", "m", "n", "x", "o", "p", "r", "s", "t", "u", "ph", "kh",
+    "ps", "oh",
 )  # fmt: skip
 _GREEK = {f"&{name}gr;": letter for name, letter in zip(_GREEK_NAMES, "αβγδεζηθικλμνξοπρστυφχψω", strict=True)}
 """Entities of SGML (ISO 8879) in old abstracts."""

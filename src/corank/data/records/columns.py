@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from corank.data.records.labels import LABEL_COLUMNS
 
@@ -125,6 +126,9 @@ _NEAR_WORDS = {
     field: (re.compile(rf"\b(?:{words})\b"), re.compile(rf"\b(?:{others})\b"))
     for field, (words, others) in _NEAR.items()
 }
+_LONGEST = 100
+"""Letters of a name that are looked at."""
+
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -140,8 +144,9 @@ def normalise_name(name: str) -> str:
     return plain if plain in _FIELDS else parted if (parted := _words(_CAMEL.sub(" ", name))) in _FIELDS else plain
 
 
+@lru_cache(maxsize=4096)
 def _words(name: str) -> str:
-    folded = unicodedata.normalize("NFKD", name).casefold()
+    folded = unicodedata.normalize("NFKD", name[:_LONGEST]).casefold()
     return " ".join(_WORD.findall("".join(one for one in folded if not unicodedata.combining(one))))
 
 
@@ -176,7 +181,8 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
         if field not in found:
             near = [
                 column for one, columns in by_name.items() if one not in _FIELDS for column in columns
-                if words.search(parted := _words(_CAMEL.sub(" ", column))) and not others.search(parted)
+                if len(column) < _LONGEST and words.search(parted := _words(_CAMEL.sub(" ", column)))
+                and not others.search(parted)
             ]  # fmt: skip
             if near:
                 found[field] = near
