@@ -77,6 +77,11 @@ class Entry:
         """First letters of the abstract, without blanks."""
         return normalise_title(self.text[:1200]).replace(" ", "")[:500]
 
+    @property
+    def sort_key(self) -> tuple[str, ...]:
+        """Order in which similar records are neighbours, whatever their order in the file is."""
+        return (self.compact, *self.author[:1], *(self.page or ()), self.doi, self.pmid, self.volume, self.text)
+
     @cached_property
     def generic(self) -> bool:
         """Whether many works have such a title."""
@@ -186,7 +191,7 @@ def _years(one: int | None, other: int | None) -> bool | None:
 def _authors(one: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
     if not one or not other:
         return None
-    return bool(set(one) & set(other)) or fuzz.ratio(one[0], other[0]) >= 80
+    return bool(set(one) & set(other)) or (min(len(one[0]), len(other[0])) > 5 and fuzz.ratio(one[0], other[0]) >= 85)
 
 
 def _pages(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool | None:
@@ -274,7 +279,11 @@ def _by_identifier(one: Entry, other: Entry, alike: float, details: Details) -> 
         conflicts = set(details.conflicting())
         if alike >= SAME:
             # neighbouring abstracts of a supplement may differ by a word of the title
-            is_same = "first page" not in conflicts or ("first author" not in conflicts and not _other_text(one, other))
+            told_apart = numbers_differ(one.title, other.title) and not is_beginning(one.title, other.title)
+            told_apart = told_apart or (replaced_words(one.title, other.title) and not details.author)
+            is_same = (not told_apart or details.page is True or details.abstract is True) and (
+                "first page" not in conflicts or ("first author" not in conflicts and not _other_text(one, other))
+            )
         elif alike >= RELATED or is_beginning(one.title, other.title) or unknown:
             is_same = bool(details.author or details.page or unknown) and not {"first page", "abstract"} & conflicts
             is_same = is_same and (alike >= CLOSE or details.abstract is not None or details.page is True)
@@ -299,8 +308,10 @@ def _differ(one: str, other: str) -> bool:
 
 def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> bool:
     """Decide without an identifier: the less alike the titles are, the more of the rest must agree."""
-    if not one.title or not other.title or _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
+    if _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
         return False
+    if not one.title or not other.title:
+        return one.title == other.title and details.abstract is True and not details.conflicting()
     agreeing, conflicting = details.agreeing(), details.conflicting()
     if len(conflicting) > 1:
         return False
@@ -347,4 +358,5 @@ def contradict(one: Entry, other: Entry) -> bool:
     if alike >= RELATED and numbers_differ(one.title, other.title) and not details.same_place:
         return not is_beginning(one.title, other.title)
     n_against = len(details.conflicting()) + _differ(one.doi, other.doi) + (alike < RELATED)
-    return n_against > 1
+    is_tied = details.same_place or details.abstract is True or (bool(one.doi) and one.doi == other.doi)
+    return n_against > int(is_tied)

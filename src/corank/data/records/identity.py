@@ -77,8 +77,9 @@ def normalise_title(text: str) -> str:
     'the cafe effect α waves'
     """
     plain = _TAG.sub("", html.unescape(text))
-    folded = unicodedata.normalize("NFKD", plain).casefold()
-    return " ".join(_WORD.findall("".join(one for one in folded if not unicodedata.combining(one))))
+    if not plain.isascii():
+        plain = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
+    return " ".join(_WORD.findall(plain.casefold()))
 
 
 def family_name(author: str) -> str:
