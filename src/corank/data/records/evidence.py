@@ -335,7 +335,9 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
     if one.year and other.year and one.year != other.year and not (details.page or same_abstract):
         return False  # a conference abstract and its article, or a yearly editorial
     if alike >= SAME:
-        return len(agreeing) > 1 or (alike == 100 and (bool(agreeing) or _nothing_else(one) or _nothing_else(other)))
+        # a comment often has the title, year and journal of the work that it is about, and no abstract
+        is_told = bool(details.author or details.page or same_abstract) or not (one.text or other.text)
+        return is_told and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(one, other) or same_abstract)))
     if alike >= CLOSE:
         return len(agreeing) > 2 and (place or same_abstract)
     if alike >= RELATED or is_beginning(one.title, other.title):
@@ -344,9 +346,10 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
     return place and same_abstract and details.author is True and details.year is True
 
 
-def _nothing_else(one: Entry) -> bool:
-    """Whether only the title of a work is known."""
-    return one.year is None and not one.author and not one.journal and len(one.title.split()) > 4
+def _nothing_else(one: Entry, other: Entry) -> bool:
+    """Whether only titles are known, which are long enough."""
+    known = (one.year, other.year, one.author, other.author, one.journal, other.journal)
+    return not any(known) and len(one.title.split()) > 4
 
 
 def contradict(one: Entry, other: Entry) -> bool:
