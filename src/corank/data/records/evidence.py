@@ -98,7 +98,7 @@ def _entry(records: Records, at: int) -> Entry:
     fields = {name.strip().lower(): values for name, values in records.fields[at].items()} if records.fields[at] else {}
     return Entry(
         title, title.replace(" ", ""), one.doi, one.pmid, one.accession, one.year,
-        first_author_words(one.authors), _journal_words(one.journal),
+        first_author_words(one.authors), journal_words(one.journal),
         frozenset(found.replace("-", "").lower() for found in _ISSN.findall(_field(fields, "issn"))),
         next(iter(_NUMBER.findall(_field(fields, "volume"))), "").lstrip("0"), first_page(_field(fields, "page")),
         records.abstracts[at],
@@ -141,7 +141,8 @@ def first_author_words(authors: Sequence[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=50_000)
-def _journal_words(journal: str) -> tuple[str, ...]:
+def journal_words(journal: str) -> tuple[str, ...]:
+    """Return the words of a journal without brackets, articles and prepositions."""
     return tuple(word for word in normalise_title(_BRACKETS.sub(" ", journal)).split() if word not in _SMALL)
 
 

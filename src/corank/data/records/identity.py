@@ -76,10 +76,20 @@ def normalise_title(text: str) -> str:
     >>> normalise_title("The <i>Café</i>&nbsp;effect: α-waves!")
     'the cafe effect α waves'
     """
+    return " ".join(_WORD.findall(fold_text(text)))
+
+
+def fold_text(text: str) -> str:
+    """
+    Return a text in lower case, without accents and markup.
+
+    >>> fold_text("The <i>Café</i>, 2nd")
+    'the cafe, 2nd'
+    """
     plain = _TAG.sub("", html.unescape(text))
     if not plain.isascii():
         plain = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
-    return " ".join(_WORD.findall(plain.casefold()))
+    return plain.casefold()
 
 
 def family_name(author: str) -> str:
