@@ -231,6 +231,8 @@ def _grouped(
     texts: dict[int, list[str]] = defaultdict(list)
     matched = {(entries[pair.one], entries[pair.other]) for pair in pairs}
 
+    trusted = {at for pair in confirmed for at in pair}
+
     def is_consistent(left: int, right: int) -> bool:
         mine, theirs = versions[left], versions[right]
         return len(mine) * len(theirs) <= MAX_VERSIONS**2 and not any(
@@ -241,7 +243,8 @@ def _grouped(
         left, right = sorted((group[one], group[other]), key=lambda at: (-len(members.get(at, ())), order[at]))
         for at in (left, right):
             members.setdefault(at, [at])
-            versions.setdefault(at, {entries[at]: None})
+            # what a person confirmed need not resemble the rest
+            versions.setdefault(at, {} if at in trusted else {entries[at]: None})
         if left != right:
             if any({group[a], group[b]} == {left, right} for a, b in rejected):
                 return
