@@ -64,7 +64,7 @@ ROW = Row()
 BARE = Row(year=None, author="", journal="", volume="", pages="", abstract="")
 LONG = "Sleep improves spatial memory in young rats that were trained in a water maze for two days"
 
-DUPLICATES = {
+DUPLICATES: dict[str, Row | tuple[Row, Row]] = {
     "no titles": (replace(BARE, title="", abstract=TEXT), replace(BARE, title="", abstract=TEXT + "(C) 2001")),
     "another spelling": replace(
         ROW, title="SLEEP IMPROVES <i>SPATIAL MEMORY</i> IN YOUNG RATS.", author="A Roe", pages="221-228"
@@ -99,7 +99,7 @@ DUPLICATES = {
     ),
 }  # fmt: skip
 
-DISTINCT = {
+DISTINCT: dict[str, tuple[Row, Row]] = {
     "parts": (
         replace(ROW, title="Sleep of rats and memory, part 1", pages="1-9", abstract=""),
         replace(ROW, title="Sleep of rats and memory, part 2", pages="10-19", abstract=""),

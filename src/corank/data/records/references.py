@@ -177,7 +177,8 @@ class _Index:
             key = f"pmid:{pmid[1] or pmid[2]}"
             found = self._agreed(self._by_key.get(key, []), text)
             return ("pmid", found) if found is not None else ("outside", key)
-        return self._find_text(text)
+        # a text without blanks is an id, which is kept
+        return self._find_text(text) if len(text.split()) > 1 else ("outside", text)
 
     def _agreed(self, holders: list[int], text: str) -> int | None:
         """The record with an identifier; of several with different titles, the one whose title is in the text."""
