@@ -27,6 +27,8 @@ from scipy.special import gammaln
 
 GROWTH = 1.25
 """Ratio of successive sample sizes."""
+MAX_URNS = 500
+"""Largest number of urns that are tested."""
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -57,12 +59,13 @@ def chance_of_missing(n: Numbers, relevant: Numbers, unread: Numbers, missing: i
     return np.asarray(np.clip(1.0 - np.where(is_possible, np.exp(logs), 0.0).sum(axis=0), 0.0, 1.0))
 
 
-def p_values(finds: Sequence[int], read: int, n: int, known: int, target: float) -> Floats:
+def p_values(finds: Sequence[int], read: int, n: int, known: int, target: float, max_urns: int = MAX_URNS) -> Floats:
     """
     Test every urn of the last records read, as if its records were drawn at random.
 
     Only urns that begin after a find, or with the first record, are listed: if the record before an urn is irrelevant,
-    the urn that includes it has a smaller p, since the same finds were made in more draws.
+    the urn that includes it has a smaller p, since the same finds were made in more draws. Of more than
+    `max_urns` of them, evenly spaced ones are used.
 
     finds: positions of the relevant records in the order of reading, from 1.
     read: number of records read.
@@ -73,6 +76,9 @@ def p_values(finds: Sequence[int], read: int, n: int, known: int, target: float)
     """
     before = np.array([0, *(place for place in finds if place < read)], dtype=np.int64)
     inside = len(finds) - np.arange(len(before))
+    if len(before) > max_urns:
+        some = np.linspace(0, len(before) - 1, max_urns).round().astype(np.intp)
+        before, inside = before[some], inside[some]
     missing = missing_allowed(len(finds) + known, target) + 1
     if missing > n - read:
         return np.zeros(len(before))
@@ -145,8 +151,8 @@ class SamplePlan:
     shares_error: bool = True
 
     @cached_property
-    def sizes(self) -> list[int]:
-        """Sample sizes at which a test is made; the last one is all unread records."""
+    def first_size(self) -> int:
+        """The smallest sample that proves the target, if no relevant record is in it."""
         missing = missing_allowed(self.found, self.target) + 1
         low, high = 1, self.unread
         while low < high:
@@ -155,9 +161,14 @@ class SamplePlan:
                 high = middle
             else:
                 low = middle + 1
+        return low
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Sample sizes at which a test is made; the last one is all unread records."""
         if not self.shares_error:
-            return list(range(low, self.unread + 1))
-        sizes = [low]
+            return list(range(self.first_size, self.unread + 1))
+        sizes = [self.first_size]
         while sizes[-1] < self.unread:
             sizes.append(min(math.ceil(GROWTH * sizes[-1]), self.unread))
         return sizes

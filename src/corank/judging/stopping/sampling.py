@@ -9,17 +9,16 @@ probability at most α, for any ranking and any number of relevant records.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
-from corank.judging.screening.answers import ScreeningAnswers
-from corank.judging.screening.rates import DecliningRate
-from corank.judging.screening.rule import Evidence, Flags, StoppingRule
-from corank.judging.screening.urns import SamplePlan
+from corank.judging.stopping.rates import DecliningRate
+from corank.judging.stopping.rule import Evidence, Flags, StoppingRule
+from corank.judging.stopping.urns import SamplePlan
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class DrawsRule(SamplingRule):
     Exact hypergeometric test after every random draw (Callaghan and Müller-Hansen, 2020, random sampling).
 
     When a cheap model would stop, records are drawn at random from the unread, and the test of
-    `corank.judging.screening.urns` follows every draw. Each test alone has the confidence; all of them together err
+    `corank.judging.stopping.urns` follows every draw. Each test alone has the confidence; all of them together err
     more often, since the first test that succeeds ends the reading.
     """
 
@@ -116,6 +115,22 @@ class QbcbRule(StoppingRule):
         return int(is_read.sum()), 1 + int(found[is_read].sum())
 
 
+class SampledAnswers(Protocol):
+    """Answers to records by number, such as `corank.judging.screening.answers.ScreeningAnswers`."""
+
+    @property
+    def relevant(self) -> Mapping[int, bool]:
+        """The answer to each record."""
+
+    @property
+    def later(self) -> Mapping[int, None]:
+        """Postponed records."""
+
+    @property
+    def before_sample(self) -> Sequence[int]:
+        """Records answered before random sampling began."""
+
+
 @dataclass(frozen=True, eq=False)
 class RandomSample:
     """
@@ -127,7 +142,7 @@ class RandomSample:
     seed: random seed of the order.
     """
 
-    answers: ScreeningAnswers
+    answers: SampledAnswers
     n: int
     rule: StoppingRule
     seed: int

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from corank.judging.screening.urns import missing_allowed
+from corank.judging.stopping.urns import missing_allowed
 
 MIN_FOUND = 5
 """Number of finds below which no estimate is made."""
@@ -112,20 +112,50 @@ class RateModel(ABC):
             return float(len(finds) >= MIN_FOUND)
         return self._missing_cdf(finds, read)[0](allowed)
 
-    def expected_finds(self, finds: Sequence[int], read: int, places: Sequence[int]) -> Floats:
-        """Return the expected number of further finds when reading continues up to each of some places."""
+    def place_of(self, finds: Sequence[int], read: int, known: int, target: float) -> int | None:
+        """
+        Return where the target recall is expected to be reached, as a number of records read.
+
+        It is the first place at which the expected number of finds is the target share of the expected number of
+        relevant records. Parameters as in `estimate`.
+        """
+        if len(finds) < MIN_FOUND:
+            return None
         _, posterior = self._missing_cdf(finds, read)
-        mass = self._cumulated(read)
-        return np.array([len(finds) * posterior @ (self._cumulated(place) / mass - 1) for place in places])
+        mass, found = self._cumulated(read), len(finds) + known
+
+        def expected(place: int) -> float:
+            return found + float(len(finds) * posterior @ (self._cumulated(place) / mass - 1))
+
+        goal, low, high = target * expected(self.n), read, self.n
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if expected(middle) >= goal else (middle + 1, high)
+        return low
 
     def _missing_cdf(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
         """Distribution function of the number of relevant records among the unread, and the posterior of the rates."""
         r, mass_read = len(finds), self._cumulated(read)
-        evidence = self._log_rates(np.array(finds)).sum(axis=1) - r * np.log(mass_read)
+        evidence = self._log_likelihood(finds) - r * np.log(mass_read)
         posterior = np.exp(evidence - evidence.max())
         posterior /= posterior.sum()
         share = np.minimum(mass_read / self._cumulated(self.n), 1.0)
-        return lambda missing: float(posterior @ betainc(r, missing + 1, share)), posterior
+        likely = posterior > 1e-9 * posterior.max()  # a small part of the curves
+        weight, share = posterior[likely], share[likely]
+        return lambda missing: float(weight @ betainc(r, missing + 1, share)), posterior
+
+    def _log_likelihood(self, finds: Sequence[int]) -> Floats:
+        """Sum of the logarithms of the rates at the finds; a sum for the first of them is extended."""
+        begun = self._sums.get("finds", ([], np.zeros(1)))
+        places, total = begun if list(finds[: len(begun[0])]) == begun[0] else ([], np.zeros(1))
+        if len(finds) > len(places):
+            total = total + self._log_rates(np.array(finds[len(places) :])).sum(axis=1)
+            self._sums["finds"] = ([*finds], total)
+        return total
+
+    @cached_property
+    def _sums(self) -> dict[str, tuple[list[int], Floats]]:
+        return {}
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from corank.judging.screening.rule import StoppingRule
+from corank.judging.stopping.rule import StoppingRule
 
 RUN = 50
 """Length of a run of irrelevant records after which users commonly stop."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
-from corank.judging.screening.rates import MixedRate, RecallEstimate
-from corank.judging.screening.urns import SamplePlan
+from corank.judging.stopping.rates import MixedRate, RecallEstimate
+from corank.judging.stopping.urns import SamplePlan
 
 Flags = NDArray[np.bool_]
 Evidence = Literal["estimated", "tested", "proved"]
@@ -54,7 +54,7 @@ class StoppingRule(ABC):
 
     @abstractmethod
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Decide at one look; parameters as in `corank.judging.screening.rates.RateModel.estimate`."""
+        """Decide at one look; parameters as in `corank.judging.stopping.rates.RateModel.estimate`."""
 
     def advises(self, finds: Sequence[int], read: int, known: int) -> bool:
         """
