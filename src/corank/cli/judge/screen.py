@@ -32,7 +32,7 @@ def screen(
         typer.Option(help="Ids of records known to be relevant, separated by commas.", show_default=False),
     ] = None,
     judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
-    rule: Annotated[str, typer.Option(help=f"Stopping rule: {STOPPING_RULES}.")] = "decline",
+    rule: Annotated[str, typer.Option(help=f"Stopping rule: {STOPPING_RULES}.")] = "agree",
     target: Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")] = 0.95,
     confidence: Annotated[float, typer.Option(help="Required probability that it is reached.")] = 0.95,
     export: Annotated[

@@ -14,7 +14,7 @@ from corank.data.durable.atomic import atomic_file
 from corank.data.records.records import Records
 from corank.errors import InputError, import_extra
 from corank.judging.screening.screening import Screening
-from corank.judging.screening.stopping import StoppingRule, stopping_rule
+from corank.judging.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank.judging.screening.views import Views, make_views
 
 
@@ -102,7 +102,7 @@ def simulate(
     records: Records,
     starts: int | Iterable[int] = 10,
     *,
-    rule: str = "decline",
+    rule: str = DEFAULT_RULE,
     target: float = 0.95,
     confidence: float = 0.95,
     views: Views | None = None,
