@@ -152,6 +152,8 @@ FUNCTIONS = (
     Writer("write_clicks to UBI", "events.jsonl", clicks),
     Writer("write_records to CSV", "records.csv", records),
     Writer("write_records to RIS", "records.ris", records),
+    Writer("write_records to Excel", "records.xlsx", records),
+    Writer("write_records to BibTeX", "records.bib", records),
     Writer("write_ranking", "ranking.csv", ranking),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),

@@ -109,7 +109,7 @@ def test_a_replay_prints_its_measures_and_writes_them(works):
     [
         (["--simulate", "--export", "a.csv"], "cannot be combined"),
         (["--output", "a"], "pass --simulate too"),
-        (["--export", "a.txt"], r"choose a name that ends in \.csv or \.ris"),
+        (["--export", "a.txt"], r"choose a name that ends in \.ris, \.csv"),
         (["--export", "a.csv"], "no answers for .* yet"),
         (["--judge", "a/b"], "judge is 'a/b'"),
         (["--known", "r99"], "there is no record 'r99'"),
