@@ -7,8 +7,8 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from corank.cli.judge.screen_actions import Actions
-from corank.cli.judge.screen_lists import turned
-from corank.cli.judge.screen_view import Highlights, draw, lay_out
+from corank.cli.judge.screen_lists import DONE, show_pages, turned
+from corank.cli.judge.screen_view import Highlights, View, draw, lay_out, texts
 from corank.cli.judge.terminal import Ask, has_terminal, lines, terminal
 from corank.cli.output import make_console
 from corank.console import printable
@@ -21,6 +21,9 @@ KEYS = {
     "r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "g": "tag", "d": "duplicate",
     "s": "separate", "h": "history", "t": "telling", "p": "progress", "?": "help", "q": "quit",
 }  # fmt: skip
+BEGIN = "enter begin   q quit"
+ANY = ("\n", "\r")
+"""Keys that begin the reading."""
 PAGING = (" ", "b", "page down", "page up", "up", "down", "left", "right")
 NAMED = {
     "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[C": "right", "\x1bOC": "right",
@@ -31,7 +34,11 @@ NAMED = {
 
 
 def read_all(
-    session: Screening | Adjudication, *, reasons: Sequence[str] = (), highlights: Highlights | None = None
+    session: Screening | Adjudication,
+    *,
+    reasons: Sequence[str] = (),
+    highlights: Highlights | None = None,
+    notices: Sequence[str] = (),
 ) -> None:
     """
     Show records and record answers until all are read or the reader quits.
@@ -42,10 +49,13 @@ def read_all(
 
     reasons: reasons of exclusion, by the keys 1 to 9.
     highlights: words to highlight.
+    notices: what was assumed and found, shown before the first record.
     """
     is_terminal, console = has_terminal(), make_console()
     with terminal(NAMED, resizes=True) if is_terminal else lines() as ask:
         reading = Reading(session, console, ask if is_terminal else None, tuple(reasons), highlights or Highlights())
+        if notices and not reading.begin(notices):
+            return
         reading.open(session.next())
         while reading.record is not None:
             reading.show()
@@ -80,6 +90,15 @@ class Reading(Actions):
         if self.ask is not None and record is not None and prefetch is not None:
             self._learning = Thread(target=prefetch, args=(record,))
             self._learning.start()
+
+    def begin(self, notices: Sequence[str]) -> bool:
+        """Show what was found in the files, and on a terminal wait for a key; return whether to go on."""
+        if self.ask is None or not self.console.is_terminal:
+            for line in notices:
+                self.console.print(printable(line))
+            return True
+        view = View("files", texts(["What was read"], "bold")[0], [], texts(notices), texts([BEGIN], "dim"))
+        return show_pages(view, self.console, self.ask, ANY) not in DONE
 
     def settle(self) -> None:
         """Wait until the model is fitted, before answers change."""
