@@ -185,7 +185,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "export", "plot", "per_query", "target")
+OUTPUTS = ("output", "export", "plot", "per_query", "report", "target")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)
