@@ -25,6 +25,7 @@ from corank.cli.judge.agreement import agreement
 from corank.cli.judge.ask import ask
 from corank.cli.judge.screen import screen
 from corank.cli.judge.suggest import suggest
+from corank.cli.judge.verify import certify, verify
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
@@ -65,6 +66,8 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Judge": (
         Verb(records, "Read, check and convert records.", "records records.csv --duplicates --output records.ris"),
         Verb(screen, "Find nearly all relevant records.", "screen records.csv --topic 'heat pumps in old houses'"),
+        Verb(certify, "Write a certificate of a screening.", "certify records.csv --rule sample"),
+        Verb(verify, "Verify a certificate of a screening.", "verify certificate.json records.csv"),
         Verb(ask, "Order items by pairwise questions.", "ask items.csv --simulate grade"),
         Verb(
             suggest,
@@ -185,7 +188,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "export", "plot", "per_query", "target")
+OUTPUTS = ("output", "export", "plot", "per_query", "report", "target")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)

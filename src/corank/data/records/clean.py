@@ -45,6 +45,13 @@ _BLOCKS = frozenset(
     ]
 )
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_GREEK_NAMES = (
+    "a", "b", "g", "d", "e", "z", "ee", "th", "i", "k", "l", "m", "n", "x", "o", "p", "r", "s", "t", "u", "ph", "kh",
+    "ps", "oh",
+)  # fmt: skip
+_GREEK = {f"&{name}gr;": letter for name, letter in zip(_GREEK_NAMES, "αβγδεζηθικλμνξοπρστυφχψω", strict=True)}
+"""Entities of SGML (ISO 8879) in old abstracts."""
+
 _BLANK = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ufeff\u200b\u2060\u00ad]")
 _ABSENT = re.compile(
@@ -100,12 +107,12 @@ def clean_abstract(text: str) -> str:
 
 def is_absent(text: str) -> bool:
     """Return whether a text only says that there is nothing, such as ``n/a`` or ``[No abstract available]``."""
-    return _ABSENT.fullmatch(text) is not None
+    return _ABSENT.fullmatch(text) is not None or not any(map(str.isalnum, text))
 
 
 def _plain(text: str) -> str:
     for _ in range(3):  # an export of an export may escape twice
-        if "&" not in text or (unescaped := _ENTITY.sub(lambda one: html.unescape(one[0]), text)) == text:
+        if "&" not in text or (unescaped := _ENTITY.sub(_letter, text)) == text:
             break
         text = unescaped
     if "<" in text:
@@ -113,6 +120,10 @@ def _plain(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROL.sub("", text).encode("utf-8", "replace").decode()
+
+
+def _letter(entity: re.Match[str]) -> str:
+    return _GREEK.get(entity[0], "") or html.unescape(entity[0])
 
 
 def _instead(tag: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from corank.data.records.labels import LABEL_COLUMNS
 
@@ -41,7 +42,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "journal": (
         "journal", "source title", "journal title", "publication title", "journal book", "journal name",
         "container title", "primary location source display name", "host venue display name", "source publication",
-        "source name", "publication name", "publicationname", "journal info journal title",
+        "source name", "publication name", "publicationname", "pubtitle", "pub title", "journal info journal title",
         "journalinfo journal title", "journaltitle", "parent title", "secondary title", "periodical full title",
         "venue", "publication venue name", "journal full title", "full journal name", "so", "jf", "jo", "jt", "t2",
         "ja", "j2", "publication", "source", "journal abbreviation", "abbreviated source title",
@@ -50,8 +51,9 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "revista", "期刊", "刊名", "source 文献来源", "来源",
     ),
     "doi": (
-        "doi", "digital object identifier", "di", "do", "article doi", "ids doi", "doi url", "doi link", "dois",
-        "external ids doi", "externalids doi", "prism doi", "electronic resource num", "doi number", "book doi",
+        "doi", "digital object identifier", "digitalobjectidentifier", "di", "do", "article doi", "ids doi", "doi url",
+        "doi link", "dois", "external ids doi", "externalids doi", "prism doi", "electronic resource num",
+        "doi number", "book doi",
     ),
     "pmid": (
         "pmid", "pubmed id", "pubmedid", "medline pmid", "pm", "pubmed", "pubmed pmid", "ids pmid",
@@ -71,7 +73,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "keywords": (
         "keywords", "author keywords", "keyword", "index keywords", "keywords plus", "mesh terms", "mesh",
         "mesh headings", "mesh term", "mesh major topics", "subjects", "subject", "subject headings", "subject terms",
-        "descriptors", "manual tags", "automatic tags", "kw", "de", "keywords author", "ieee terms",
+        "subjectterms", "descriptors", "manual tags", "automatic tags", "kw", "de", "keywords author", "ieee terms",
         "inspec controlled terms", "inspec non controlled terms", "thesaurus terms", "identifiers keywords",
         "emtree drug index terms major focus", "emtree drug index terms", "emtree medical index terms major focus",
         "emtree medical index terms", "keywords display name", "keywords keyword", "keywordlist keyword",
@@ -95,16 +97,40 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Normalised names of each field; the first that is present and not empty is used, for keywords all."""
 
-_OTHER_TITLES = re.compile(
-    r"\b(source|journal|publication|short|series|book|abbreviated|abbreviation|alternative|alternate|original|translated|"
-    r"container|secondary|tertiary|host|conference|parent|running|job|volume|issue|proceedings|event|meeting|thesis|"
-    r"tool|section|id|url|link|length|score)\b"
-)
-_OTHER_ABSTRACTS = re.compile(
-    r"\b(url|link|id|flag|has|number|length|count|language|label|score|screening|screener|at)\b"
-)
+_NEAR = {
+    "title": (
+        r"title",
+        r"source|journal|publication|short|series|book|abbreviated|abbreviation|alternative|alternate|original|container|"
+        r"secondary|tertiary|host|conference|parent|running|job|volume|issue|proceedings|event|meeting|thesis|tool|"
+        r"section|id|url|link|length|score|translated|has",
+    ),
+    "abstract": (r"abstract", r"url|link|id|flag|has|number|length|count|language|label|score|screening|screener|at"),
+    "authors": (
+        r"authors?|creators?",
+        r"ids?|affiliations?|keywords?|address(?:es)?|corresponding|correspondence|count|number|email|orcids?|with|h|url",
+    ),
+    "year": (
+        r"year|date", r"access|accessed|added|modified|entry|updated?|search|conference|created?|indexed|citation|per",
+    ),
+    "journal": (r"journal|periodical|venue", r"issn|id|abbr|abbreviation|rank|quartile|country|url|volume|issue|type"),
+    "doi": (r"dois?", r"has|count|cited|references?"),
+    "pmid": (r"pmid|pubmed", r"pmcid|has|url|central|cited"),
+    "keywords": (r"keywords?|mesh|descriptors?", r"count|number|search|has|highlighted"),
+    "url": (
+        r"urls?|links?|uri|permalink", r"orcid|image|photo|journal|publisher|issn|profile|author|citing|cites|related",
+    ),
+}  # fmt: skip
+"""Words in the name of a column that has no known name, and words that it must not have."""
+
+_NEAR_WORDS = {
+    field: (re.compile(rf"\b(?:{words})\b"), re.compile(rf"\b(?:{others})\b"))
+    for field, (words, others) in _NEAR.items()
+}
+_LONGEST = 100
+"""Letters of a name that are looked at."""
+
 _WORD = re.compile(r"[^\W_]+")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def normalise_name(name: str) -> str:
@@ -118,8 +144,9 @@ def normalise_name(name: str) -> str:
     return plain if plain in _FIELDS else parted if (parted := _words(_CAMEL.sub(" ", name))) in _FIELDS else plain
 
 
+@lru_cache(maxsize=4096)
 def _words(name: str) -> str:
-    folded = unicodedata.normalize("NFKD", name).casefold()
+    folded = unicodedata.normalize("NFKD", name[:_LONGEST]).casefold()
     return " ".join(_WORD.findall("".join(one for one in folded if not unicodedata.combining(one))))
 
 
@@ -138,7 +165,7 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
     """
     Return the columns of each field, the preferred first; fields without a column are left out.
 
-    A title or an abstract is also found in a column whose name contains the word, unless it is another title.
+    A field without a known name is looked for in columns whose names contain its word, such as "paper title (en)".
     """
     by_name: dict[str, list[str]] = {}
     for one in names:
@@ -150,11 +177,15 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
         columns = [column for one in spellings for column in by_name.get(_words(one), ())]
         if columns:
             found[field] = list(dict.fromkeys(columns))
-    for field, word, others in (("title", "title", _OTHER_TITLES), ("abstract", "abstract", _OTHER_ABSTRACTS)):
+    for field, (words, others) in _NEAR_WORDS.items():
         if field not in found:
-            near = [one for one in by_name if word in one.split() and not others.search(one)]
+            near = [
+                column for one, columns in by_name.items() if one not in _FIELDS for column in columns
+                if len(column) < _LONGEST and words.search(parted := _words(_CAMEL.sub(" ", column)))
+                and not others.search(parted)
+            ]  # fmt: skip
             if near:
-                found[field] = [column for one in near for column in by_name[one]]
+                found[field] = near
     _settle(found)
     return found
 

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from corank.data.records.records import Records
 from corank.errors import InputError
 from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal, prior_entries
-from corank.judging.screening.choosing import choose_first, telling_words
+from corank.judging.screening.choosing import choose_first
 from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.model import ScreeningModel
 from corank.judging.screening.progress import ScreeningProgress
 from corank.judging.screening.shared import SharedReading
-from corank.judging.screening.stopping import RandomSample, stopping_rule
+from corank.judging.screening.stopping import DEFAULT_RULE, RandomSample, stopping_rule
 from corank.judging.screening.views import Views, make_views
+from corank.judging.stopping.forecast import make_forecast
 from corank.parameters import is_integer
 
 
@@ -46,9 +47,10 @@ class Screening:
         Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
     shared : SharedReading, optional
         The other judges who read the same ranking; the model learns from their answers too.
-    rule : {"decline", "poisson", "sample"}
-        When reading may stop: by a careful model of the finds, by a cheap model, or by the cheap model and a random
-        sample of the unread as proof (see `corank.judging.screening.stopping`).
+    rule : str
+        When reading may stop (see `corank.judging.stopping.rules`). By a model of the finds with which an exact test
+        agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric", "draws".
+        By a proof: "sample"; "qbcb" is for replays. Rules of thumb: "consecutive", "safe", "knee".
     target : float
         Recall to reach.
     confidence : float
@@ -78,7 +80,7 @@ class Screening:
         journal: ScreeningJournal | None = None,
         labels: bool = False,
         shared: SharedReading | None = None,
-        rule: str = "decline",
+        rule: str = DEFAULT_RULE,
         target: float = 0.95,
         confidence: float = 0.95,
         random_state: int = 0,
@@ -99,8 +101,10 @@ class Screening:
         self._open[list(self._answers.relevant)] = False
         n_known = sum(entry.action != "undo" for entry in start) + len(self._answers.beforehand)
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
-        self._views = views if views is not None else make_views(self.records)
-        self._model = ScreeningModel(self._views)
+        if self._rule.sample == "before":
+            raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
+        self.views = views if views is not None else make_views(self.records)
+        self._model = ScreeningModel(self.views)
         self._record_all(start)
         if topic and topic != self._answers.topic:
             self._record(ScreeningEntry("topic", text=topic))
@@ -169,7 +173,7 @@ class Screening:
         )
         self._forget_scores()
 
-    def later(self, record: int) -> None:
+    def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
         """
         Put a record aside until no other is left.
 
@@ -177,9 +181,11 @@ class Screening:
         ----------
         record : int
             Number of the record, which must not be answered yet.
+        tags : iterable of str
+            Words to find it again.
         """
         self._require_open(record)
-        self._record(self._entry("later", record), record)
+        self._record(self._entry("later", record, tags=tuple(tags)), record)
 
     def duplicate(self, record: int, of: int) -> None:
         """
@@ -264,7 +270,7 @@ class Screening:
         self._prefetched = None
         if self._open[record]:
             seen, team = self._n_seen, self._team
-            numbers, answers = team.judged
+            numbers, answers = self.judged
             possible = (False, True) if team.has_found else (True,)
             fitted = {answer: self._model.scores([*numbers, record], [*answers, answer]) for answer in possible}
             self._prefetched = (record, seen, fitted)
@@ -289,9 +295,10 @@ class Screening:
         by_rule = "sample" if self._rule.needs_sample else "model"
         evidence = None if not may_stop else by_rule if unread else "all read"
         elsewhere = 0 if self._shared is None else self._shared.n_blocked(self._open)
+        forecast = None if team.is_sampled else make_forecast(self._rule, team.finds, len(team.ranked), team.n_known)
         return ScreeningProgress(
             len(self.records), len(team.relevant), team.n_found, estimate, may_stop, to_sample, evidence,
-            len(self._answers.later), elsewhere,
+            len(self._answers.later), elsewhere, forecast.lines() if forecast else (),
         )  # fmt: skip
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
@@ -310,26 +317,10 @@ class Screening:
         """
         return self._answers.search(search)
 
-    def telling(self, record: int, n: int = 12) -> list[tuple[str, float]]:
-        """
-        Return the words of a record by which the relevant records differ most from the others that were read.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        n : int
-            Maximum number of words.
-
-        Returns
-        -------
-        list of (str, float)
-            Words with their weights, above 0 if they speak for relevance, the strongest first; empty before there are
-            answers of both kinds.
-        """
-        self._require(record)
-        text = f"{self.records.titles[record]} {self.records.abstracts[record]}"
-        return telling_words(self._views, text, *self._team.judged, n=n)
+    @property
+    def judged(self) -> tuple[list[int], list[bool]]:
+        """The records and answers that the model learns from, those of other judges in a shared reading included."""
+        return self._team.judged
 
     @property
     def answers(self) -> dict[int, bool]:
@@ -423,11 +414,11 @@ class Screening:
             unread = np.flatnonzero(now) if now.any() else unread
         team = self._team
         if not team.has_found:
-            record = choose_first(self._views, unread, team.relevant, topic=team.topic, seed=self._seed)
+            record = choose_first(self.views, unread, team.relevant, topic=team.topic, seed=self._seed)
             self._shown = (record, ScreeningEntry("", by="start"))
             return record
         if self._scores is None:
-            self._scores = self._model.scores(*team.judged)
+            self._scores = self._model.scores(*self.judged)
         record = int(unread[np.argmax(self._scores[unread])])
         score = self._scores[record]
         rank = 1 + int(np.count_nonzero(self._scores[is_open] > score))

@@ -87,7 +87,10 @@ def _dialect(head: str) -> str:
     """Return the dialect of a tagged file, or an empty string."""
     found = [(one.start(), at, name) for at, (name, start) in enumerate(_STARTS.items()) if (one := start.search(head))]
     lines = [line for line in LINE_END.split(head) if line.strip()]
+    counts = {name: len(_STARTS[name].findall(head)) for name in ("RIS", "loose RIS")}
     for _, _, name in sorted(found):
+        if name == "RIS" and counts["RIS"] < counts["loose RIS"]:
+            continue
         if any(DIALECTS[name].tag.match(line.rstrip()) for line in lines[:50]):
             return name
     for name in ("Ovid", "Cochrane"):

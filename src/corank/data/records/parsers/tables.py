@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Literal
@@ -62,11 +62,9 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
     rows = [(at, row) for at, row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise InputError(f"{name} contains no records; expected a header and at least one row.")
-    place = find_header([row for _, row in rows[:HEADER_ROWS]])
-    if place is None:
-        if by_field := _rows_of_fields(rows, name, unit):
-            return by_field
-        place = 0
+    if _has_rows_of_fields(rows):
+        return _rows_of_fields(rows, name, unit)
+    place = find_header([row for _, row in rows[:HEADER_ROWS]]) or 0
     header = [restore(cell.strip()) for cell in rows[place][1]]
     while header and not header[-1]:
         header.pop()
@@ -113,7 +111,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int | None:
     best, most = None, 0
     for at, row in enumerate(rows):
         names = [cell.strip() for cell in row if cell.strip()]
-        if not names or len(names) > 20_000 or sum(map(len, names)) > 200 * len(names):
+        if not names or len(names) > 20_000 or not any(fields_of(one) for one in names if len(one) < 100):
             continue
         known = find_columns(names)
         score = len(known) if "title" in known and (len(known) > 1 or at == 0) else 0
@@ -163,28 +161,23 @@ def _repeated(header: Iterable[str]) -> str | None:
     return None
 
 
-def _rows_of_fields(rows: list[NumberedRow], name: str, unit: str) -> ParsedFile | None:
+def _has_rows_of_fields(rows: list[NumberedRow]) -> bool:
+    """Return whether the first cells are names of fields, as in Embase's export of one field per row."""
+    labels = [row[0].strip() for _, row in rows[:200] if row]
+    known = [one for one in labels if fields_of(one)]
+    return any("title" in fields_of(one) for one in known) and len(set(known)) > 2 and len(known) > 0.2 * len(labels)
+
+
+def _rows_of_fields(rows: list[NumberedRow], name: str, unit: str) -> ParsedFile:
     """Parse rows whose first cell names a field and whose other cells are its values; a record begins with a title."""
-    labels = [row[0].strip() for _, row in rows if row]
-    first = next((one for one in labels if "title" in fields_of(one)), None)
-    n_known = sum(bool(fields_of(one)) for one in labels)
-    if first is None or n_known < max(2, 0.2 * len(labels)):
-        return None
+    first = next(label for _, row in rows if row and "title" in fields_of(label := row[0].strip()))
     records: list[RawRecord] = []
     places = []
-    for at, row in _from_first(rows, first):
+    for at, row in rows:
         label, values = row[0].strip(), [cell for cell in row[1:] if cell.strip()]
         if label == first:
             records.append({})
             places.append(f"{name}, {unit} {at}")
-        if label and values:
+        if label and values and records:
             records[-1].setdefault(label, []).extend(values)
     return ParsedFile("CSV, one field per row", records, places, find_columns(columns_of(records)))
-
-
-def _from_first(rows: list[NumberedRow], first: str) -> Iterator[NumberedRow]:
-    begun = False
-    for at, row in rows:
-        begun = begun or row[0].strip() == first
-        if begun:
-            yield at, row

@@ -68,8 +68,9 @@ class Dialect:
     lists: frozenset[str] = frozenset()
 
 
+_RIS_DASH = re.compile(r"([A-Z][A-Z0-9])  -(?:\s+(.*)|)$", re.DOTALL)
 _DASH = re.compile(r"([A-Z][A-Z0-9](?:[A-Z0-9 ]{2}))-(?:\s+(.*)|)$", re.DOTALL)
-_LOOSE_DASH = re.compile(r"\s{0,3}([A-Z][A-Z0-9]{1,3})\s{0,3}-(?:\s+(.*)|)$", re.DOTALL)
+_LOOSE_DASH = re.compile(r"\s{0,3}([A-Z][A-Z0-9])\s{0,3}-(?:\s+(.*)|)$", re.DOTALL)
 _COLON = re.compile(r"([A-Z][A-Z0-9]{1,3}):(?:\s+(.*)|)$", re.DOTALL)
 _BLANK = re.compile(r"([A-Z][A-Z0-9])(?:[ \t](.*)|)$", re.DOTALL)
 _PERCENT = re.compile(r"(%[A-Z0-9@!#$&()\[\]<>~^+*|?'=:\\.])(?:[ \t](.*)|)$", re.DOTALL)
@@ -77,7 +78,7 @@ _WOS_LISTS = frozenset(["AU", "AF", "BA", "BF", "CA", "BE", "ED", "CR", "C1", "C
 _RIS = frozenset(("TY",)), frozenset(("ER",))
 
 DIALECTS = {
-    "RIS": Dialect(_DASH, *_RIS, RIS_TAGS),
+    "RIS": Dialect(_RIS_DASH, *_RIS, RIS_TAGS),
     "loose RIS": Dialect(_LOOSE_DASH, *_RIS, RIS_TAGS),
     "PubMed": Dialect(_DASH, frozenset(("PMID",)), frozenset(), RIS_TAGS, wraps=True),
     "Ovid": Dialect(_DASH, frozenset(), frozenset(), RIS_TAGS),
