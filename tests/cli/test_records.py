@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from corank.cli import app
 from corank.data.records.records import read_records
 from corank.data.records.writer import WRITTEN
 from corank.errors import InputError
+from data.records.test_openalex import FakeOpenAlex
 
 CSV = (
     "id,title,abstract,year,doi,included,references,Funding\n"
@@ -50,10 +52,9 @@ def test_the_summary_and_the_groups(works):
 def test_conversion_to_every_format(suffix, works):
     assert f"wrote out{suffix}: 3 records" in says("works.csv", "-o", f"out{suffix}")
     assert (works / f"out{suffix}").stat().st_size > 100
-    if suffix in (".ris", ".csv", ".tsv", ".jsonl"):
-        again = read_records(works / f"out{suffix}")
-        assert again.titles == read_records(works / "works.csv").titles
-        np.testing.assert_array_equal(again.labels, [1, np.nan, 0])
+    again = read_records(works / f"out{suffix}")
+    assert again.titles == read_records(works / "works.csv").titles
+    np.testing.assert_array_equal(again.labels, [1, np.nan, 0])
     with pytest.raises(InputError, match="exists already"):
         app(["records", "works.csv", "-o", f"out{suffix}"], standalone_mode=False)
     says("works.csv", "-o", f"out{suffix}", "--force")
@@ -67,6 +68,28 @@ def test_unique_records_and_json(works):
     assert read_records(works / "out.csv").ids == ["W1", "W3"]
 
 
+def test_references_of_openalex(works):
+    fake = FakeOpenAlex()
+    thread = threading.Thread(target=fake.server.serve_forever)
+    thread.start()
+    try:
+        fake.add(1, [7, 9], doi="10.1000/a")
+        words = ["works.csv", "--references", "-o", "out.csv", "--address", fake.address]
+        said = says(*words)
+        n_questions = len(fake.questions)
+        says(*words, "--force")
+        assert len(fake.questions) == n_questions > 0
+    finally:
+        fake.server.shutdown()
+        thread.join()
+        fake.server.server_close()
+    assert "OpenAlex knows 2 of 3 records (2 have a DOI or a PubMed id)" in said
+    assert (works / "works.csv.openalex.jsonl").exists()
+    again = read_records(works / "out.csv")
+    assert [list(of) for of in again.references] == [["W7", "W9"], ["W7", "W9"], ["W1"]]
+    assert again.ids == ["W1", "W2", "W3"]
+
+
 def test_formulas_are_defused(works):
     says("works.csv", "-o", "a.csv")
     assert "'=1+1" in (works / "a.csv").read_text()
@@ -78,6 +101,7 @@ def test_formulas_are_defused(works):
     ("words", "message"),
     [
         (["works.csv", "--unique"], "--unique needs a file to write"),
+        (["works.csv", "--references"], "--references needs a file to write"),
         (["-", "-o", "a.csv"], "pass the name of a file"),
         (["works.csv", "-o", "a.doc"], "has an unknown suffix"),
         (["works.csv", "-o", "works.csv", "--force"], "is also an input"),

@@ -32,6 +32,15 @@ def records(
         bool, typer.Option("--duplicates", help="List the groups of duplicates with the evidence.")
     ] = False,
     unique: Annotated[bool, typer.Option("--unique", help="Write one record of each group of duplicates.")] = False,
+    references: Annotated[
+        bool, typer.Option("--references", help="Fetch references by DOI or PubMed id from OpenAlex.")
+    ] = False,
+    mail: Annotated[str | None, typer.Option(help="Your address, which OpenAlex asks for.", show_default=False)] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="Key of OpenAlex, for many records.", envvar="OPENALEX_API_KEY", show_default=False),
+    ] = None,
+    address: Annotated[str, typer.Option(help="Address of OpenAlex.")] = "https://api.openalex.org",
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
     force: Force = False,
@@ -40,19 +49,24 @@ def records(
     from corank.data.formats.compressed import require_text_place
     from corank.data.records.duplicates import find_duplicates
     from corank.data.records.records import read_records
+    from corank.data.records.references import match_references
     from corank.data.records.summary import summarise
     from corank.data.records.writer import require_records_suffix, write_records
 
-    if unique and output is None:
-        raise InputError("--unique needs a file to write; pass --output too.")
+    if (unique or references) and output is None:
+        option = "--unique" if unique else "--references"
+        raise InputError(f"{option} needs a file to write; pass --output too.")
     if any(str(path) == "-" for path in source):
         raise InputError("SOURCE is - (standard input), whose format is not known; pass the name of a file.")
     if output is not None:
         require_records_suffix(output)
         require_text_place(output, overwrite=force)
     found = read_records(*source)
+    fetched = ""
+    if references:
+        found, fetched = _fetch(found, Path(f"{source[0]}.openalex.jsonl"), address, mail, key)
     groups = find_duplicates(found)
-    summary = summarise(found, groups)
+    summary = summarise(found, groups, match_references(found)[1].n_matched_inside)
     written = found.take(groups.representatives) if unique else found
     changes: tuple[str, ...] = ()
     if output is not None:
@@ -60,7 +74,17 @@ def records(
     if as_json:
         _print_json(summary, found, groups, duplicates, output, len(written), changes)
     else:
+        if fetched:
+            typer.echo(fetched)
         _print(summary, found, groups, duplicates, output, len(written), changes)
+
+
+def _fetch(found: Records, cache: Path, address: str, mail: str | None, key: str | None) -> tuple[Records, str]:
+    """Return the records with references of OpenAlex, and what was fetched."""
+    from corank.data.records.openalex import fetch_references
+
+    fetched = fetch_references(found, cache=cache, address=address, mail=mail, key=key)
+    return fetched.records, str(fetched)
 
 
 def _print(
