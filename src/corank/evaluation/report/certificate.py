@@ -12,7 +12,7 @@ WORDS = {
     "proved": "Proved",
     "tested": "Tested, under an assumption about the order",
     "estimated": "Estimated by a model; this proves nothing",
-    "none": "Nothing is known yet",
+    "none": "No evidence yet",
 }
 """What each kind of evidence amounts to."""
 

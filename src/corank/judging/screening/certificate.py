@@ -293,7 +293,7 @@ def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values |
         evidence = rule.evidence if sample is not None else "none"
         bound = sample["bound"] if sample is not None else None
         if sample is None:
-            says = "Nothing is proved: no random sample was read."
+            says = "No proof: no random sample was read."
         elif rule.evidence == "proved":
             says = (
                 f"Proved at {sure} confidence: at least {_percent(sample['bound'])} of the relevant records are found."
