@@ -38,6 +38,8 @@ COMMANDS = {
     "check-lambda": ["check-lambda ndcg@10 --points 5", "check-lambda ndcg@10 --points 5 --plot >p.png"],
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
     "records": ["records <records.csv --duplicates", "records <records.csv --output >r.ris"],
+    "certify": ["certify <reviewed.csv --output >c.json --page >c.html"],
+    "verify": ["verify <certificate.json <reviewed.csv"],
     "agreement": ["agreement <judged.csv --list", "agreement <judged.csv --output >c.csv"],
     "ask": ["ask <items.csv --simulate grade --starts 1 --questions 3", "ask <items.csv --export >e.csv"],
     "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],

@@ -89,6 +89,10 @@ def records(target: Path, version: int, overwrite: bool) -> None:
     say("records", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
 
 
+def certify(target: Path, version: int, overwrite: bool) -> None:
+    say("certify", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
+
+
 def agreement(target: Path, version: int, overwrite: bool) -> None:
     say("agreement", sources() / f"{version}" / "judged.csv", "-o", target, overwrite=overwrite)
 
@@ -139,6 +143,7 @@ COMMANDS = (
     Writer("screen --export CSV", "records.csv", screen_export),
     Writer("screen --export RIS", "records.ris", screen_export),
     Writer("screen --simulate", "replays", screen_simulate),
+    Writer("certify", "certificate.json", certify),
     Writer("ask --export", "ranking.csv", ask_export),
     Writer("index", "articles.index", index),
     Writer("search", "found.run", search),

@@ -66,8 +66,10 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     "Judge": (
         Verb(records, "Read, check and convert records.", "records records.csv --duplicates --output records.ris"),
         Verb(screen, "Find nearly all relevant records.", "screen records.csv --topic 'heat pumps in old houses'"),
-        Verb(certify, "Write a certificate of a screening.", "certify records.csv --rule sample"),
-        Verb(verify, "Verify a certificate of a screening.", "verify certificate.json records.csv"),
+        Verb(
+            certify, "Write a certificate of a screening.", "certify reviewed.csv --output proof.json --page proof.html"
+        ),
+        Verb(verify, "Verify a certificate of a screening.", "verify certificate.json reviewed.csv"),
         Verb(ask, "Order items by pairwise questions.", "ask items.csv --simulate grade"),
         Verb(
             suggest,
@@ -188,7 +190,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "export", "plot", "per_query", "report", "target")
+OUTPUTS = ("output", "export", "plot", "per_query", "report", "target", "page")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)

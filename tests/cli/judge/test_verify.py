@@ -31,7 +31,17 @@ def test_a_certificate_is_written_and_verified(tmp_path):
     path, log = write_screening(tmp_path)
     target = tmp_path / "certificate.json"
     code, said, _ = run(
-        "certify", path, "--rule", "hypergeometric", "--target", "0.5", "-o", target, "--keep-duplicates"
+        "certify",
+        path,
+        "--rule",
+        "hypergeometric",
+        "--target",
+        "0.5",
+        "-o",
+        target,
+        "--page",
+        target.with_suffix(".html"),
+        "--keep-duplicates",
     )
     assert code == 0
     assert said.startswith("Tested: the rule 'hypergeometric' considers 50 % recall reached.")

@@ -195,7 +195,7 @@ def test_lines_of_earlier_versions_are_read(tmp_path):
     "content", [b"", b"[]", b"{}", b"\xff", b'{"kind": "corank screening certificate"}', b"[" * 9999]
 )
 def test_other_files_are_refused(tmp_path, content):
-    with pytest.raises(InputError, match="pass the .json file that corank certify wrote"):
+    with pytest.raises(InputError, match=r"pass the \.json file that corank certify wrote"):
         verify(content, [tmp_path / "works.csv"])
 
 

@@ -20,9 +20,12 @@ Answers = Annotated[
 
 def certify(
     records: Files,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Certificate to write; a page .html is written next to it.")
-    ] = Path("certificate.json"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Certificate to write, a .json file.")] = Path(
+        "certificate.json"
+    ),
+    page: Annotated[
+        Path | None, typer.Option(help="Also write the certificate as a page, a .html file.", show_default=False)
+    ] = None,
     answers: Answers = None,
     rule: Annotated[str, typer.Option(help=f"Stopping rule: {STOPPING_RULES}.")] = "agree",
     target: Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")] = 0.95,
@@ -40,22 +43,23 @@ def certify(
     from corank.evaluation.report.certificate import certificate_page
     from corank.judging.screening.certificate import certificate_bytes, make_certificate
 
-    if output.suffix != ".json":
-        raise InputError(f"--output is {str(output)!r}; pass a name that ends in .json.")
-    page = output.with_suffix(".html")
-    for path in (output, page):
-        require_place(path, overwrite=force)
+    for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
+        if path is not None and path.suffix != suffix:
+            raise InputError(f"{name} is {str(path)!r}; pass a name that ends in {suffix}.")
+        if path is not None:
+            require_place(path, overwrite=force)
     certificate = make_certificate(
         records, answers, rule=rule, target=target, confidence=confidence, seed=seed, keep_duplicates=keep_duplicates
     )
     with atomic_file(output, overwrite=force) as scratch:
         scratch.write_bytes(certificate_bytes(certificate))
-    with atomic_file(page, overwrite=force) as scratch:
-        scratch.write_text(certificate_page(certificate, output.name), encoding="utf-8", errors="replace")
+    if page is not None:
+        with atomic_file(page, overwrite=force) as scratch:
+            scratch.write_text(certificate_page(certificate, output.name), encoding="utf-8", errors="replace")
     result = certificate["result"]
-    emit(
-        as_json, "certify", {"output": output, "page": page, **result}, f"{result['statement']}\nwrote {output}, {page}"
-    )
+    written = f"{output}, {page}" if page is not None else f"{output}"
+    fields = {"output": output, "page": page, **result}
+    emit(as_json, "certify", fields, f"{result['statement']}\nwrote {written}")
 
 
 def verify(

@@ -12,7 +12,7 @@ WORDS = {
     "proved": "Proved",
     "tested": "Tested, under an assumption about the order",
     "estimated": "Estimated by a model; this proves nothing",
-    "none": "Nothing is known yet",
+    "none": "No evidence yet",
 }
 """What each kind of evidence amounts to."""
 
@@ -51,6 +51,8 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
             "Read": f"{reading['read']:,}, {reading['known_beforehand']:,} of them known beforehand",
             "Relevant": f"{reading['found']:,}",
             "Unread": f"{reading['unread']:,}",
+            "Last answer": reading["last_answer"] or "no time in the log",
+            "Software": certificate["software"],
         })),
         ("sample", "The random sample", _sample(sample) if sample else ""),
         ("files", "Files", _hashes(certificate)),
@@ -59,8 +61,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     ]  # fmt: skip
     body = "\n".join(section(anchor, title, *blocks) for anchor, title, *blocks in parts)
     links = [(anchor, title) for anchor, title, *blocks in parts if any(blocks)]
-    made = f"<p>Made by {escape(certificate['software'])} on {escape(certificate['made'])}.</p>"
-    return page("Certificate of a screening", made + body, links)
+    return page("Certificate of a screening", body, links)
 
 
 def _lead(result: Mapping[str, Any], rule: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +65,7 @@ def make_certificate(
     """
     logs = {path.stem: read_regular(path) for path in ScreeningJournal.paths(records[0], answers)}
     parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates)
-    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", "made": now, **parts})
+    return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
 
 def certificate_bytes(certificate: Mapping[str, Any]) -> bytes:
@@ -209,6 +207,7 @@ def _compute(
         "reading": {
             "read": len(team.relevant), "found": team.n_found, "unread": n - len(team.relevant),
             "known_beforehand": len(team.beforehand), "ranked": len(team.ranked), "finds": list(team.finds),
+            "last_answer": max((entry.time for lines in entries.values() for entry in lines), default=""),
         },
         "sample": sample,
         "result": _result(rule, team, n, sample),
@@ -293,7 +292,7 @@ def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values |
         evidence = rule.evidence if sample is not None else "none"
         bound = sample["bound"] if sample is not None else None
         if sample is None:
-            says = "Nothing is proved: no random sample was read."
+            says = "No proof: no random sample was read."
         elif rule.evidence == "proved":
             says = (
                 f"Proved at {sure} confidence: at least {_percent(sample['bound'])} of the relevant records are found."

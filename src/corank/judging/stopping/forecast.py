@@ -65,7 +65,7 @@ class Forecast:
             return "Estimated: nothing yet; an estimate needs five relevant records found by reading."
         low, high = _percent(self.estimate.low), _percent(self.estimate.high)
         found = f"Estimated: {_percent(self.estimate.recall)} of the relevant records are found ({low} to {high})"
-        if self.estimate.recall == 1.0:  # with unread records nothing is complete
+        if self.estimate.recall == 1.0:  # not "all are found" while records are unread
             found = f"Estimated: {low} to 100 % of the relevant records are found"
         if self.to_reach == 0:
             more = "; the model expects no less than the target"
