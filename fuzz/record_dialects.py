@@ -86,7 +86,8 @@ refer = tagged(
     "%0 Journal Article", "", " ",
 )  # fmt: skip
 _OVID = {
-    "id": "UI  ", "title": "TI  ", "abstract": "AB  ", "year": "YR  ", "doi": "DO  ", "authors": "AU  ", "keywords": "MH  "
+    "id": "UI  ", "title": "TI  ", "abstract": "AB  ", "year": "YR  ", "doi": "DO  ", "authors": "AU  ",
+    "keywords": "MH  ",
 }  # fmt: skip
 ovid = tagged(_OVID, "<{}. >", "", "- ")
 pubmed = tagged({**_OVID, "id": "PHST", "year": "DP  ", "doi": "LID ", "authors": "FAU "}, "PMID- {}", "", "- ")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -29,15 +30,15 @@ TITLES = [
 ]  # fmt: skip
 ABSTRACTS = ["", "Rats sleep.", "One. Two, three; four.", "Größe > 5", "[No abstract available]", "y" * 3000]
 HOSTILE = [
-    "", " ", "line\nbreak", "a\rb", "tab\there", "\u2028", "\x85", "\x0b", "\x0c\x1c", "TI  - no", "ER  - ", "\0", "\ufeff",
-    "ASReview_relevant", "|", "{{{", "}}}", "&lt;i&gt;x", "<b>x", "]]>", "<!--", "\\", '"', "=1+1", "@article{x,", "PT J",
-    "Record #1 of 2", "<1. >", "%0 x", "&#xD800;", "\ud800", "title", "10.1000/" + "(" * 500, ";" * 300, "a, " * 300,
+    "", " ", "line\nbreak", "a\rb", "tab\there", "\u2028", "\x85", "\x0b", "\x0c\x1c", "TI  - no", "ER  - ", "\0",
+    "\ufeff", "ASReview_relevant", "|", "{{{", "}}}", "&lt;i&gt;x", "<b>x", "]]>", "<!--", "\\", '"', "=1+1",
+    "@article{x,", "PT J", "Record #1 of 2", "<1. >", "%0 x", "&#xD800;", "\ud800", "title", "10.1000/" + "(" * 500, ";" * 300, "a, " * 300,
     "(" * 2000, "<" * 500, "&" * 500, "W1 W2", "RAYYAN-INCLUSION: {" + '"A"=>"Included",' * 50,
 ]  # fmt: skip
 WORDS = [
     *ODD_BYTES, b'"', b'""', b'","', b"\r", b"\n\n", b"ER  - \n", b"TI  - ", b"TY  - JOUR\n", b"title", b"\\ud800",
-    b"[" * 50, b"{" * 50, b"}", b"<a>" * 50, b"</record>", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;", b"@article{", b" = {",
-    b"#", b"PT J\n", b"PMID- 1\n", b"%T x\n", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0", b"&#xD;", b"=\"1\"",
+    b"[" * 50, b"{" * 50, b"}", b"<a>" * 50, b"</record>", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;", b"@article{",
+    b" = {", b"#", b"PT J\n", b"PMID- 1\n", b"%T x\n", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0", b"&#xD;", b"=\"1\"",
 ]  # fmt: skip
 WAYS = ("plain", "packed", "written as CSV", "written as RIS")
 
@@ -72,7 +73,10 @@ class RecordsFile(Format):
         return content if rng.random() < 0.3 else mutate(content, rng, WORDS, lambda: self._hostile(rng, 1))
 
     def _hostile(self, rng: Random, n: int) -> bytes:
-        return self.damage([_work(rng, at, hostile=rng.random() < 0.6) for at in range(n)], rng)
+        works = [_work(rng, at, hostile=rng.random() < 0.6) for at in range(n)]
+        if rng.random() < 0.2:
+            works = [replace(one, title="") for one in works]
+        return self.damage(works, rng)
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
         path = folder / f"in.{self.kind}"
@@ -132,7 +136,9 @@ def _odd_sheet(works: list[Work], rng: Random) -> bytes:
         return dialects.excel(works, rng)
     row = rng.choice(("1", "2", "1048576", "99999999999", "-1", "x", ""))
     cell = rng.choice(('r="A1"', 'r="XFD1"', 'r="ZZZZZZ1"', 'r=""', 't="s"', 't="e"', 't="b"', 't="d"', 's="99"'))
-    body = f'<row r="1"><c t="inlineStr"><is><t>Title</t></is></c></row><row r="{row}"><c {cell}><v>{rng.choice((1, 1e308, "x"))}</v></c></row>'
+    value = rng.choice(("1", "1e308", "x"))
+    body = '<row r="1"><c t="inlineStr"><is><t>Title</t></is></c></row>'
+    body += f'<row r="{row}"><c {cell}><v>{value}</v></c></row>'
     size = rng.choice(("", '<dimension ref="A1:XFD1048576"/>', '<dimension ref="x"/>'))
     return dialects.workbook(f"{size}<sheetData>{body}</sheetData>", rng)
 
@@ -164,8 +170,8 @@ def _compare(found: Records, works: list[Work]) -> None:
     ]
     expected = [
         (
-            clean_line(one.title), clean_abstract(one.abstract), int(one.year) if one.year else None, one.doi, one.authors,
-            one.keywords,
+            clean_line(one.title), clean_abstract(one.abstract), int(one.year) if one.year else None, one.doi,
+            one.authors, one.keywords,
         )
         for one in works
     ]  # fmt: skip
