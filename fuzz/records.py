@@ -31,14 +31,16 @@ TITLES = [
 ABSTRACTS = ["", "Rats sleep.", "One. Two, three; four.", "Größe > 5", "[No abstract available]", "y" * 3000]
 HOSTILE = [
     "", " ", "line\nbreak", "a\rb", "tab\there", "\u2028", "\x85", "\x0b", "\x0c\x1c", "TI  - no", "ER  - ", "\0",
-    "\ufeff", "ASReview_relevant", "|", "{{{", "}}}", "&lt;i&gt;x", "<b>x", "]]>", "<!--", "\\", '"', "=1+1",
-    "@article{x,", "PT J", "Record #1 of 2", "<1. >", "%0 x", "&#xD800;", "\ud800", "title", "10.1000/" + "(" * 500, ";" * 300, "a, " * 300,
-    "(" * 2000, "<" * 500, "&" * 500, "W1 W2", "RAYYAN-INCLUSION: {" + '"A"=>"Included",' * 50,
+    "\ufeff", "ASReview_relevant", "|", "{{{", "}}}", "&lt;i&gt;x", "<b>x", "]]>", "<!--", "\\",
+    '"', "=1+1", "@article{x,", "PT J", "Record #1 of 2", "<1. >", "%0 x", "&#xD800;", "\ud800", "title",
+    "10.1000/" + "(" * 500, ";" * 300, "a, " * 300, "(" * 2000, "<" * 500, "&" * 500, "W1 W2",
+    "RAYYAN-INCLUSION: {" + '"A"=>"Included",' * 50,
 ]  # fmt: skip
 WORDS = [
     *ODD_BYTES, b'"', b'""', b'","', b"\r", b"\n\n", b"ER  - \n", b"TI  - ", b"TY  - JOUR\n", b"title", b"\\ud800",
     b"[" * 50, b"{" * 50, b"}", b"<a>" * 50, b"</record>", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;", b"@article{",
-    b" = {", b"#", b"PT J\n", b"PMID- 1\n", b"%T x\n", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0", b"&#xD;", b"=\"1\"",
+    b" = {", b"#", b"PT J\n", b"PMID- 1\n", b"%T x\n", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0", b"&#xD;",
+    b'="1"',
 ]  # fmt: skip
 WAYS = ("plain", "packed", "written as CSV", "written as RIS")
 

@@ -23,7 +23,7 @@ REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "repor
 
 
 def screen(
-    records: Annotated[Path, typer.Argument(help="Records: .csv, .tsv, .ris or .jsonl, compressed or not.")],
+    records: Annotated[Path, typer.Argument(help="Records: RIS, CSV, Excel, PubMed or others.")],
     topic: Annotated[
         str | None, typer.Option(help="Description of relevant records, in words.", show_default=False)
     ] = None,
