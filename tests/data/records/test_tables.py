@@ -240,3 +240,26 @@ def test_damaged_workbooks_are_refused(damage, message, tmp_path):
     content = damage(workbook({"Works": [["Title"], *([f"Tin {at}"] for at in range(50))]}))
     with pytest.raises(InputError, match=message):
         read(tmp_path, content, "works.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("keywords", " " * 200_000 + "tin"),
+        ("authors", " " * 200_000 + "and"),
+        ("authors", "a b, " * 50_000),
+        ("notes", "RAYYAN-INCLUSION: {" * 50_000),
+        ("doi", "10.1000/" + "(x)" * 50_000 + ")" * 50_000),
+        ("references", "word; " * 50_000),
+        ("abstract", "<!-- " * 20_000),
+    ],
+)
+def test_long_cells_take_linear_time(column, cell, tmp_path):
+    found = read(tmp_path, f'title,{column}\nTin,"{cell}"\n')
+    assert found.titles == ["Tin"]
+    assert found.fields[0][column] == [cell]
+
+
+def test_a_million_columns_are_refused(tmp_path):
+    with pytest.raises(InputError, match="has 1,000,001 columns, more than 20,000"):
+        read(tmp_path, "title" + ",x" * 1_000_000 + "\nTin\n")

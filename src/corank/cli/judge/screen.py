@@ -14,7 +14,7 @@ from corank.errors import InputError
 
 def screen(
     records: Annotated[
-        list[Path], typer.Argument(help="Records: .csv, .tsv, .ris or .jsonl, compressed or not; several are joined.")
+        list[Path], typer.Argument(help="Records: RIS, CSV, Excel, PubMed or others; several files are joined.")
     ],
     topic: Annotated[
         str | None, typer.Option(help="Description of relevant records, in words.", show_default=False)

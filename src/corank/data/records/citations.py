@@ -16,7 +16,7 @@ _ID = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN = re.compile(r"[\s|;,]+")
-_LINE = re.compile(r"[\r\n]+|\s*\|\|?\s*")
+_LINE = re.compile(r"[\r\n|]+")
 _SEMICOLON = re.compile(r";\s+")
 _COMPLETE = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b|\b10\.\d{4,9}/")
 _COPYRIGHT = re.compile(r"\s*(?:copyright\b|\(c\)|©)", re.IGNORECASE)

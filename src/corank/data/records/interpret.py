@@ -33,6 +33,7 @@ _COMPACT_DATE = re.compile(r"\s*(1[5-9]\d\d|20\d\d)(?:0[1-9]|1[0-2])\d{0,2}\s*")
 _ADDRESS = re.compile(r"(?:https?|ftp)://[^\s<>\"|]+|www\.[^\s<>\"|]+", re.IGNORECASE)
 _DOI_ADDRESS = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s|;&?#]+)", re.IGNORECASE)
 _SOURCE_END = re.compile(r"\.\s|,\s*\d|\s\d|;|\.$")
+_LONGEST_DOI = 2000
 _SPLIT_NOTES = re.compile(r"\s*\|\s*(?=RAYYAN)")
 
 # tags that hold an identifier only if its form says so
@@ -155,6 +156,7 @@ class _Interpreter:
 
     def _doi(self, column: str, values: list[str]) -> str:
         for value in values:
+            value = value[:_LONGEST_DOI]
             if column in _ADDRESSES:
                 found = _DOI_ADDRESS.search(value)
                 value = found[1] if found else ""

@@ -98,7 +98,7 @@ UNDECIDED = frozenset(
 )
 """Words of a judgement, in lower case."""
 
-_RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s*\{([^}]*)\}", re.IGNORECASE)
+_RAYYAN = re.compile(r"RAYYAN-INCLUSION:\s{0,9}\{([^{}]*)\}", re.IGNORECASE)
 _VOTE = re.compile(r"""=>\s*["']?\s*([A-Za-z ]+)""")
 _EXCLUSION = re.compile(r"\s*(?:covidence\s+)?exclusion reason\s*:\s*\S", re.IGNORECASE)
 _REVIEWER = re.compile(r"general notes \((.+)\)", re.IGNORECASE | re.DOTALL)

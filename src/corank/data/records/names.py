@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from corank.data.records.clean import clean_line, is_absent
 
-_AND = re.compile(r"\s+(?:and|&)\s+|\s*\n\s*(?:and\s+)?")
-_LINES = re.compile(r"\s*[\r\n]+\s*(?:and\s+)?")
+_AND = re.compile(r" (?:and|&) ")
+_LINES = re.compile(r"[\r\n]+")
+_FIRST_AND = re.compile(r"\s{0,20}and\s")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.?[ -]?){1,5}(?:,? (?:Jr|Sr|II|III|IV)\.?)?")
 _ENDS_IN_INITIALS = re.compile(r".+\s(?:[^\W\d_a-zß-ÿ][^\W\d_]?\.?-?){1,4}(?: (?:Jr|Sr|2nd|3rd|II|III)\.?)?")
 _ID_NUMBER = re.compile(r"\s*\(\d{6,}\)$")
@@ -34,15 +35,15 @@ def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = Fal
 
 def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
     if is_bibtex:
-        return _outside_braces(re.split(r"\s+and\s+", value))
+        return _outside_braces(" ".join(value.split()).split(" and "))
     if ";" in value:
         return value.split(";")
     if "|" in value:
         return value.split("|")
     lines = _LINES.split(value.strip())
     if len(lines) > 1:
-        return lines
-    joined = _AND.split(value)
+        return [_FIRST_AND.sub("", one, count=1) if _FIRST_AND.match(one) else one for one in lines]
+    joined = _AND.split(" ".join(value.split()))
     if len(joined) > 1 and all("," in one for one in joined):
         return joined
     return _by_commas(value) if is_cell else [value]
@@ -88,7 +89,7 @@ def split_keywords(values: Iterable[str], *, is_cell: bool) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for value in values:
-        parts = re.split(r"\s*[;|\r\n]\s*", value)
+        parts = re.split(r"[;|\r\n]", value)
         if len(parts) == 1 and is_cell:
             parts = re.split(r",\s*(?![^()]*\))", value) if len(value) < 20_000 else value.split(",")
         for part in parts:

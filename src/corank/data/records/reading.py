@@ -94,6 +94,6 @@ def _candidates(entry: Entry) -> list[str]:
 
 
 def _content(entry: Entry) -> str:
-    """Return a hash of everything that the file says of a record."""
+    """Return a hash of the texts and fields of a record."""
     said = json.dumps([entry.title, entry.abstract, sorted(entry.fields.items())], ensure_ascii=True)
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Literal
 
 from corank.data.formats.table_text import LINE_END, restore
-from corank.data.records.columns import fields_of, find_columns
+from corank.data.records.columns import MOST_COLUMNS, fields_of, find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError
 
@@ -68,6 +68,8 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
     header = [restore(cell.strip()) for cell in rows[place][1]]
     while header and not header[-1]:
         header.pop()
+    if len(header) > MOST_COLUMNS:
+        raise InputError(f"{name} has {len(header):,} columns, more than {MOST_COLUMNS:,}; check that it is an export.")
     remarks = []
     if place:
         remarks.append(f"{place} row{'s' * (place != 1)} above the header {'was' if place == 1 else 'were'} skipped.")
@@ -111,7 +113,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int | None:
     best, most = None, 0
     for at, row in enumerate(rows):
         names = [cell.strip() for cell in row if cell.strip()]
-        if not names or len(names) > 20_000 or not any(fields_of(one) for one in names if len(one) < 100):
+        if not names or len(names) > MOST_COLUMNS or not any(fields_of(one) for one in names if len(one) < 100):
             continue
         known = find_columns(names)
         score = len(known) if "title" in known and (len(known) > 1 or at == 0) else 0
