@@ -181,7 +181,7 @@ class _Interpreter:
             pattern = _PATTERNS.get((field, column))
             for value in values:
                 found = pattern.fullmatch(value.strip()) if pattern else None
-                text = value if pattern is None else found[1] if found else ""
+                text = self.decode(value) if pattern is None else found[1] if found else ""
                 if text.strip():
                     return " ".join(text.split())[:200]
             return ""

@@ -18,7 +18,7 @@ BIBTEX_FIELDS = {
     "year": ("year", "date", "issue_date", "publication_year"), "authors": ("author", "authors", "editor"),
     "journal": ("journal", "journaltitle", "fulljournal", "booktitle", "series", "howpublished"),
     "doi": ("doi", "bdsk-url-1", "url", "ee"), "pmid": ("pmid", "pubmedid"),
-    "accession": ("unique-id", "accession_number", "accessionnumber", "eid"), "id": ("key",),
+    "accession": ("unique-id", "accession_number", "accessionnumber", "eid"), "id": ("record_id", "key"),
     "keywords": ("keywords", "keyword", "author_keywords", "keywords-plus", "mesh", "tags"),
     "url": ("url", "link", "ee", "biburl", "bdsk-url-1"),
     "references": ("references", "cited-references"),

@@ -14,7 +14,7 @@ TAGS = {
     "title": "title", "abstract": "abstract", "authors": "author", "year": "year", "journal": "journal", "doi": "doi",
     "pmid": "pmid", "accession": "accession_number", "keywords": "keywords", "url": "url", "references": "references",
 }  # fmt: skip
-"""Field of each standard value; the id is the key of the entry."""
+"""Field of each standard value; the id is the key of the entry, and in ``record_id`` if a key cannot hold it."""
 
 VERBATIM = ("doi", "url", "file")
 ENTRY = ("type", "key")
@@ -48,7 +48,10 @@ def _entry(record: OutputRecord, used: set[str]) -> str:
     added = {_field_name(name): text for name, text in record.more.items() if text.strip()}
     added |= {"included": record.text("included")} if record.text("included") or record.has_label else {}
     lines += [f"  {name} = {{{_value(name, [text])}}}," for name, text in added.items()]
-    return "\n".join([f"@{_type(record)}{{{_key(record, used)},", *lines, "}", ""])
+    key = _key(record, used)
+    if record.text("id") not in ("", key) and "record_id" not in own:  # signs that a key cannot hold, or a repeated id
+        lines.insert(0, f"  record_id = {{{escape(record.text('id'))}}},")
+    return "\n".join([f"@{_type(record)}{{{key},", *lines, "}", ""])
 
 
 def _value(name: str, values: list[str]) -> str:

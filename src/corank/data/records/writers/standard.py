@@ -98,12 +98,13 @@ class OutputRecord:
 
     def repeats(self, name: str) -> bool:
         """Return whether a field of the source is empty or equal to a standard value that it holds."""
-        raw = [squeeze(one).casefold() for one in self.fields.get(name, ()) if one.strip()]
-        return not raw or any(
-            raw == known[:-1] or BETWEEN.join(raw) == known[-1]
-            for kind in self.kinds_of(name)
-            if (known := self._folded.get(kind))
-        )
+        given = self.fields.get(name, ())
+        kinds = [kind for kind in self.kinds_of(name) if kind in self.values]
+        if not kinds or any(given == self.values[kind] for kind in kinds):
+            return bool(kinds) or not any(one.strip() for one in given)
+        raw = [squeeze(one).casefold() for one in given if one.strip()]
+        folded = [self._folded[kind] for kind in kinds]
+        return not raw or any(raw == known[:-1] or BETWEEN.join(raw) == known[-1] for known in folded)
 
     def kinds_of(self, name: str) -> list[str]:
         """Return the standard values that a field of the source may hold."""
@@ -276,7 +277,7 @@ def _spelled(text: str, fields: Mapping[str, list[str]], names: Iterable[str]) -
 def _own_fields(fields: Mapping[str, list[str]], decode: bool) -> dict[str, list[str]]:
     """Return the fields without judgements that a writer adds itself."""
     kept = {
-        name: [value for value in values if not value.strip().casefold().startswith("asreview_")]
+        name: [value for value in values if value.lstrip()[:9].casefold() != "asreview_"]
         for name, values in fields.items()
     }
     return {name: [*map(decode_latex, values)] if decode else values for name, values in kept.items() if values}
@@ -287,9 +288,13 @@ def _says(kind: str, raw: Sequence[str], values: Sequence[str]) -> bool:
     if kind == "year":
         return any(values[0] in one for one in raw)
     if kind == "doi":
-        return any(normalise_doi(decode_latex(one)) == normalise_doi(values[0]) for one in raw)
+        return values[0] in raw or any(normalise_doi(decode_latex(one)) == normalise_doi(values[0]) for one in raw)
     if kind == "pmid":
         return any(normalise_pmid(one) == values[0] for one in raw)
+    if kind in ("authors", "keywords"):
+        return bool(raw)
+    if values[0] in raw and len(values) == 1:
+        return True
     folded = [squeeze(one).casefold() for one in raw]
     wanted = [squeeze(one).casefold() for one in values]
     if kind == "references":
@@ -298,4 +303,4 @@ def _says(kind: str, raw: Sequence[str], values: Sequence[str]) -> bool:
         cleaned = [clean_line(one).casefold() for one in (*raw, *map(decode_latex, raw), " ".join(raw))]
         return clean_line(values[0]).casefold() in cleaned
     together = clean_line(decode_latex(" ".join(raw))).casefold()
-    return bool(raw) and (kind in ("authors", "keywords") or wanted[0] in together)
+    return bool(raw) and wanted[0] in together
