@@ -1,5 +1,5 @@
 """
-Groups of records that describe one work, with the evidence; nothing is deleted.
+Groups of records that describe one work, with the evidence; no record is deleted.
 
 Pairs come from `corank.data.records.blocking` and are decided by `corank.data.records.evidence`. They are merged from
 the surest to the least sure, and two groups are merged only if no record of one contradicts a record of the other. So
@@ -189,7 +189,7 @@ def find_duplicates(records: Records) -> DuplicateGroups:
     for entry, members in copies.items():
         match = compare(entry, entry) if len(members) > 1 else None
         pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
-        # copies that no evidence joins, such as two editorials of which nothing is known, are left alone
+        # copies that no evidence joins, such as two editorials without any details, are left alone
         distinct += members[:1] if match or len(members) == 1 else []
     for one, other in candidate_pairs([entries[at] for at in distinct]):
         match = compare(entries[distinct[one]], entries[distinct[other]])
