@@ -39,6 +39,7 @@ COMMANDS = {
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
     "certify": ["certify <reviewed.csv --output >c.json --page >c.html"],
     "verify": ["verify <certificate.json <reviewed.csv"],
+    "records": ["records <records.csv --duplicates", "records <records.csv --output >r.ris"],
     "agreement": ["agreement <judged.csv --list", "agreement <judged.csv --output >c.csv"],
     "ask": ["ask <items.csv --simulate grade --starts 1 --questions 3", "ask <items.csv --export >e.csv"],
     "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],

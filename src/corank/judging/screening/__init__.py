@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corank.data.records.records import Records, load_review, read_records
-from corank.judging.screening.answers import ScreeningJournal
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningJournal
 from corank.judging.screening.judges import combine, find_conflicts, read_judges
 from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.progress import ScreeningProgress
@@ -18,6 +18,7 @@ __all__ = [
     "RecallEstimate",
     "Records",
     "Screening",
+    "ScreeningAnswers",
     "ScreeningJournal",
     "ScreeningProgress",
     "ScreeningReplay",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -112,12 +112,12 @@ class ScreeningAnswers:
 
     current: the entry that holds for each answered or postponed record, by number.
     relevant: the answer to each record, in the order of answering. A duplicate of another record is not relevant:
-        it is no further find.
+        it does not count as a further find.
     chosen_by: how each of these records was chosen.
     later, duplicates, notes, topic: postponed records, ids of the records that records are duplicates of, notes and
         the topic.
     adjudicated: entries that settle conflicts of judges.
-    distinct: pairs of ids of records that are no duplicates.
+    distinct: pairs of ids of records that are different works.
     unmatched: entries about records that are not among these.
     n_found, n_known, n_sampled: numbers of relevant records, of relevant ones known beforehand, and of sampled records.
     """
@@ -231,12 +231,18 @@ class ScreeningAnswers:
             if is_relevant and self._finds is not None:
                 self._finds.append(len(self._ranked))
 
-    def search(self, text: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """Return records with all words of a text in their title, authors, reason, tags or note, the last first."""
-        words = text.casefold().split()
+    def search(
+        self, text: str = "", among: Mapping[int, ScreeningEntry] | None = None
+    ) -> list[tuple[int, ScreeningEntry]]:
+        """
+        Return records with all words of a text in their title, authors, reason, tags or note, the last first.
+
+        among: entries by record; by default all that hold.
+        """
+        words, entries = text.casefold().split(), self.current if among is None else among
         found = [
             (number, entry)
-            for number, entry in self.current.items()
+            for number, entry in entries.items()
             if not words or all(word in self._text(number, entry) for word in words)
         ]
         return sorted(found, key=lambda item: item[1].time)[::-1]

@@ -1,4 +1,4 @@
-"""Choices apart from the model: records to read first, and the words by which relevant records differ."""
+"""Choices apart from the model: records to read first, similar records, and words by which relevant records differ."""
 
 from __future__ import annotations
 
@@ -59,3 +59,16 @@ def telling_words(
     order = np.argsort(-np.abs(weights), kind="stable")[:n].tolist()
     words = list(terms)
     return [(words[at], float(weights[at])) for at in order if weights[at]]
+
+
+def similar_records(views: Views, record: int, *, n: int) -> list[int]:
+    """
+    Return the records with the most similar text, of which a record may be a duplicate.
+
+    n: maximum number of records.
+    Returns: numbers of other records that share a word, the most similar first.
+    """
+    cosines = (views.text @ views.text[record].T).toarray().ravel()
+    cosines[record] = -1.0
+    order = np.argsort(-cosines, kind="stable")[:n]
+    return [number for number in order.tolist() if cosines[number] > 0]

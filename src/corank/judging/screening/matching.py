@@ -12,59 +12,18 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from corank.data.records.identity import STRONG
+from corank.data.records.identity import IdentityIndex
 from corank.data.records.records import Records
 
+if TYPE_CHECKING:
+    from corank.data.records.duplicates import DuplicateGroups
 
-class Group(Protocol):
-    """Records that describe one work."""
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        """Numbers of the records."""
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """Why they belong together."""
-
-
-class Groups(Protocol):
-    """Groups of duplicates, as `corank.data.records.duplicates.find_duplicates` returns them."""
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """Groups of at least two records."""
-
-    @property
-    def representatives(self) -> Sequence[int]:
-        """Numbers of the records to judge: one of each group, and all that are in no group."""
-
-    def group_of(self, number: int) -> tuple[int, ...]:
-        """Return the group of a record, the record itself included."""
-
-
-class IdentityIndex:
-    """Find the record that an answer is about."""
-
-    def __init__(self, records: Records) -> None:
-        self._by_key: dict[str, int] = {}
-        for number, keys in enumerate(records.keys):
-            for key in keys:
-                self._by_key.setdefault(key, number)
-        self._titles = records.titles
-
-    def find(self, keys: Sequence[str], title: str = "") -> int | None:
-        """Return the number of the record with one of these keys; None if there is none."""
-        order = {kind: place for place, kind in enumerate((*STRONG, "title", "id"))}
-        for key in sorted(keys, key=lambda one: order.get(one.partition(":")[0], len(order))):
-            number = self._by_key.get(key)
-            if number is not None and not (key.startswith("id:") and title and title[:20] != self._titles[number][:20]):
-                return number
-        return None
+MAX_DIGITS = 10
+"""Longest place in a file."""
 
 
 class UniqueRecords:
@@ -75,8 +34,8 @@ class UniqueRecords:
     ----------
     records : Records
         All records.
-    groups : groups of duplicates, optional
-        Result of `corank.data.records.duplicates.find_duplicates`; by default every record is judged.
+    groups : DuplicateGroups, optional
+        Groups that `find_duplicates` found; by default every record is judged.
 
     Attributes
     ----------
@@ -86,11 +45,13 @@ class UniqueRecords:
         The records to judge. A group has the label that its labelled records agree on.
     originals : array of int
         For each of them, its number among all records.
+    groups : DuplicateGroups or None
+        The groups.
     """
 
-    def __init__(self, records: Records, groups: Groups | None = None) -> None:
+    def __init__(self, records: Records, groups: DuplicateGroups | None = None) -> None:
         self.everything = records
-        self._groups = groups
+        self.groups = groups
         n = len(records)
         self.originals = np.arange(n) if groups is None else np.array(groups.representatives, dtype=np.intp)
         self._place = np.arange(n)
@@ -123,7 +84,7 @@ class UniqueRecords:
             Numbers among all records, that of the record itself first.
         """
         original = int(self.originals[number])
-        group = (original,) if self._groups is None else self._groups.group_of(original)
+        group = (original,) if self.groups is None else self.groups.group_of(original)
         return (original, *(one for one in group if one != original))
 
     def evidence(self, number: int) -> tuple[str, ...]:
@@ -209,7 +170,7 @@ class UniqueRecords:
 
     @cached_property
     def _evidence(self) -> dict[int, tuple[str, ...]]:
-        groups = () if self._groups is None else self._groups.groups
+        groups = () if self.groups is None else self.groups.groups
         return {number: tuple(group.evidence) for group in groups for number in group.members}
 
     @cached_property
@@ -224,7 +185,7 @@ class UniqueRecords:
     def _find_old(self, id: str) -> int | None:
         """Find the record of an answer that has only an id: given in the file, or the place in a file without ids."""
         found = self._index.find([id, f"id:{id}"])
-        if found is not None or not id.isascii() or not id.isdigit():
+        if found is not None or not (id.isascii() and id.isdigit() and len(id) < MAX_DIGITS):
             return found
         place = int(id) - 1
         return place if 0 <= place < len(self.everything) and not self.everything.details[place].given_id else None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corank.data.records.records import Records
 from corank.errors import InputError
 from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal, prior_entries
-from corank.judging.screening.choosing import choose_first, telling_words
+from corank.judging.screening.choosing import choose_first
 from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.model import ScreeningModel
 from corank.judging.screening.progress import ScreeningProgress
@@ -103,8 +103,8 @@ class Screening:
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
         if self._rule.sample == "before":
             raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
-        self._views = views if views is not None else make_views(self.records)
-        self._model = ScreeningModel(self._views)
+        self.views = views if views is not None else make_views(self.records)
+        self._model = ScreeningModel(self.views)
         self._record_all(start)
         if topic and topic != self._answers.topic:
             self._record(ScreeningEntry("topic", text=topic))
@@ -173,7 +173,7 @@ class Screening:
         )
         self._forget_scores()
 
-    def later(self, record: int) -> None:
+    def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
         """
         Put a record aside until no other is left.
 
@@ -181,9 +181,11 @@ class Screening:
         ----------
         record : int
             Number of the record, which must not be answered yet.
+        tags : iterable of str
+            Words to find it again.
         """
         self._require_open(record)
-        self._record(self._entry("later", record), record)
+        self._record(self._entry("later", record, tags=tuple(tags)), record)
 
     def duplicate(self, record: int, of: int) -> None:
         """
@@ -268,7 +270,7 @@ class Screening:
         self._prefetched = None
         if self._open[record]:
             seen, team = self._n_seen, self._team
-            numbers, answers = team.judged
+            numbers, answers = self.judged
             possible = (False, True) if team.has_found else (True,)
             fitted = {answer: self._model.scores([*numbers, record], [*answers, answer]) for answer in possible}
             self._prefetched = (record, seen, fitted)
@@ -315,26 +317,10 @@ class Screening:
         """
         return self._answers.search(search)
 
-    def telling(self, record: int, n: int = 12) -> list[tuple[str, float]]:
-        """
-        Return the words of a record by which the relevant records differ most from the others that were read.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        n : int
-            Maximum number of words.
-
-        Returns
-        -------
-        list of (str, float)
-            Words with their weights, above 0 if they speak for relevance, the strongest first; empty before there are
-            answers of both kinds.
-        """
-        self._require(record)
-        text = f"{self.records.titles[record]} {self.records.abstracts[record]}"
-        return telling_words(self._views, text, *self._team.judged, n=n)
+    @property
+    def judged(self) -> tuple[list[int], list[bool]]:
+        """The records and answers that the model learns from, those of other judges in a shared reading included."""
+        return self._team.judged
 
     @property
     def answers(self) -> dict[int, bool]:
@@ -428,11 +414,11 @@ class Screening:
             unread = np.flatnonzero(now) if now.any() else unread
         team = self._team
         if not team.has_found:
-            record = choose_first(self._views, unread, team.relevant, topic=team.topic, seed=self._seed)
+            record = choose_first(self.views, unread, team.relevant, topic=team.topic, seed=self._seed)
             self._shown = (record, ScreeningEntry("", by="start"))
             return record
         if self._scores is None:
-            self._scores = self._model.scores(*team.judged)
+            self._scores = self._model.scores(*self.judged)
         record = int(unread[np.argmax(self._scores[unread])])
         score = self._scores[record]
         rank = 1 + int(np.count_nonzero(self._scores[is_open] > score))

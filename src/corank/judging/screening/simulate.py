@@ -66,6 +66,21 @@ class ScreeningReplay:
         """Recall after 10 % of the records."""
         return float(self.curve[int(np.ceil(0.1 * len(self.found))) - 1])
 
+    @property
+    def loss(self) -> float:
+        """
+        Area between the perfect recall curve and this one, as a share of the area between the perfect and the worst.
+
+        This is ASReview's ``loss``: the share of pairs of a relevant and an irrelevant record that were read in the
+        wrong order, from 0 (perfect) to 1; random reading has .5. It is NaN if no irrelevant record was read.
+        """
+        relevant = int(self.found.sum())
+        others = len(self.found) - relevant
+        if not others:
+            return float("nan")
+        wrong = np.cumsum(~self.found)[self.found].sum()
+        return float(wrong / (relevant * others))
+
     def at(self, recall: float) -> int:
         """
         Return when a recall is reached.
