@@ -80,7 +80,7 @@ def _sample(sample: Mapping[str, Any]) -> str:
     pairs = zip(sample["ids"], sample["relevant"], strict=True)
     answers = ("not relevant", "relevant")
     rows = "".join(
-        f"<tr><td>{place}</td><td>{escape(name)}</td><td>{answers[bool(hit)]}</td></tr>"
+        f'<tr><th scope="row">{place}</th><td>{escape(name)}</td><td>{answers[bool(hit)]}</td></tr>'
         for place, (name, hit) in enumerate(pairs, 1)
     )
     tests = "; ".join(f"{one['size']} draws at error {one['error']:.4g}" for one in sample["tests"]) or "none yet"
@@ -101,7 +101,7 @@ def _hashes(certificate: Mapping[str, Any]) -> str:
     files.append(("this certificate", "without this hash", certificate["sha256"]))
     head = "".join(f'<th scope="col">{name}</th>' for name in ("file", "content", "SHA-256"))
     rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(what)}</td><td><code>{_breakable(value)}</code></td></tr>"
+        f'<tr><th scope="row">{escape(name)}</th><td>{escape(what)}</td><td><code>{_breakable(value)}</code></td></tr>'
         for name, what, value in files
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
