@@ -228,7 +228,8 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 
 WRITING = {
-    "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/agreement.py", "cli/judge/screen_files.py", "cli/judge/screen_replay.py",
+    "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/agreement.py",
+    "cli/judge/screen_files.py", "cli/judge/screen_replay.py",
     "cli/judge/suggest.py", "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py",
     "data/durable/json_lines.py", "data/formats/click_files.py",
     "data/formats/compressed.py", "data/formats/trec.py", "data/formats/ubi.py", "data/formats/write_frames.py",

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corank.errors import InputError
-
 if TYPE_CHECKING:
     from corank.cli.judge.screen_files import ScreeningFiles
     from corank.cli.judge.screen_view import Highlights
@@ -44,17 +42,20 @@ def read(
 
     has_terminal()  # before anything is written
     path = ScreeningJournal.path_for(files.paths[0], judge, files.answers)
-    n_labelled = _n_labelled(files)
+    n_labelled, notices = _n_labelled(files), []
     if n_labelled == len(files.records) and not ignore_labels:
         has_read = any(_is_read(entry) for entry in files.journals.get(judge, ()))
-        if not has_read and (choice := _ask_for_labels(n_labelled)) != "read":
+        if not has_read and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
             return choice == "quit"
         ignore_labels = True
+        notices.append(
+            "All records have a label. Pass --simulate to replay them: how fast are the relevant ones found?"
+        )
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         unique = files.unique
     given = files.reasons(reasons, reasons_file)
     with ScreeningJournal(path) as journal:
-        notices = _upgrade(journal, unique)
+        notices += _upgrade(journal, unique)
         shared = SharedReading(journal, overlap=overlap) if overlap is not None else None
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
             screening = Screening(unique, journal=journal, labels=not ignore_labels, shared=shared, **options)
@@ -101,15 +102,13 @@ def _is_read(entry: ScreeningEntry) -> bool:
 
 def _ask_for_labels(n: int) -> str:
     """Ask what a file is for whose records all have labels; return "read", "simulate" or "quit"."""
-    from corank.cli.judge.terminal import has_terminal, terminal
+    from corank.cli.judge.terminal import terminal
     from corank.cli.output import make_console
 
     said = f"All {n} records of the file have a label, so there is nothing left to read."
-    if not has_terminal():
-        raise InputError(f"{said[0].lower()}{said[1:-1]}; pass --simulate to replay them, or --ignore-labels to read.")
     console = make_console()
-    console.print(f"{said}\ns  replay them: how fast would the relevant records be found? (--simulate)")
-    console.print("i  ignore the labels and read (--ignore-labels)\nq  quit")
+    console.print(f"{said} Is a replay meant: how fast would the relevant records be found?")
+    console.print("s replay (--simulate)   i ignore the labels and read (--ignore-labels)   q quit")
     with terminal() as ask:
         while (key := ask().lower()) not in ("s", "i", "q", "quit"):
             console.print(f"{key!r} is not a key; press s, i or q.")
