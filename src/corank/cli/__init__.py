@@ -25,6 +25,7 @@ from corank.cli.judge.agreement import agreement
 from corank.cli.judge.ask import ask
 from corank.cli.judge.screen import screen
 from corank.cli.judge.suggest import suggest
+from corank.cli.judge.verify import certify, verify
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
@@ -63,6 +64,8 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     ),
     "Judge": (
         Verb(screen, "Find nearly all relevant records.", "screen records.csv --topic 'heat pumps in old houses'"),
+        Verb(certify, "Write a certificate of a screening.", "certify records.csv --rule sample"),
+        Verb(verify, "Verify a certificate of a screening.", "verify certificate.json records.csv"),
         Verb(ask, "Order items by pairwise questions.", "ask items.csv --simulate grade"),
         Verb(
             suggest,

@@ -20,6 +20,7 @@ from corank.data.records.records import RecordDetails, Records
         ("[10.1000/a]", "10.1000/a"),
         ("http://dx.doi.org/10.1016/S0735-1097%2813%2962048-0", "10.1016/s0735-1097(13)62048-0"),
         ("https://journals.example/doi/10.1000/a.b/full?via=x#top", "10.1000/a.b"),
+        ("https://doi.org/10.1000/a?b#c", "10.1000/a?b#c"),
         ("ARTN 106\n10.1186/s1-018", "10.1186/s1-018"),
         ("<a>10.1000/x</a>", "10.1000/x"),
         ("10.1/x", ""),

@@ -59,7 +59,7 @@ def screen(
     adjudicate: Annotated[
         bool, typer.Option("--adjudicate", help="Read only records on which judges disagree, and settle them.")
     ] = False,
-    rule: Annotated[str, typer.Option(help=f"Stopping rule: {STOPPING_RULES}.")] = "decline",
+    rule: Annotated[str, typer.Option(help=f"Stopping rule: {STOPPING_RULES}.")] = "agree",
     target: Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")] = 0.95,
     confidence: Annotated[float, typer.Option(help="Required probability that it is reached.")] = 0.95,
     export: Annotated[

@@ -53,15 +53,15 @@ def _replay_table(title: str, replays: list[ScreeningReplay], rule: str, target:
     from corank.tables import ReportTable
 
     cells = [
-        (replay.atd, replay.wss95, replay.recall10, replay.stop / len(replay.found), replay.stop_recall, replay.seconds)
-        for replay in replays
+        (one.atd, one.loss, one.wss95, one.recall10, one.stop / len(one.found), one.stop_recall, one.seconds)
+        for one in replays
     ]
     rows = [(str(replay.start), *row) for replay, row in zip(replays, cells, strict=True)]
     rows.append(("mean", *np.mean(cells, axis=0).tolist()))
     reached = np.mean([replay.stop_recall >= target - 1e-12 for replay in replays])
     return ReportTable(
         title,
-        ("start", "ATD", "WSS@95", "recall@10 %", "read at stop", "recall at stop", "s"),
+        ("start", "ATD", "loss", "WSS@95", "recall@10 %", "read at stop", "recall at stop", "s"),
         tuple(rows),
         digits=3,
         note=f"The stopping rule {rule!r} reached a recall of {target:g} in {reached:.0%} of the starts.",
@@ -87,8 +87,9 @@ def _write_report(output: Path, name: str, table: ReportTable, replays: list[Scr
         plot_recall(replays, plot, title=name)
         about = (
             "Each start is one relevant and one irrelevant record. The other records are read in the order of the "
-            "model, which learns from every answer. ATD: mean position of the relevant records; WSS@95: share of "
-            "unread records at 95 % recall, minus 5 %; both as shares of all records."
+            "model, which learns from every answer. ATD: mean position of the relevant records; loss: share of pairs "
+            "of a relevant and an irrelevant record that were read in the wrong order; WSS@95: share of unread records "
+            "at 95 % recall, minus 5 %; ATD and WSS@95 as shares of all records."
         )
         Report(f"Screening {name}", about, (table,), plots=(plot,)).write(folder)
         lines = ["start,place,record,relevant\n"]

@@ -16,8 +16,8 @@ from rapidfuzz import fuzz, process
 
 from corank.data.records.evidence import Entry
 
-MAX_BLOCK = 400
-"""Size up to which all pairs of a block are compared; the records of a larger one meet in smaller blocks by year."""
+MAX_BLOCK, NEIGHBOURS = 400, 40
+"""Size up to which all pairs of a block are compared; a larger one is split by year, then into neighbours by title."""
 
 N_RARE, MAX_RARE = 4, 60
 """Number of rare words of a title that make blocks, and how many titles may contain such a word."""
@@ -40,7 +40,7 @@ def candidate_pairs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     for members, least in _blocks(entries):
         rows = np.array(members)
         if least:
-            texts = [compact[at] for at in members]
+            texts = [compact[at] or "?" for at in members]
             alike = process.cdist(texts, texts, scorer=fuzz.ratio, score_cutoff=least, dtype=np.uint8, workers=1)
             left, right = np.nonzero(np.triu(alike, 1))
         else:
@@ -64,9 +64,14 @@ def _blocks(entries: Sequence[Entry]) -> Iterator[tuple[list[int], float]]:
                 strong[f"{kind}:{getattr(one, kind)}"].append(at)
         if one.volume and one.page:
             places[f"{one.year}:{one.volume}:{one.page[1]}"].append(at)
-        if one.compact:
-            titles["begin:" + one.compact[:EDGE]].append(at)
-            titles["end:" + one.compact[-EDGE:]].append(at)
+        if not one.title:
+            titles[f"abstract:{one.text[:60]}"].append(at)
+        elif one.generic:
+            titles[f"generic:{one.title}:{one.year}:{one.author[:1]}"].append(at)
+        if one.generic:
+            continue
+        titles["begin:" + one.compact[:EDGE]].append(at)
+        titles["end:" + one.compact[-EDGE:]].append(at)
         if one.author and one.year:
             titles[f"author:{one.author[0]}:{one.year}"].append(at)
         words = {word for word in one.title.split() if 1 < frequency[word] <= MAX_RARE}
@@ -85,7 +90,9 @@ def _split(members: list[int], entries: Sequence[Entry]) -> Iterator[list[int]]:
     for at in members:
         by_year[entries[at].year].append(at)
     for part in by_year.values():
-        ordered = sorted(part, key=lambda at: entries[at].compact)
-        step = MAX_BLOCK // 2
-        for start in range(0, max(1, len(ordered) - step), step):
-            yield ordered[start : start + MAX_BLOCK]
+        if len(part) <= MAX_BLOCK:
+            yield part
+            continue
+        ordered = sorted(part, key=lambda at: entries[at].sort_key)
+        for start in range(0, len(ordered) - NEIGHBOURS // 2, NEIGHBOURS // 2):
+            yield ordered[start : start + NEIGHBOURS]

@@ -8,7 +8,8 @@ a chain of resembling records does not join two works.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +18,9 @@ from corank.data.records.blocking import candidate_pairs
 from corank.data.records.evidence import Entry, compare, contradict, make_entries
 from corank.data.records.records import Records
 from corank.errors import InputError
+
+MAX_VERSIONS = 100
+"""Number of different versions of a work up to which groups are merged; more are hardly one work."""
 
 
 @dataclass(frozen=True)
@@ -177,17 +181,29 @@ def find_duplicates(records: Records) -> DuplicateGroups:
     ('the same title, same year and first author',)
     """
     entries = make_entries(records)
-    pairs = tuple(
-        DuplicatePair(one, other, match.strength, match.text)
-        for one, other in candidate_pairs(entries)
-        if (match := compare(entries[one], entries[other])) is not None
-    )
-    involved = sorted({at for pair in pairs for at in (pair.one, pair.other)})
-    content = {at: _content(records, at) for at in involved}
+    order = _order(records)
+    copies: dict[Entry, list[int]] = defaultdict(list)
+    for at in sorted(range(len(records)), key=lambda at: order[at]):
+        copies[entries[at]].append(at)
+    pairs, distinct = [], []
+    for entry, members in copies.items():
+        match = compare(entry, entry) if len(members) > 1 else None
+        pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
+        # copies that no evidence joins, such as two editorials of which nothing is known, are left alone
+        distinct += members[:1] if match or len(members) == 1 else []
+    for one, other in candidate_pairs([entries[at] for at in distinct]):
+        match = compare(entries[distinct[one]], entries[distinct[other]])
+        if match:
+            pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
+    return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+
+
+def _order(records: Records) -> list[int]:
+    """Place of each record in an order by content, so that the order of the file does not matter."""
     order = [0] * len(records)
-    for place, at in enumerate(sorted(involved, key=lambda at: (content[at], at))):
+    for place, at in enumerate(sorted(range(len(records)), key=lambda at: _content(records, at))):
         order[at] = place
-    return _grouped(pairs, entries, order, frozenset(), frozenset())
+    return order
 
 
 def _content(records: Records, at: int) -> tuple[object, ...]:
@@ -209,40 +225,46 @@ def _grouped(
     confirmed: frozenset[tuple[int, int]],
 ) -> DuplicateGroups:
     """Merge pairs from the surest to the least sure; rejected pairs stay apart."""
-    n = len(entries)
-    group = list(range(n))
+    group = list(range(len(entries)))
     members: dict[int, list[int]] = {}
-    texts: dict[int, list[str]] = {}
+    versions: dict[int, dict[Entry, None]] = {}
+    texts: dict[int, list[str]] = defaultdict(list)
+    matched = {(entries[pair.one], entries[pair.other]) for pair in pairs}
 
-    def merge(one: int, other: int, text: str, may: Callable[[int, int], bool]) -> None:
-        left, right = group[one], group[other]
-        mine, theirs = members.setdefault(left, [left]), members.setdefault(right, [right])
+    trusted = {at for pair in confirmed for at in pair}
+
+    def is_consistent(left: int, right: int) -> bool:
+        mine, theirs = versions[left], versions[right]
+        return len(mine) * len(theirs) <= MAX_VERSIONS**2 and not any(
+            (a, b) not in matched and (b, a) not in matched and contradict(a, b) for a in mine for b in theirs
+        )
+
+    def merge(one: int, other: int, text: str, is_sure: bool) -> None:
+        left, right = sorted((group[one], group[other]), key=lambda at: (-len(members.get(at, ())), order[at]))
+        for at in (left, right):
+            members.setdefault(at, [at])
+            # what a person confirmed need not resemble the rest
+            versions.setdefault(at, {} if at in trusted else {entries[at]: None})
         if left != right:
-            if not all(may(a, b) for a in mine for b in theirs):
+            if any({group[a], group[b]} == {left, right} for a, b in rejected):
                 return
-            for at in theirs:
+            if not is_sure and not is_consistent(left, right):
+                return
+            for at in members[right]:
                 group[at] = left
-            mine += members.pop(right)
-            texts.setdefault(left, []).extend(texts.pop(right, []))
-        texts.setdefault(left, []).append(text)
+            members[left] += members.pop(right)
+            versions[left] |= versions.pop(right)
+            texts[left] += texts.pop(right, [])
+        texts[left].append(text)
 
-    def is_allowed(one: int, other: int) -> bool:
-        return (min(one, other), max(one, other)) not in rejected
-
-    matched = {(pair.one, pair.other) for pair in pairs}
-
-    def is_consistent(one: int, other: int) -> bool:
-        pair = (min(one, other), max(one, other))
-        return pair not in rejected and (pair in matched or not contradict(entries[one], entries[other]))
-
-    for one, other in sorted(confirmed):
-        merge(one, other, "confirmed by a person", is_allowed)
-    ranked = sorted(pairs, key=lambda pair: (-pair.strength, *sorted((order[pair.one], order[pair.other]))))
-    for pair in ranked:
-        merge(pair.one, pair.other, pair.text, is_consistent)
+    for one, other in sorted(confirmed, key=lambda pair: sorted((order[pair[0]], order[pair[1]]))):
+        merge(one, other, "confirmed by a person", True)
+    for pair in sorted(pairs, key=lambda pair: (-pair.strength, *sorted((order[pair.one], order[pair.other])))):
+        merge(pair.one, pair.other, pair.text, False)
     groups = [
         DuplicateGroup(tuple(sorted(found)), min(found, key=lambda at: order[at]), tuple(dict.fromkeys(texts[at])))
         for at, found in members.items()
         if len(found) > 1
     ]
-    return DuplicateGroups(n, sorted(groups, key=lambda one: one.members), pairs, entries, order, rejected, confirmed)
+    groups.sort(key=lambda one: one.members)
+    return DuplicateGroups(len(entries), groups, pairs, entries, order, rejected, confirmed)

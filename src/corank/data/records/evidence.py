@@ -77,6 +77,11 @@ class Entry:
         """First letters of the abstract, without blanks."""
         return normalise_title(self.text[:1200]).replace(" ", "")[:500]
 
+    @property
+    def sort_key(self) -> tuple[str, ...]:
+        """Order in which similar records are neighbours, whatever their order in the file is."""
+        return (self.compact, *self.author[:1], *(self.page or ()), self.doi, self.pmid, self.volume, self.text)
+
     @cached_property
     def generic(self) -> bool:
         """Whether many works have such a title."""
@@ -93,7 +98,7 @@ def _entry(records: Records, at: int) -> Entry:
     fields = {name.strip().lower(): values for name, values in records.fields[at].items()} if records.fields[at] else {}
     return Entry(
         title, title.replace(" ", ""), one.doi, one.pmid, one.accession, one.year,
-        first_author_words(one.authors), _journal_words(one.journal),
+        first_author_words(one.authors), journal_words(one.journal),
         frozenset(found.replace("-", "").lower() for found in _ISSN.findall(_field(fields, "issn"))),
         next(iter(_NUMBER.findall(_field(fields, "volume"))), "").lstrip("0"), first_page(_field(fields, "page")),
         records.abstracts[at],
@@ -136,7 +141,8 @@ def first_author_words(authors: Sequence[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=50_000)
-def _journal_words(journal: str) -> tuple[str, ...]:
+def journal_words(journal: str) -> tuple[str, ...]:
+    """Return the words of a journal without brackets, articles and prepositions."""
     return tuple(word for word in normalise_title(_BRACKETS.sub(" ", journal)).split() if word not in _SMALL)
 
 
@@ -186,7 +192,7 @@ def _years(one: int | None, other: int | None) -> bool | None:
 def _authors(one: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
     if not one or not other:
         return None
-    return bool(set(one) & set(other)) or fuzz.ratio(one[0], other[0]) >= 80
+    return bool(set(one) & set(other)) or (min(len(one[0]), len(other[0])) > 5 and fuzz.ratio(one[0], other[0]) >= 85)
 
 
 def _pages(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool | None:
@@ -274,7 +280,11 @@ def _by_identifier(one: Entry, other: Entry, alike: float, details: Details) -> 
         conflicts = set(details.conflicting())
         if alike >= SAME:
             # neighbouring abstracts of a supplement may differ by a word of the title
-            is_same = "first page" not in conflicts or ("first author" not in conflicts and not _other_text(one, other))
+            told_apart = numbers_differ(one.title, other.title) and not is_beginning(one.title, other.title)
+            told_apart = told_apart or (replaced_words(one.title, other.title) and not details.author)
+            is_same = (not told_apart or details.page is True or details.abstract is True) and (
+                "first page" not in conflicts or ("first author" not in conflicts and not _other_text(one, other))
+            )
         elif alike >= RELATED or is_beginning(one.title, other.title) or unknown:
             is_same = bool(details.author or details.page or unknown) and not {"first page", "abstract"} & conflicts
             is_same = is_same and (alike >= CLOSE or details.abstract is not None or details.page is True)
@@ -299,8 +309,10 @@ def _differ(one: str, other: str) -> bool:
 
 def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> bool:
     """Decide without an identifier: the less alike the titles are, the more of the rest must agree."""
-    if not one.title or not other.title or _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
+    if _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
         return False
+    if not one.title or not other.title:
+        return one.title == other.title and details.abstract is True and not details.conflicting()
     agreeing, conflicting = details.agreeing(), details.conflicting()
     if len(conflicting) > 1:
         return False
@@ -324,7 +336,9 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
     if one.year and other.year and one.year != other.year and not (details.page or same_abstract):
         return False  # a conference abstract and its article, or a yearly editorial
     if alike >= SAME:
-        return len(agreeing) > 1 or (alike == 100 and (bool(agreeing) or _nothing_else(one) or _nothing_else(other)))
+        # a comment often has the title, year and journal of the work that it is about, and no abstract
+        is_told = bool(details.author or details.page or same_abstract) or not (one.text or other.text)
+        return is_told and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(one, other) or same_abstract)))
     if alike >= CLOSE:
         return len(agreeing) > 2 and (place or same_abstract)
     if alike >= RELATED or is_beginning(one.title, other.title):
@@ -333,9 +347,10 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
     return place and same_abstract and details.author is True and details.year is True
 
 
-def _nothing_else(one: Entry) -> bool:
-    """Whether only the title of a work is known."""
-    return one.year is None and not one.author and not one.journal and len(one.title.split()) > 4
+def _nothing_else(one: Entry, other: Entry) -> bool:
+    """Whether only titles are known, which are long enough."""
+    known = (one.year, other.year, one.author, other.author, one.journal, other.journal)
+    return not any(known) and len(one.title.split()) > 4
 
 
 def contradict(one: Entry, other: Entry) -> bool:
@@ -347,4 +362,5 @@ def contradict(one: Entry, other: Entry) -> bool:
     if alike >= RELATED and numbers_differ(one.title, other.title) and not details.same_place:
         return not is_beginning(one.title, other.title)
     n_against = len(details.conflicting()) + _differ(one.doi, other.doi) + (alike < RELATED)
-    return n_against > 1
+    is_tied = details.same_place or details.abstract is True or (bool(one.doi) and one.doi == other.doi)
+    return n_against > int(is_tied)

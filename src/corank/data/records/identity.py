@@ -45,12 +45,15 @@ def normalise_doi(text: str) -> str:
     >>> normalise_doi("https://doi.org/10.1000/ABC.1 "), normalise_doi("doi:10.1000/a(b)."), normalise_doi("no")
     ('10.1000/abc.1', '10.1000/a(b)', '')
     """
+    if "10." not in text:
+        return ""
     plain = unquote(html.unescape(text)) if "%" in text else html.unescape(text)
     found = _DOI.search(plain)
     if found is None:
         return ""
     doi = found[0].lower()
-    if "://" in plain[: found.start()]:
+    before = plain[: found.start()]
+    if "://" in before and not before.lower().endswith("doi.org/"):
         doi = _DOI_PAGE.sub("", _ADDRESS.sub("", doi))
     doi = doi.rstrip(".,;:'")
     while doi.endswith((")", "]")) and doi.count(doi[-1]) > doi.count({")": "(", "]": "["}[doi[-1]]):
@@ -76,9 +79,20 @@ def normalise_title(text: str) -> str:
     >>> normalise_title("The <i>Café</i>&nbsp;effect: α-waves!")
     'the cafe effect α waves'
     """
+    return " ".join(_WORD.findall(fold_text(text)))
+
+
+def fold_text(text: str) -> str:
+    """
+    Return a text in lower case, without accents and markup.
+
+    >>> fold_text("The <i>Café</i>, 2nd")
+    'the cafe, 2nd'
+    """
     plain = _TAG.sub("", html.unescape(text))
-    folded = unicodedata.normalize("NFKD", plain).casefold()
-    return " ".join(_WORD.findall("".join(one for one in folded if not unicodedata.combining(one))))
+    if not plain.isascii():
+        plain = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
+    return plain.casefold()
 
 
 def family_name(author: str) -> str:

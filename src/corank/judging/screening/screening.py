@@ -17,8 +17,9 @@ from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.model import ScreeningModel
 from corank.judging.screening.progress import ScreeningProgress
 from corank.judging.screening.shared import SharedReading
-from corank.judging.screening.stopping import RandomSample, stopping_rule
+from corank.judging.screening.stopping import DEFAULT_RULE, RandomSample, stopping_rule
 from corank.judging.screening.views import Views, make_views
+from corank.judging.stopping.forecast import make_forecast
 from corank.parameters import is_integer
 
 
@@ -46,9 +47,10 @@ class Screening:
         Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
     shared : SharedReading, optional
         The other judges who read the same ranking; the model learns from their answers too.
-    rule : {"decline", "poisson", "sample"}
-        When reading may stop: by a careful model of the finds, by a cheap model, or by the cheap model and a random
-        sample of the unread as proof (see `corank.judging.screening.stopping`).
+    rule : str
+        When reading may stop (see `corank.judging.stopping.rules`). By a model of the finds with which an exact test
+        agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric", "draws".
+        By a proof: "sample"; "qbcb" is for replays. Rules of thumb: "consecutive", "safe", "knee".
     target : float
         Recall to reach.
     confidence : float
@@ -78,7 +80,7 @@ class Screening:
         journal: ScreeningJournal | None = None,
         labels: bool = False,
         shared: SharedReading | None = None,
-        rule: str = "decline",
+        rule: str = DEFAULT_RULE,
         target: float = 0.95,
         confidence: float = 0.95,
         random_state: int = 0,
@@ -99,6 +101,8 @@ class Screening:
         self._open[list(self._answers.relevant)] = False
         n_known = sum(entry.action != "undo" for entry in start) + len(self._answers.beforehand)
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
+        if self._rule.sample == "before":
+            raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
         self.views = views if views is not None else make_views(self.records)
         self._model = ScreeningModel(self.views)
         self._record_all(start)
@@ -291,9 +295,10 @@ class Screening:
         by_rule = "sample" if self._rule.needs_sample else "model"
         evidence = None if not may_stop else by_rule if unread else "all read"
         elsewhere = 0 if self._shared is None else self._shared.n_blocked(self._open)
+        forecast = None if team.is_sampled else make_forecast(self._rule, team.finds, len(team.ranked), team.n_known)
         return ScreeningProgress(
             len(self.records), len(team.relevant), team.n_found, estimate, may_stop, to_sample, evidence,
-            len(self._answers.later), elsewhere,
+            len(self._answers.later), elsewhere, forecast.lines() if forecast else (),
         )  # fmt: skip
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
