@@ -84,9 +84,8 @@ def test_earlier_answers_are_listed_searched_and_changed(works):
     said = types(works, "r\nn dose\nn\nq\n", "--known", RELEVANT[0])
     one, two, _, last = shown(said)
     said = types(works, f"history\nhistory dose\nchange {two} relevant\nchange {last} not\nchange {one} not age\nq\n")
-    listed = said[said.index(f"{one} relevant | ") :]
-    assert f"{two} not: dose | " in listed
-    assert listed.count(f"{two} not: dose | ") == 2
+    assert said.count(f"{one} relevant | ") == 1
+    assert said.count(f"{two} not: dose | ") == 2
     assert f"changed {two}: relevant" in said
     assert f"'{last} not' is not a change" in said
     types(works, "u\nq\n")
@@ -95,7 +94,9 @@ def test_earlier_answers_are_listed_searched_and_changed(works):
     rows = {row["id"]: row for row in csv.DictReader((works.parent / "out.csv").read_text().splitlines())}
     assert rows[two]["included"] == "1"
     assert rows[one]["included"] == "1"  # the second change is withdrawn
-    assert [line["by"] for line in log(works)[-3:]] == ["history", "history", ""] or log(works)[-1]["action"] == "undo"
+    assert [(line["action"], line.get("by")) for line in log(works)[-3:]] == [
+        ("relevant", "history"), ("not", "history"), ("undo", None),
+    ]  # fmt: skip
 
 
 def test_a_record_marked_as_a_duplicate_is_not_counted(works):
@@ -255,14 +256,14 @@ def test_an_old_journal_is_upgraded_with_a_sentence(works):
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 def test_a_terminal_shows_pages_history_and_help(tmp_path):
     path = tmp_path / "works.csv"
-    rows = [f'w{at},"tin ore {at}","{"gold " * 500} end{at}"' for at in range(5)]
+    rows = [f'w{at},"tin ore {at}","{"gold " * 500} metal{at % 2}"' for at in range(5)]
     path.write_text("\n".join(["id,title,abstract", *rows]) + "\n")
     terminal = OnTerminal("screen", path, "--reason", "wrong metal", "--keep-duplicates", "--highlight", "tin")
     terminal.wait_for(b"q quit")
     steps = [
         (b" ", b"page 2 of"), (b"b", b"page 1 of"), (b"\x1b[6~", b"page 2 of"), (b"?", b"include the record"),
         (b"q", b"q quit"), (b"1", b"read 1 of 5"), (b"r", b"read 2 of 5"), (b"h", b"2 answers"), (b"j", b"> "),
-        (b"r", b"> "), (b"/", b"search"), (b"zzz\n", b"0 answers"), (b"q", b"q quit"), (b"d", b"is a duplicate of"),
+        (b"r", b"> "), (b"/zzz\n", b"0 answers"), (b"q", b"q quit"), (b"d", b"is a duplicate of"),
         (b"\n", b"read 3 of 5"), (b"g", b"tags"), (b"one, two\n", b"saved with the answer"), (b"n", b"read 4 of 5"),
     ]  # fmt: skip
     for keys, expected in steps:
@@ -285,8 +286,7 @@ def test_a_terminal_asks_what_a_labelled_file_is_for(keys, said, tmp_path):
     path = tmp_path / "judged.csv"
     write_records(path, RECORDS, RECORDS.labels, {})
     terminal = OnTerminal("screen", path, "--starts", "1")
-    terminal.wait_for(b"Is a replay meant")
-    terminal.wait_for(b"q quit") if b"q quit" not in terminal.said else None
+    terminal.wait_for(b"q quit")
     terminal.type(keys)
     if keys == b"xi":
         terminal.wait_for(b"enter begin")

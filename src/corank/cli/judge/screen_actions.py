@@ -40,6 +40,8 @@ p  progress in full
 space, b  next and previous page of a long abstract; arrows too
 q  quit; all answers are saved"""
 """All keys."""
+TALL = 30
+"""Number of lines from which a terminal shows the whole forecast with every record."""
 N_SIMILAR = 9
 """Number of records that are offered as the original of a duplicate."""
 
@@ -296,7 +298,10 @@ class Actions:
     def view(self) -> View:
         """Return what the terminal shows of the present record."""
         assert self.record is not None
-        below = texts([*self.state(), *filter(None, [self.message])])
+        state = self.state()
+        if self.ask is not None and self.console.height < TALL:
+            state = state[:2]  # p shows the rest
+        below = texts([*state, *filter(None, [self.message])])
         return self._view_of(self.record, [*below, *texts([self.keys_line()], "dim")], is_present=True)
 
     def _view_of(self, number: int, below: list[Text], *, is_present: bool = False) -> View:
@@ -382,7 +387,7 @@ def summary(progress: ScreeningProgress) -> str:
     more = {"put aside": progress.aside, "with other judges": progress.elsewhere}
     text += "".join(f", {count} {what}" for what, count in more.items() if count)
     estimate = progress.estimate
-    if estimate is not None:
+    if estimate is not None and not progress.forecast:
         text += (
             f"; by the model, recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to "
             f"{estimate.high:.0%}), and about {estimate.expected:.1f} more relevant records in the next 100"

@@ -48,9 +48,7 @@ def read(
         if not has_read and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
             return choice == "quit"
         ignore_labels = True
-        notices.append(
-            "All records have a label. Pass --simulate to replay them: how fast are the relevant ones found?"
-        )
+        notices.append("All records have a label. Pass --simulate to replay them.")
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         unique = files.unique
     given = files.reasons(reasons, reasons_file)
