@@ -37,6 +37,7 @@ COMMANDS = {
     "suggest": ["suggest <model.safetensors <train.txt --unscored -1 --output >n.txt"],
     "check-lambda": ["check-lambda ndcg@10 --points 5", "check-lambda ndcg@10 --points 5 --plot >p.png"],
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
+    "records": ["records <records.csv --duplicates", "records <records.csv --output >r.ris"],
     "agreement": ["agreement <judged.csv --list", "agreement <judged.csv --output >c.csv"],
     "ask": ["ask <items.csv --simulate grade --starts 1 --questions 3", "ask <items.csv --export >e.csv"],
     "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],

@@ -32,6 +32,7 @@ from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, TERMINATED
+from corank.cli.records import records
 from corank.cli.research import check_lambda, simulate_clicks
 from corank.cli.search import index, learn_links, search
 from corank.console import one_line, printable_streams
@@ -63,6 +64,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
     ),
     "Judge": (
+        Verb(records, "Read, check and convert records.", "records records.csv --duplicates --output records.ris"),
         Verb(screen, "Find nearly all relevant records.", "screen records.csv --topic 'heat pumps in old houses'"),
         Verb(certify, "Write a certificate of a screening.", "certify records.csv --rule sample"),
         Verb(verify, "Verify a certificate of a screening.", "verify certificate.json records.csv"),
@@ -108,6 +110,7 @@ OTHER_NAMES = {
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "export": "convert",
+    "deduplicate": "records", "dedup": "records",
     "simulate": "simulate-clicks", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""

@@ -110,8 +110,7 @@ def test_parts_in_every_format(suffix, only, titles, tmp_path):
     settled = settle({"ann": {0: YES, 1: NO, 2: YES}, "bob": {2: NO}})
     counts = export_screening(tmp_path / f"a{suffix}", some_records(4), settled, only=only)
     assert counts.n_records == 1
-    if suffix in (".csv", ".ris", ".jsonl", ".tsv"):
-        assert read_records(tmp_path / f"a{suffix}").titles == [f"Title {at}" for at in titles]
+    assert read_records(tmp_path / f"a{suffix}").titles == [f"Title {at}" for at in titles]
 
 
 def test_nothing_to_export_and_unknown_choices(tmp_path):

@@ -214,7 +214,7 @@ class _Interpreter:
     def _references(self, record: RawRecord) -> tuple[str, ...]:
         is_list = self.parsed.format.endswith("JSON") or self.parsed.format.endswith("JSON lines")
         for _, values in self._values(record, "references"):
-            found = split_references(values, is_list=is_list and len(values) > 1)
+            found = split_references(map(self.decode, values), is_list=is_list and len(values) > 1)
             if found:
                 return found
         return ()
@@ -227,7 +227,7 @@ def _url(column: str, values: list[str]) -> str:
 def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: LabelCounts) -> list[float]:
     """Return the label of each record: of a column, of the columns of several judges, or of notes."""
     columns = parsed.columns
-    if is_abstrackr(columns):
+    if is_abstrackr(columns) and "included" not in columns:
         judges = judge_columns(columns, {})
         return [_abstrackr(record, judges, counts) for record in parsed.records]
     for column in names.get("label", ()):

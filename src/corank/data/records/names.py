@@ -34,7 +34,7 @@ def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = Fal
 
 def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
     if is_bibtex:
-        return re.split(r"\s+and\s+", value)
+        return _outside_braces(re.split(r"\s+and\s+", value))
     if ";" in value:
         return value.split(";")
     if "|" in value:
@@ -46,6 +46,17 @@ def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
     if len(joined) > 1 and all("," in one for one in joined):
         return joined
     return _by_commas(value) if is_cell else [value]
+
+
+def _outside_braces(parts: list[str]) -> list[str]:
+    """Put names together again that were split inside braces."""
+    found: list[str] = []
+    for part in parts:
+        if found and found[-1].count("{") > found[-1].count("}"):
+            found[-1] += f" and {part}"
+        else:
+            found.append(part)
+    return found
 
 
 def _by_commas(value: str) -> list[str]:

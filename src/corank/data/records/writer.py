@@ -63,7 +63,7 @@ def write_records(
     Returns: what had to be changed, one sentence each.
     """
     suffix = require_records_suffix(path)
-    rows = output_records(records, labels, more)
+    rows = output_records(records, labels, more, is_bibtex=suffix == ".bib")
     if suffix == EXCEL:
         with atomic_file(path, overwrite=overwrite) as scratch:
             return write_excel(scratch, table_rows(rows), keep_formulas=keep_formulas)

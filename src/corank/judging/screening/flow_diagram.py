@@ -1,7 +1,7 @@
 """
 The PRISMA 2020 flow diagram as SVG: stages on the left, the flow of records in the middle, what leaves it on the right.
 
-The drawing uses no library and no fonts of its own. Widths of letters are estimated, with room to spare, so that text
+The drawing uses no library and no fonts of its own. Widths of letters are estimated, with space to spare, so that text
 stays inside its box with any sans-serif font.
 """
 
@@ -234,13 +234,13 @@ def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
 
 def _wrap(text: str, n: int | None, indent: int, bold: float = 1.0) -> list[str]:
     """Return a text and its number as lines that fit into a box; the number is never cut."""
-    room = (BOX - 2 * PAD - indent) / bold
+    space = (BOX - 2 * PAD - indent) / bold
     number = [] if n is None else [f"(n = {n})"]
-    words = [*(piece for word in printable(text).split() for piece in _pieces(word, room)), *number]
+    words = [*(piece for word in printable(text).split() for piece in _pieces(word, space)), *number]
     lines = [""]
     for word in words:
         longer = f"{lines[-1]} {word}".strip()
-        if _length(longer) <= room:
+        if _length(longer) <= space:
             lines[-1] = longer
         else:
             lines.append(word)
@@ -249,11 +249,11 @@ def _wrap(text: str, n: int | None, indent: int, bold: float = 1.0) -> list[str]
     return lines
 
 
-def _pieces(word: str, room: float) -> list[str]:
+def _pieces(word: str, space: float) -> list[str]:
     """Return a word that is wider than a line in pieces."""
     pieces = [""]
     for letter in word:
-        if _length(pieces[-1] + letter) > room:
+        if _length(pieces[-1] + letter) > space:
             pieces.append("")
         pieces[-1] += letter
     return pieces

@@ -8,20 +8,17 @@ from collections.abc import Sequence
 
 from corank.data.records.identity import family_name
 from corank.data.records.writers.ris import TYPES
-from corank.data.records.writers.standard import OutputRecord, squeeze, tag_lines
+from corank.data.records.writers.standard import OutputRecord, one_cell, squeeze, tag_lines
 
-TAGS: dict[str, tuple[str, ...]] = {
-    "title": ("title",), "abstract": ("abstract",), "authors": ("author",), "year": ("year", "date"),
-    "journal": ("journal", "journaltitle", "booktitle"), "doi": ("doi",), "pmid": ("pmid",),
-    "accession": ("accession",), "keywords": ("keywords",), "url": ("url",), "references": ("references",),
+TAGS = {
+    "title": "title", "abstract": "abstract", "authors": "author", "year": "year", "journal": "journal", "doi": "doi",
+    "pmid": "pmid", "accession": "accession_number", "keywords": "keywords", "url": "url", "references": "references",
 }  # fmt: skip
-"""Field of each standard value, and further fields in which a reader finds it."""
+"""Field of each standard value; the id is the key of the entry."""
 
-TAGS_USED = {tag for tags in TAGS.values() for tag in tags[:1]}
-JOINED = {"author": " and ", "editor": " and ", "keywords": ", "}
 VERBATIM = ("doi", "url", "file")
-ENTRY = ("entrytype", "id", "key")
-"""Names under which a reader keeps the type and the key of an entry."""
+ENTRY = ("type", "key")
+"""Names under which the reader keeps the type and the key of an entry."""
 
 ESCAPES = {
     "\\": r"{\textbackslash}", "{": r"{\textbraceleft}", "}": r"{\textbraceright}", "~": r"{\textasciitilde}",
@@ -37,27 +34,30 @@ def bibtex_text(records: Sequence[OutputRecord]) -> str:
 
 
 def _entry(record: OutputRecord, used: set[str]) -> str:
+    is_own = record.family == "bibtex"
+    own = {name: values for name, values in record.fields.items() if name not in ENTRY} if is_own else {}
     fields: dict[str, list[str]] = {}
     for tag, name, value in tag_lines(record, "bibtex", TAGS):
-        if not (record.family == "bibtex" and name.casefold() in ENTRY):
-            field = _field_name(tag or name)
-            fields.setdefault(field if tag or field not in TAGS_USED else f"{field}_source", []).append(value)
-    if record.text("included") or record.has_label:
-        fields["included"] = [record.text("included")]
-    for name, text in record.more.items():
-        fields.setdefault(_field_name(name), []).append(text)
-    shown = {name: [value for value in values if value.strip()] for name, values in fields.items()}
-    lines = [f"  {name} = {{{_value(name, values)}}}," for name, values in shown.items() if values]
+        if name in own or (is_own and name in ENTRY):
+            continue
+        field = _field_name(tag or name)
+        fields.setdefault(field if tag or field not in TAGS.values() else f"{field}_source", []).append(value)
+    lines = [f"  {name} = {{{_value(name, values)}}}," for name, values in fields.items()]
+    # LaTeX of the source stays as it is
+    lines += [f"  {name} = {{{value}}}," for name, values in own.items() for value in values if name != "included"]
+    added = {_field_name(name): text for name, text in record.more.items() if text.strip()}
+    added |= {"included": record.text("included")} if record.text("included") or record.has_label else {}
+    lines += [f"  {name} = {{{_value(name, [text])}}}," for name, text in added.items()]
     return "\n".join([f"@{_type(record)}{{{_key(record, used)},", *lines, "}", ""])
 
 
 def _value(name: str, values: list[str]) -> str:
-    if name in ("author", "editor"):
+    if name == "author":
         # a name that contains the separator is one name in braces
         texts = [f"{{{escape(one)}}}" if re.search(r"\sand\s", one) else escape(one) for one in map(squeeze, values)]
         return " and ".join(texts)
-    text = JOINED.get(name, "; ").join(map(squeeze, values))
-    if name in VERBATIM and not set("{}\\%") & set(text):
+    text = one_cell(name, [*map(squeeze, values)])
+    if name in VERBATIM and not set("{}\\") & set(text):
         return text
     return escape(text)
 
@@ -80,8 +80,8 @@ def _field_name(name: str) -> str:
 
 def _type(record: OutputRecord) -> str:
     own = {name.casefold(): values[0] for name, values in record.fields.items() if values}
-    if record.family == "bibtex" and re.fullmatch(r"[A-Za-z]+", own.get("entrytype", "")):
-        return own["entrytype"].lower()
+    if record.family == "bibtex" and re.fullmatch(r"[A-Za-z]+", own.get("type", "")):
+        return own["type"].lower()
     if record.family == "ris":
         found = next((kind for kind, form in TYPES.items() if form == own.get("ty", "").upper()), None)
         if found:

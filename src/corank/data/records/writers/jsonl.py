@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from corank.data.records.writers.standard import LISTS, NAMES, OutputRecord
+from corank.data.records.columns import fields_of
+from corank.data.records.writers.standard import KINDS, LISTS, OutputRecord
+from corank.data.records.writers.tables import SOURCE
 
 
 def jsonl_text(records: Sequence[OutputRecord]) -> str:
@@ -16,7 +18,7 @@ def jsonl_text(records: Sequence[OutputRecord]) -> str:
 
 def _row(record: OutputRecord) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for kind in NAMES:
+    for kind in KINDS:
         values = list(record.values.get(kind, ()))
         if kind == "included":
             row |= {kind: int(values[0]) if values else None} if values or record.has_label else {}
@@ -27,7 +29,7 @@ def _row(record: OutputRecord) -> dict[str, Any]:
     folded = {name.casefold() for name in row}
     for name, values in record.fields.items():
         if not record.repeats(name):
-            own = f"{name} (source)" if name.casefold() in folded else name
+            own = f"{name}{SOURCE}" if name.casefold() in folded or fields_of(name) else name
             row[own] = values if len(values) > 1 else values[0]
     for name, text in record.more.items():
         row[name if name not in row else f"{name} (answer)"] = text

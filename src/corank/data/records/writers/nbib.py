@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from corank.data.records.writers.standard import OutputRecord, squeeze, tag_lines
 
-TAGS: dict[str, tuple[str, ...]] = {
-    "pmid": ("PMID",), "title": ("TI",), "abstract": ("AB",), "authors": ("FAU", "AU"), "year": ("DP", "EDAT"),
-    "journal": ("JT", "TA"), "doi": ("AID", "LID"), "keywords": ("OT", "MH"), "accession": ("AN",), "id": ("OID",),
-    "url": ("UR",), "references": ("CR",),
+TAGS = {
+    "pmid": "PMID", "title": "TI", "abstract": "AB", "authors": "FAU", "year": "DP", "journal": "JT", "doi": "AID",
+    "keywords": "OT", "accession": "AN", "id": "ID", "url": "UR", "references": "CR",
 }  # fmt: skip
-"""Tag of each standard value, and further tags in which a reader finds it."""
+"""Tag of each standard value; the last four are not PubMed's own."""
 
 NOTE = "GN"
 WIDTH = 82
+WRAPPED = ("TI", "AB")
 _TAG = re.compile(r"[A-Z][A-Z0-9]{1,3}")
 
 
@@ -24,7 +24,8 @@ def nbib_text(records: Sequence[OutputRecord]) -> str:
     """Return records in the format of PubMed; fields without a tag become general notes (``GN``)."""
     texts = []
     for record in records:
-        lines = []
+        # PMID begins a record, also without a number
+        lines = [] if record.text("pmid") else ["PMID-"]
         for tag, name, value in tag_lines(record, "nbib", TAGS):
             is_tag = bool(_TAG.fullmatch(tag))
             is_new_doi = tag == "AID" and name == "doi"
@@ -39,5 +40,6 @@ def nbib_text(records: Sequence[OutputRecord]) -> str:
 
 
 def _line(tag: str, value: str) -> str:
-    wrapped = textwrap.wrap(value, WIDTH, break_long_words=False, break_on_hyphens=False)
-    return f"{tag:<4}- " + "\n      ".join(wrapped)
+    # other values may be lists, in which every line is a value
+    lines = textwrap.wrap(value, WIDTH, break_long_words=False, break_on_hyphens=False) if tag in WRAPPED else [value]
+    return f"{tag:<4}- " + "\n      ".join(lines)

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 
 from corank.data.records.writers.standard import OutputRecord, squeeze, tag_lines
 
-TAGS: dict[str, tuple[str, ...]] = {
-    "id": ("ID",), "title": ("TI", "T1"), "abstract": ("AB", "N2"), "authors": ("AU", "A1"),
-    "year": ("PY", "Y1", "DA"), "journal": ("T2", "JO", "JF", "JA", "J1", "J2", "BT", "T3"),
-    "doi": ("DO", "DI", "M3", "UR", "L3"), "pmid": ("C2", "PM"), "accession": ("AN",), "keywords": ("KW",),
-    "url": ("UR", "L1", "L2", "LK"), "references": ("CR",),
+TAGS = {
+    "id": "ID", "title": "TI", "abstract": "AB", "authors": "AU", "year": "PY", "journal": "T2", "doi": "DO",
+    "pmid": "PM", "accession": "AN", "keywords": "KW", "url": "UR", "references": "CR",
 }  # fmt: skip
-"""Tag of each standard value, and further tags in which a reader finds it."""
+"""Tag of each standard value."""
 
 NOTE = "N1"
 TYPES = {
@@ -45,5 +43,7 @@ def _type(record: OutputRecord) -> str:
     own = record.fields.get("TY", []) if record.family == "ris" else []
     if own and own[0].strip():
         return squeeze(own[0])
-    entry = next((values[0] for name, values in record.fields.items() if name.casefold() == "entrytype"), "")
+    entry = next(
+        (values[0] for name, values in record.fields.items() if name == "type" and record.family == "bibtex"), ""
+    )
     return TYPES.get(entry.casefold(), "JOUR" if "journal" in record.values else "GEN")

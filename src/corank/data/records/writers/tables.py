@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from corank.data.formats.table_text import defuse
-from corank.data.records.writers.standard import BETWEEN, NAMES, OutputRecord
+from corank.data.records.columns import fields_of
+from corank.data.records.writers.standard import BETWEEN, KINDS, OutputRecord, one_cell
 from corank.errors import InputError, import_extra
 
 CELL = 32_767
@@ -20,6 +21,9 @@ ROWS, COLUMNS = 1_048_576, 16_384
 """Largest sheet of Excel."""
 
 ALWAYS = ("id", "title", "abstract")
+SOURCE = " (source)"
+"""End of the name of a field that a reader would take for a standard value."""
+
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 # characters that XML cannot hold, and single halves of surrogate pairs
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -30,18 +34,18 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
     Yield the header and one row per record.
 
     Records of one table keep its columns, and get a column for each standard value that these do not hold. Otherwise
-    standard values have columns of their own, followed by the fields that add something to them. A field with the
-    name of another column is written as ``NAME (source)``.
+    standard values have columns of their own, followed by the fields that add something to them. Such a field is
+    written as ``NAME (source)`` if a reader would take its name for that of a standard value.
     """
     names = list(dict.fromkeys(name for record in records for name in record.fields))
     is_table = all(record.family == "table" for record in records) and len({one.source for one in records}) == 1
     has_label = any(record.has_label or "included" in record.values for record in records)
     if is_table:
-        kinds = [kind for kind in NAMES if kind != "included" and any(not record.says(kind) for record in records)]
-        has_label = any(record.has_label or not record.says("included", NAMES["included"][:1]) for record in records)
+        kinds = [kind for kind in KINDS if kind != "included" and any(not record.says(kind) for record in records)]
+        has_label = any(record.has_label or not record.says("included") for record in records)
         kept = names
     else:
-        kinds = [kind for kind in NAMES if kind != "included" and _is_used(records, kind)]
+        kinds = [kind for kind in KINDS if kind != "included" and _is_used(records, kind)]
         kept = [name for name in names if not all(record.repeats(name) for record in records)]
     more = list(dict.fromkeys(name for record in records for name in record.more))
     last = [*(["included"] if has_label else []), *more]
@@ -50,11 +54,15 @@ def table_rows(records: Sequence[OutputRecord]) -> Iterator[list[str]]:
         first, others = kinds, []
     taken = {name.casefold() for name in (*kinds, *last)}
     kept = [name for name in kept if name.casefold() not in taken or not all(one.repeats(name) for one in records)]
+    if not is_table:
+        taken |= {name.casefold() for name in kept if fields_of(name)}
     yield [*first, *_distinct(kept, taken), *others, *last]
     for record in records:
         yield [
-            *map(record.text, first), *(BETWEEN.join(record.fields.get(name, ())) for name in kept),
-            *map(record.text, others), *([record.text("included")] if has_label else []),
+            *(one_cell(kind, record.values.get(kind, ())) for kind in first),
+            *(BETWEEN.join(record.fields.get(name, ())) for name in kept),
+            *(one_cell(kind, record.values.get(kind, ())) for kind in others),
+            *([record.text("included")] if has_label else []),
             *(record.more.get(name, "") for name in more),
         ]  # fmt: skip
 
@@ -63,8 +71,8 @@ def write_excel(path: Path, rows: Iterator[list[str]], *, keep_formulas: bool) -
     """
     Write rows to a workbook with one sheet; all cells are text.
 
-    A text that is too long for a cell continues in columns such as ``abstract (2)``, from which `join_cells` restores
-    it. Characters that a workbook cannot hold become U+FFFD.
+    A text that is too long for a cell continues in columns such as ``abstract (2)``, which readers join
+    again. Characters that a workbook cannot hold become U+FFFD.
 
     path: the file, which need not end in .xlsx.
     keep_formulas: whether texts such as ``=1+1`` get no apostrophe in front. They are text either way.
@@ -98,34 +106,15 @@ def write_excel(path: Path, rows: Iterator[list[str]], *, keep_formulas: bool) -
     return tuple(changes)
 
 
-def join_cells(header: Sequence[str], row: Sequence[str]) -> dict[str, str]:
-    """
-    Return the cells of a row by column, with texts joined that `write_excel` split.
-
-    >>> join_cells(["title", "abstract", "abstract (2)", "part (2)"], ["Tin", "Ore ", "is old.", "x"])
-    {'title': 'Tin', 'abstract': 'Ore is old.', 'part (2)': 'x'}
-    """
-    cells: dict[str, str] = {}
-    last = ""
-    for name, cell in zip(header, row, strict=True):
-        part = re.fullmatch(r"(.+) \((\d+)\)", name, re.DOTALL)
-        if part and part[1] == last and int(part[2]) >= 2:
-            cells[last] += cell
-        else:
-            last = name
-            cells[name] = cell
-    return cells
-
-
 def _is_used(records: Sequence[OutputRecord], kind: str) -> bool:
-    return kind == "title" or any(kind in record.values for record in records)
+    return kind in ("title", "abstract") or any(kind in record.values for record in records)
 
 
 def _distinct(names: Sequence[str], taken: set[str]) -> list[str]:
     """Return names of columns that differ from each other and from `taken`, in any case."""
     used, distinct = {*taken}, []
     for name in names:
-        chosen = f"{name} (source)" if name.casefold() in taken else name
+        chosen = f"{name}{SOURCE}" if name.casefold() in taken else name
         tries = 2
         while chosen.casefold() in used:
             chosen, tries = f"{name} [{tries}]", tries + 1
