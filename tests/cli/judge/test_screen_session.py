@@ -140,9 +140,12 @@ def test_duplicates_are_judged_once_and_exported_with_their_group(tmp_path):
         "A randomised trial of sodium restriction in patients with chronic heart failure",
     )
     rows = [("a", title, "text one"), ("b", "Knee surgery in the elderly", "text two"), ("c", title, "text one")]
-    path.write_text("id,title,abstract,year\n" + "".join(f"{one},{t},{text},2001\n" for one, t, text in rows))
+    lines = [f"{one},{name},{text},2001,10.1000/{len(name)}" for one, name, text in rows]
+    path.write_text("\n".join(["id,title,abstract,year,doi", *lines]) + "\n")
     said = types(path, "r\nr\nq\n")
-    assert "3 records, of which 1 are duplicates: 2 are judged, each group once." in said
+    assert "two.csv (CSV): 3 records" in said
+    assert "1 duplicate in 1 group: 2 records to judge." in said
+    assert "1 duplicate in 1 group" not in types(path, "q\n")  # the first session says it
     assert len(shown(said)) == 2
     assert "judged together with 1 duplicate; s separates them:" in said
     assert "evidence: " in said
@@ -259,6 +262,8 @@ def test_a_terminal_shows_pages_history_and_help(tmp_path):
     rows = [f'w{at},"tin ore {at}","{"gold " * 500} metal{at % 2}"' for at in range(5)]
     path.write_text("\n".join(["id,title,abstract", *rows]) + "\n")
     terminal = OnTerminal("screen", path, "--reason", "wrong metal", "--keep-duplicates", "--highlight", "tin")
+    terminal.wait_for(b"enter begin")
+    terminal.type(b"\n")
     terminal.wait_for(b"q quit")
     steps = [
         (b" ", b"page 2 of"), (b"b", b"page 1 of"), (b"\x1b[6~", b"page 2 of"), (b"?", b"include the record"),

@@ -85,7 +85,7 @@ class SharedReading:
         self._add(entry)
 
     def n_blocked(self, is_open: NDArray[np.bool_]) -> int:
-        """Return how many of these records nobody has answered, but other judges hold or have put aside."""
+        """Return how many of these records are not answered, but held or put aside by other judges."""
         return int(np.count_nonzero(is_open & self._blocked & ~self._is_free & ~self._answered))
 
     def refresh(self) -> None:
