@@ -20,8 +20,8 @@ from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal
 
 INPUTS = {
-    "add_to", "answers", "certificate", "compare", "config", "data", "documents", "index", "items", "links", "log", "model", "pairs",
-    "predictions", "queries", "reasons", "records", "rows", "source", "test", "truth", "valid",
+    "add_to", "answers", "certificate", "compare", "config", "data", "documents", "index", "items", "links", "log",
+    "model", "pairs", "predictions", "queries", "reasons", "records", "rows", "source", "test", "truth", "valid",
 }  # fmt: skip
 
 
