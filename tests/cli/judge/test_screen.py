@@ -143,6 +143,8 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     import time
 
     terminal = OnTerminal("screen", works, "--known", sorted(RELEVANT)[0])
+    terminal.wait_for(b"enter begin")
+    terminal.type(b"\n")
     terminal.wait_for(b"q quit")
     for key in (b"r", b"n", b"l", b"u"):
         terminal.type(key)

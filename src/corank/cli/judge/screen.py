@@ -115,7 +115,7 @@ def screen(
         if export is not None:
             results.export(files, export, only, force=force, as_json=as_json, keep_formulas=keep_formulas)
         elif report is not None:
-            results.report(files, report, force=force, as_json=as_json, keep_formulas=keep_formulas)
+            results.report(files, report, stopping, force=force, as_json=as_json, keep_formulas=keep_formulas)
         else:
             results.show_agreement(files, as_json=as_json)
         return

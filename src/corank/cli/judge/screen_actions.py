@@ -40,6 +40,8 @@ p  progress in full
 space, b  next and previous page of a long abstract; arrows too
 q  quit; all answers are saved"""
 """All keys."""
+TALL = 30
+"""Number of lines from which a terminal shows the whole forecast with every record."""
 N_SIMILAR = 9
 """Number of records that are offered as the original of a duplicate."""
 
@@ -74,7 +76,7 @@ class Actions:
         self.message = ""
         self.tags: list[str] = []
         self.is_over = False
-        self._is_telling = False
+        self._is_telling = self._has_changed = False
         self._is_screening = hasattr(session, "prefetch")
 
     def open(self, record: int | None, message: str = "") -> None:
@@ -165,7 +167,7 @@ class Actions:
         if self.ask is None:
             self.message = "\n".join(shown)
             return
-        view = View(name, texts([name], "bold")[0], [], texts(shown), texts(["q back"], "dim"))
+        view = View("corank screen", texts([name], "bold")[0], [], texts(shown), texts(["q back"], "dim"))
         self.is_over = show_pages(view, self.console, self.ask, ("\n", "\r", "?", "p")) == "quit"
 
     def _separate(self, _: str) -> None:
@@ -230,7 +232,7 @@ class Actions:
         while True:
             found = self.session.history(search)
             rows = [f"{e.time[:16].replace('T', ' '):16} {entry_words(e):9} {records.titles[n]}" for n, e in found]
-            heading = f"history: {len(found)} answers" + (f" with {search!r}" if search else "")
+            heading = f"history: {len(found)} answer{'s' * (len(found) != 1)}" + (f" with {search!r}" if search else "")
             key = listed.choose(
                 heading, rows, ("/", "\n", "\r", "r", "n", "o", *digits),
                 self._feet([number for number, _ in found]),
@@ -243,6 +245,7 @@ class Actions:
                 search, listed.at = self.ask("search: "), 0
             elif found:
                 self._change_listed(found[listed.at][0], key)
+                listed.at = 0 if self._has_changed else listed.at  # the last change comes first
                 if self.is_over:
                     return
 
@@ -259,6 +262,7 @@ class Actions:
     def _change_listed(self, number: int, key: str) -> None:
         """Do what a key says to a record of the history."""
         assert self.ask is not None
+        self._has_changed = False
         if key in ("\n", "\r"):
             digits = [str(number) for number in range(1, len(self.reasons) + 1)]
             view = self._view_of(number, texts(["r relevant   n not   1-9 reason   o note   q back"], "dim"))
@@ -285,6 +289,7 @@ class Actions:
 
     def _change_to(self, number: int, relevant: bool, reason: str) -> None:
         self.settle()
+        self._has_changed = True
         tags = self.session.entries[number].tags
         self.session.change(number, relevant, reason=reason, tags=tags)
         if number == self.record:  # it was put aside, and shown again
@@ -293,7 +298,10 @@ class Actions:
     def view(self) -> View:
         """Return what the terminal shows of the present record."""
         assert self.record is not None
-        below = texts([*self.state(), *filter(None, [self.message])])
+        state = self.state()
+        if self.ask is not None and self.console.height < TALL:
+            state = state[:2]  # p shows the rest
+        below = texts([*state, *filter(None, [self.message])])
         return self._view_of(self.record, [*below, *texts([self.keys_line()], "dim")], is_present=True)
 
     def _view_of(self, number: int, below: list[Text], *, is_present: bool = False) -> View:
@@ -304,10 +312,10 @@ class Actions:
             wanted = tuple(word for word, weight in words if weight > 0)
             unwanted = tuple(word for word, weight in words if weight < 0)
             marks = Highlights(wanted, unwanted)
-        body = [marks.apply(text) for text in texts((records.abstracts[number] or "(no abstract)").splitlines())]
+        body = texts([self._telling_line(words)] if is_present and self._is_telling else [], "italic")
+        body += [marks.apply(text) for text in texts((records.abstracts[number] or "(no abstract)").splitlines())]
         keywords = "; ".join(records.details[number].keywords)
         body += [marks.apply(text) for text in texts([f"keywords: {keywords}"] if keywords else [], "italic")]
-        body += texts([self._telling_line(words)] if words else [], "italic")
         tags = self.tags if is_present else session.entries[number].tags
         note = session.notes.get(number, "")
         body += texts([*([f"note: {note}"] if note else []), *([f"tags: {', '.join(tags)}"] if tags else [])], "italic")
@@ -361,14 +369,16 @@ class Actions:
         elsewhere = self.session.progress().elsewhere
         if not elsewhere:
             return "All records are read."
-        return f"No record is left for you; other judges have answered or are reading {elsewhere}."
+        return f"No record is left for you; other judges are reading {elsewhere} or have put them aside."
 
     def keys_line(self) -> str:
         """Return the most important keys, as many as fit."""
-        reasons = "1-9 reason   " if self.reasons else ""
-        if self.console.width < 75 and self.ask is not None:
-            return f"r relevant  n not  {reasons.replace('   ', '  ')}l later  u undo  ? help  q quit"
-        return f"r relevant   n not   {reasons}l later   u undo   o note   h history   ? help   q quit"
+        keys = ["r relevant", "n not", *(["1-9 reason"] if self.reasons else []), "l later", "u undo"]
+        keys += ["h history", "o note", "g tag", "t telling"]
+        width = self.console.width if self.ask is not None else 80
+        while len(line := "   ".join([*keys, "? help", "q quit"])) > width and len(keys) > 2:
+            keys.pop()
+        return line
 
 
 def summary(progress: ScreeningProgress) -> str:
@@ -377,7 +387,7 @@ def summary(progress: ScreeningProgress) -> str:
     more = {"put aside": progress.aside, "with other judges": progress.elsewhere}
     text += "".join(f", {count} {what}" for what, count in more.items() if count)
     estimate = progress.estimate
-    if estimate is not None:
+    if estimate is not None and not progress.forecast:
         text += (
             f"; by the model, recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to "
             f"{estimate.high:.0%}), and about {estimate.expected:.1f} more relevant records in the next 100"

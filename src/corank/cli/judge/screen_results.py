@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -59,14 +59,17 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
     emit(as_json, "screen", fields, "\n".join([sentence, *counts.changes]))
 
 
-def report(files: ScreeningFiles, folder: Path, *, force: bool, as_json: bool, keep_formulas: bool) -> None:
+def report(
+    files: ScreeningFiles, folder: Path, stopping: dict[str, Any], *, force: bool, as_json: bool, keep_formulas: bool
+) -> None:
     """Write the PRISMA numbers and diagram, the methods paragraph and the agreement of judges."""
     from corank.data.durable.atomic import require_place
     from corank.judging.screening.agreement import screening_agreement
-    from corank.judging.screening.judges import independent
+    from corank.judging.screening.judges import combine, independent
     from corank.judging.screening.methods import KappaFacts, ScreeningFacts
     from corank.judging.screening.prisma import prisma_counts
     from corank.judging.screening.report import require_report_place, write_report
+    from corank.judging.screening.stopping import stopping_rule
 
     require_report_place(folder)
     require_place(folder, overwrite=force, folder=True)
@@ -74,10 +77,15 @@ def report(files: ScreeningFiles, folder: Path, *, force: bool, as_json: bool, k
     agreement = screening_agreement(judges)
     included = [pair for pair in agreement.pairs if pair.question == "included"]
     read = Counter(number for answers in judges.values() for number in independent(answers))
+    team = combine(judges)
+    n_ranked = len(unique.unique) - len(team.beforehand)
+    rule = stopping_rule(stopping["rule"], n_ranked, stopping["target"], stopping["confidence"])
     facts = ScreeningFacts(
         prisma_counts(files.records, settled_answers(files), unique.groups),
         judges=[judge for judge, answers in judges.items() if independent(answers)],
         model=MODEL,
+        rule=rule,
+        is_reached=not rule.needs_sample and rule.advises(team.finds, len(team.ranked), team.n_known),
         duplicates_by="identifiers and similar titles, years and authors" if unique.groups is not None else "",
         n_known=len({number for answers in judges.values() for number in answers.beforehand}),
         n_sampled=len({n for answers in judges.values() for n, way in answers.chosen_by.items() if way == "sample"}),

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corank.errors import InputError
-
 if TYPE_CHECKING:
     from corank.cli.judge.screen_files import ScreeningFiles
     from corank.cli.judge.screen_view import Highlights
@@ -44,22 +42,24 @@ def read(
 
     has_terminal()  # before anything is written
     path = ScreeningJournal.path_for(files.paths[0], judge, files.answers)
-    n_labelled = _n_labelled(files)
+    n_labelled, notices = _n_labelled(files), []
     if n_labelled == len(files.records) and not ignore_labels:
         has_read = any(_is_read(entry) for entry in files.journals.get(judge, ()))
-        if not has_read and (choice := _ask_for_labels(n_labelled)) != "read":
+        if not has_read and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
             return choice == "quit"
         ignore_labels = True
+        notices.append("All records have a label. Pass --simulate to replay them.")
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         unique = files.unique
     given = files.reasons(reasons, reasons_file)
     with ScreeningJournal(path) as journal:
-        notices = _upgrade(journal, unique)
+        is_first = not journal.entries
+        notices += _upgrade(journal, unique)
         shared = SharedReading(journal, overlap=overlap) if overlap is not None else None
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
             screening = Screening(unique, journal=journal, labels=not ignore_labels, shared=shared, **options)
         notices += _unmatched(screening.unmatched)
-        notices += _about(screening, n_labelled, ignore_labels)
+        notices += _about(screening, n_labelled, ignore_labels, is_first)
         read_all(screening, reasons=given, highlights=highlights, notices=notices)
     make_console().print(f"Your answers are saved in {path}. Run the same command to continue.")
     return True
@@ -101,16 +101,14 @@ def _is_read(entry: ScreeningEntry) -> bool:
 
 def _ask_for_labels(n: int) -> str:
     """Ask what a file is for whose records all have labels; return "read", "simulate" or "quit"."""
-    from corank.cli.judge.terminal import has_terminal, terminal
+    from corank.cli.judge.terminal import terminal
     from corank.cli.output import make_console
 
     said = f"All {n} records of the file have a label, so there is nothing left to read."
-    if not has_terminal():
-        raise InputError(f"{said[0].lower()}{said[1:-1]}; pass --simulate to replay them, or --ignore-labels to read.")
     console = make_console()
-    console.print(f"{said}\ns  replay them: how fast would the relevant records be found? (--simulate)")
-    console.print("i  ignore the labels and read (--ignore-labels)\nq  quit")
     with terminal() as ask:
+        console.print(f"{said} Is a replay meant: how fast would the relevant records be found?")
+        console.print("s replay (--simulate)   i ignore the labels and read (--ignore-labels)   q quit")
         while (key := ask().lower()) not in ("s", "i", "q", "quit"):
             console.print(f"{key!r} is not a key; press s, i or q.")
     return {"s": "simulate", "i": "read"}.get(key, "quit")
@@ -141,13 +139,19 @@ def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:
     return [*lines, f"  and {n - LISTED} more"] if n > LISTED else lines
 
 
-def _about(screening: Screening, n_labelled: int, ignore_labels: bool) -> list[str]:
-    """Describe the records and what is known about them beforehand."""
-    unique = screening.unique
-    n, n_unique = len(unique.everything), len(unique.unique)
-    lines = [remark for source in unique.everything.sources for remark in source.remarks]
-    if n_unique < n:
-        lines.append(f"{n} records, of which {n - n_unique} are duplicates: {n_unique} are judged, each group once.")
+def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first: bool) -> list[str]:
+    """Describe the files in the first session, and the use of labels in every one."""
+    from corank.data.records.summary import summarise
+
+    unique, lines = screening.unique, []
+    if is_first:
+        summary = summarise(unique.everything, unique.groups)
+        table = summary.table()
+        for row in table.rows:
+            counts = zip(row[2:], table.columns[2:], strict=True)
+            name = f"{row[0]} ({row[1]})" if row[1] else f"{row[0]}"
+            lines.append(f"{name}: {', '.join(f'{count} {column}' for count, column in counts)}")
+        lines += summary.sentences()
     if n_labelled:
         how = "ignored" if ignore_labels else "used as known answers; --ignore-labels ignores them"
         lines.append(f"{n_labelled} labels of the file are {how}.")

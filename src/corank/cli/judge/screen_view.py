@@ -23,6 +23,8 @@ FOR, AGAINST = "bold green", "underline red"
 """Styles of highlighted words; without colours, bold and underline remain."""
 MIN_BODY = 3
 """Least number of lines of an abstract on a page."""
+SPACIOUS = 18
+"""Number of lines from which an empty line separates title and abstract."""
 MAX_AUTHORS = 3
 
 
@@ -96,10 +98,10 @@ def lay_out(view: View, page: int, console: Console) -> tuple[list[Text], int]:
     title = _wrapped([view.title], width, console)
     below = _wrapped(view.below, width, console)
     below = below[-max(height // 2 - 2, 2) :]
-    room = height - 1 - len(below) - MIN_BODY
+    room = height - 2 - len(below) - MIN_BODY
     title = _cut(title, max(min(room - 1, height // 4 + 1), 1))
     details = _cut(_wrapped(view.details, width, console), max(room - len(title), 0))
-    top = [name, *title, *details]
+    top = [name, *title, *details, *([Text()] if height >= SPACIOUS else [])]
     body = _wrapped(view.body, width, console)
     free = height - len(top) - len(below)
     if len(body) <= free:

@@ -73,9 +73,13 @@ def terminal(named: Mapping[str, str] | None = None, *, resizes: bool = False) -
     def ask(prompt: str = "") -> str:
         nonlocal typed
         if prompt:
+            line, end, rest = typed.partition("\n")
+            typed = rest if end else ""
+            if end:  # it was typed ahead
+                return line
             termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
             try:
-                return input(prompt)
+                return line + input(prompt + line)
             except (KeyboardInterrupt, EOFError):  # the text is cancelled
                 return ""
             finally:

@@ -32,7 +32,7 @@ class ScreeningProgress:
     aside : int
         Number of records put aside.
     elsewhere : int
-        In a shared reading, number of records without an own answer that other judges have answered or hold.
+        In a shared reading, number of unanswered records that other judges hold or have put aside.
     forecast : tuple of str
         What further reading is expected to find, one sentence each.
     """

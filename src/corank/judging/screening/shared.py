@@ -66,7 +66,7 @@ class SharedReading:
     def begin(self, unique: UniqueRecords, answers: ScreeningAnswers) -> None:
         """Use the records and the own answers of a screening; called once by it."""
         self._unique, self._answers = unique, answers
-        self._taken = np.zeros(len(unique.unique), dtype=np.bool_)
+        self._taken, self._answered = np.zeros((2, len(unique.unique)), dtype=np.bool_)
         self._is_free = _drawn(unique.unique.ids, self._overlap)
         self.refresh()
         self._blocked = self._taken
@@ -85,8 +85,8 @@ class SharedReading:
         self._add(entry)
 
     def n_blocked(self, is_open: NDArray[np.bool_]) -> int:
-        """Return how many of these records other judges have answered, put aside or hold, and nobody else reads."""
-        return int(np.count_nonzero(is_open & self._blocked & ~self._is_free))
+        """Return how many of these records are not answered, but held or put aside by other judges."""
+        return int(np.count_nonzero(is_open & self._blocked & ~self._is_free & ~self._answered))
 
     def refresh(self) -> None:
         """Read what other judges have written since."""
@@ -98,10 +98,9 @@ class SharedReading:
                 self._add(entry)
                 self.n_seen += 1
                 if number is not None:
-                    self._taken[number] = any(
-                        number in other.answers.current or number in other.answers.adjudicated
-                        for other in self._others.values()
-                    )
+                    others = [other.answers for other in self._others.values()]
+                    self._answered[number] = any(number in other.relevant for other in others)
+                    self._taken[number] = any(number in other.current for other in others)
 
     @contextmanager
     def choosing(self) -> Iterator[NDArray[np.bool_]]:
