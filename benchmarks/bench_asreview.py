@@ -99,9 +99,9 @@ def _read_order(project: Path, scratch: Path) -> list[int]:
     raise SystemExit(f"{project.name} holds no results; check the version of ASReview (tested: 3.0.8).")
 
 
-def baselines(records: Records, seed: int) -> dict[str, ScreeningReplay]:
-    """Orders without learning: by similarity to the relevant record of the start, and at random."""
-    y, views = records.labels == 1, make_views(dataclasses.replace(records, references=()))
+def baselines(records: Records, views: Views, seed: int) -> dict[str, ScreeningReplay]:
+    """Orders without learning: by similarity of the text to the relevant record of the start, and at random."""
+    y = records.labels == 1
     start = start_pair(y, seed)
     likeness = np.asarray((views.text @ views.text[start[0]].T).todense()).ravel()
     others = np.setdiff1d(np.arange(len(y)), start)
@@ -140,14 +140,12 @@ def fill(results: Results, path: Path, starts: Sequence[int], command: str | Non
     n_references = sum(map(len, records.references)) if with_references else 0
     used = records if with_references else dataclasses.replace(records, references=())
     way, name = corank_way(with_references), path.name
-    missing = [seed for seed in starts if (way, name, seed) not in results.found]
-    if missing:
-        views = make_views(used)
-        for seed in missing:
-            results.add(way, name, run_corank(used, views, seed), references=n_references)
+    views = make_views(used)
     for seed in starts:
+        if (way, name, seed) not in results.found:
+            results.add(way, name, run_corank(used, views, seed), references=n_references)
         if (SIMILAR, name, seed) not in results.found:
-            for other, replay in baselines(records, seed).items():
+            for other, replay in baselines(records, views, seed).items():
                 results.add(other, name, replay)
         if command and (ASREVIEW, name, seed) not in results.found:
             results.add(ASREVIEW, name, run_asreview(command, records, seed))
