@@ -11,7 +11,6 @@ import numpy as np
 from corank.data.records.records import Records
 from corank.data.tokens import split_words
 from corank.judging.screening.stems import stem
-from corank.judging.screening.tfidf import IDF_POWER
 
 
 def collection(n: int = 60, n_relevant: int = 10, *, seed: int = 0, references: bool = True) -> Records:
@@ -30,14 +29,14 @@ def collection(n: int = 60, n_relevant: int = 10, *, seed: int = 0, references: 
     return Records([f"r{at}" for at in range(n)], titles, abstracts, cited, relevant.astype(float))
 
 
-def tfidf_products(texts, power=IDF_POWER):
+def tfidf_products(texts):
     """Products from the definition, over stems and their pairs, text by text."""
     stems = [[stem(word) for word in split_words(text.lower())] for text in texts]
     terms = [Counter([*of, *pairwise(of)]) for of in stems]
     frequency = Counter(term for of in terms for term in of)
     rows = [
         {
-            term: (1 + math.log(count)) * (math.log((1 + len(texts)) / (1 + frequency[term])) + 1) ** power
+            term: (1 + math.log(count)) * (math.log((1 + len(texts)) / (1 + frequency[term])) + 1)
             for term, count in of.items()
             if frequency[term] <= 0.95 * len(texts)
         }

@@ -58,7 +58,7 @@ def test_scores_are_those_of_an_explicit_solve(max_kernel, n_relevant, monkeypat
     if 0 < n_relevant < 12:
         w = np.where(relevant, 10.0 / n_relevant, 1.0 / (12 - n_relevant))
         w *= 12 / w.sum()
-    a = np.linalg.solve(kernel[np.ix_(judged, judged)] + 4.0 * math.sqrt(10 / max(n_relevant, 1)) * np.diag(1 / w), t)
+    a = np.linalg.solve(kernel[np.ix_(judged, judged)] + 4.0 * np.diag(1 / w), t)
     found = ScreeningModel(made).scores(judged.tolist(), relevant.tolist())
     np.testing.assert_allclose(found, kernel[:, judged] @ a, atol=2e-4)
 
@@ -83,9 +83,7 @@ def test_with_this_penalty_least_squares_equal_a_squared_hinge():
     features = vectors * np.sqrt(np.maximum(values, 0))
     y = records.labels > 0
     w = weights(np.where(y, 1.0, -1.0))
-    svm = LinearSVC(
-        C=1 / (2 * 4.0 * math.sqrt(10 / 8)), loss="squared_hinge", fit_intercept=False, tol=1e-8, max_iter=100_000
-    )
+    svm = LinearSVC(C=1 / (2 * 4.0), loss="squared_hinge", fit_intercept=False, tol=1e-8, max_iter=100_000)
     expected = svm.fit(features, y, sample_weight=w).decision_function(features)
     assert (np.where(y, expected, -expected) < 1).mean() > 0.9
     found = ScreeningModel(made).scores(range(40), y)

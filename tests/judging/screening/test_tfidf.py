@@ -27,7 +27,7 @@ def without_diagonal(products):
 def held_against(texts, others):
     """Products of scikit-learn's rows; a pair of one text only counts in its norm."""
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)
-    words, rows = TfidfVocabulary.learn(texts, key=str, power=1.0)
+    words, rows = TfidfVocabulary.learn(texts, key=str)
     assert rows.dtype == np.float32
     assert rows.indices.dtype == np.int32
     try:

@@ -16,7 +16,7 @@ def stem(word: str) -> str:
     """
     Return a word without its longest known ending, if at least four letters stay.
 
-    The ending is one that inflection and derivation add often; no exceptions are listed, and the stem is no word.
+    The ending is one that inflection and derivation add often; no exceptions are listed, and a stem need not be a word.
     Numbers, and words of other languages without such endings, stay as they are.
 
     Examples

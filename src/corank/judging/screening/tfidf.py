@@ -1,11 +1,11 @@
 """
 Tf-idf rows of texts, over stems of words and pairs of neighbouring stems.
 
-    x_w ∝ (1 + ln count of w in the text) · (ln((1 + n) / (1 + number of texts with w)) + 1)^p,  |x| = 1
+    x_w ∝ (1 + ln count of w in the text) · (ln((1 + n) / (1 + number of texts with w)) + 1),  |x| = 1
 
 Texts are in lower case. Terms that occur in more than 95 % of the texts are dropped. Pairs that occur in one text only
-count in its norm but have no column: they contribute to no product of two different texts. With p = 1 and words instead
-of stems, these products equal those of scikit-learn's
+count in its norm but have no column: they contribute to no product of two different texts. With words instead of
+stems, these products equal those of scikit-learn's
 ``TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)``, whose import alone takes longer than reading a
 thousand abstracts.
 
@@ -28,9 +28,6 @@ from corank.judging.screening.stems import stem
 
 MAX_FREQUENCY = 0.95
 """Share of the texts above which a term is dropped."""
-
-IDF_POWER = 0.5
-"""Power p of the inverse document frequency."""
 
 PART = 2_000_000
 """Number of pairs that are sorted at once."""
@@ -67,7 +64,7 @@ class TfidfVocabulary:
     n_words: number of these columns.
     pairs: sorted codes of the pairs that occur in several texts: column of the first word × `n_words` + column of the
         second word. Their columns follow those of the words.
-    weights: idf, to the power p, of all columns; 0 for dropped terms.
+    weights: idf of all columns; 0 for dropped terms.
     """
 
     number: dict[str, int]
@@ -76,21 +73,18 @@ class TfidfVocabulary:
     weights: Floats
 
     @classmethod
-    def learn(
-        cls, texts: Sequence[str], *, key: Callable[[str], str] = stem, power: float = IDF_POWER
-    ) -> tuple[TfidfVocabulary, Any]:
+    def learn(cls, texts: Sequence[str], *, key: Callable[[str], str] = stem) -> tuple[TfidfVocabulary, Any]:
         """
         Learn the vocabulary of texts; return it with the rows of these texts.
 
         key: makes the stem of a word.
-        power: power of the idf.
         """
         number = _WordNumbers(key)
         words, ends = _numbers(texts, number)
         n, n_words = len(texts), len(number.stems)
 
         def idf(frequency: Any) -> Floats:
-            weights = (np.log((1 + n) / (1 + frequency)) + 1) ** power
+            weights = np.log((1 + n) / (1 + frequency)) + 1
             return np.where(frequency > MAX_FREQUENCY * n, 0.0, weights).astype(np.float32)
 
         squares = np.zeros(n)

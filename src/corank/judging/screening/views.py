@@ -11,6 +11,7 @@ where 1 is a penalised intercept. If no record has references, the text has weig
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from scipy import sparse
 
 from corank.data.records.records import Records
 from corank.errors import InputError
+from corank.judging.screening.stems import stem
 from corank.judging.screening.tfidf import TfidfVocabulary, unit_rows
 
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
@@ -69,7 +71,7 @@ class Views(RecordRows):
     """
     All records of a collection.
 
-    text: tf-idf rows of words and word pairs.
+    text: tf-idf rows of stems and pairs of stems.
     vocabulary: makes such rows of other texts.
     kernel: kernel of all records, or None if they are more than `MAX_KERNEL`.
     """
@@ -94,7 +96,7 @@ class Views(RecordRows):
         return cosines
 
 
-def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
+def make_views(records: Records, *, max_kernel: int = MAX_KERNEL, key: Callable[[str], str] = stem) -> Views:
     """
     Make the views of a collection. Screenings and replays of the same records can share them.
 
@@ -104,6 +106,8 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
         The collection.
     max_kernel : int
         Number of records up to which the full kernel is stored.
+    key : callable
+        Makes the stem of a word; words with the same stem count as one. ``str`` keeps words as they are.
 
     Returns
     -------
@@ -111,7 +115,7 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
         Rows of all records, and their kernel.
     """
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    vocabulary, text = TfidfVocabulary.learn(both)
+    vocabulary, text = TfidfVocabulary.learn(both, key=key)
     if not text.nnz:
         raise InputError(
             f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
