@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from corank.errors import InputError
 from corank.judging.screening import model, views
 from corank.judging.screening.model import ScreeningModel, weights
 from corank.judging.screening.views import make_views, reference_views
-from some_records import collection
+from some_records import collection, tfidf_products
 
 RECORDS = collection()
 
@@ -20,7 +19,7 @@ def dense_kernel(records):
     """Every view from its definition, record by record, with all columns."""
     n = len(records)
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    text = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95).fit_transform(both).toarray()
+    text = tfidf_products(both)
     cites = [set(of) for of in records.references]
     inside = [
         {other for other in range(n) if records.ids[other] in cites[at] or records.ids[at] in cites[other]}
@@ -28,7 +27,7 @@ def dense_kernel(records):
     ]
     links = [{records.ids[other] for other in of} | {records.ids[at]} for at, of in enumerate(inside)]
     works = [of | {records.ids[at]} for at, of in enumerate(cites)]
-    kernel = 0.7 * text @ text.T + 1.0
+    kernel = 0.7 * text + 1.0
     for weight, sets, has in (
         (0.2, links, [bool(of) for of in inside]),
         (0.1, works, [bool(cites[at] or inside[at]) for at in range(n)]),
@@ -59,7 +58,7 @@ def test_scores_are_those_of_an_explicit_solve(max_kernel, n_relevant, monkeypat
     if 0 < n_relevant < 12:
         w = np.where(relevant, 10.0 / n_relevant, 1.0 / (12 - n_relevant))
         w *= 12 / w.sum()
-    a = np.linalg.solve(kernel[np.ix_(judged, judged)] + 4.0 * np.diag(1 / w), t)
+    a = np.linalg.solve(kernel[np.ix_(judged, judged)] + 4.0 * math.sqrt(10 / max(n_relevant, 1)) * np.diag(1 / w), t)
     found = ScreeningModel(made).scores(judged.tolist(), relevant.tolist())
     np.testing.assert_allclose(found, kernel[:, judged] @ a, atol=2e-4)
 
@@ -84,7 +83,9 @@ def test_with_this_penalty_least_squares_equal_a_squared_hinge():
     features = vectors * np.sqrt(np.maximum(values, 0))
     y = records.labels > 0
     w = weights(np.where(y, 1.0, -1.0))
-    svm = LinearSVC(C=1 / (2 * 4.0), loss="squared_hinge", fit_intercept=False, tol=1e-8, max_iter=100_000)
+    svm = LinearSVC(
+        C=1 / (2 * 4.0 * math.sqrt(10 / 8)), loss="squared_hinge", fit_intercept=False, tol=1e-8, max_iter=100_000
+    )
     expected = svm.fit(features, y, sample_weight=w).decision_function(features)
     assert (np.where(y, expected, -expected) < 1).mean() > 0.9
     found = ScreeningModel(made).scores(range(40), y)

@@ -231,7 +231,7 @@ def _url(column: str, values: list[str]) -> str:
 def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: LabelCounts) -> list[float]:
     """Return the label of each record: of a column, of the columns of several judges, or of notes."""
     columns = parsed.columns
-    if is_abstrackr(columns):
+    if is_abstrackr(columns) and "included" not in columns:
         judges = judge_columns(columns, {})
         return [_abstrackr(record, judges, counts) for record in parsed.records]
     for column in names.get("label", ()):

@@ -35,7 +35,7 @@ def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = Fal
 
 def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
     if is_bibtex:
-        return " ".join(value.split()).split(" and ")
+        return _outside_braces(" ".join(value.split()).split(" and "))
     if ";" in value:
         return value.split(";")
     if "|" in value:
@@ -47,6 +47,20 @@ def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
     if len(joined) > 1 and all("," in one for one in joined):
         return joined
     return _by_commas(value) if is_cell else [value]
+
+
+def _outside_braces(parts: list[str]) -> list[str]:
+    """Put names together again that were split inside braces."""
+    found: list[list[str]] = []
+    depth = 0
+    for part in parts:
+        if depth > 0:
+            found[-1].append(part)
+        else:
+            found.append([part])
+            depth = 0
+        depth += part.count("{") - part.count("}")
+    return [" and ".join(one) for one in found]
 
 
 def _by_commas(value: str) -> list[str]:

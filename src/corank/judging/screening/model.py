@@ -4,7 +4,7 @@ Weighted kernel least squares on the judged records, refitted after every answer
 With t = ±1 and weights w that sum to the number of judged records and give all relevant records together ten times the
 weight of the others,
 
-    (K_JJ + λ diag(1/w)) a = t,    f = K_{·J} a.
+    (K_JJ + λ diag(1/w)) a = t,    f = K_{·J} a,    λ = 4 √(10 / number of relevant records).
 
 Conjugate gradients start from the last coefficients and solve with I + S K_JJ S, S = diag(√(w/λ)), usually in three
 steps. All weights change with every answer, so that a factorisation could not be updated. Cost: O(m² + n m) with the
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from corank.judging.screening.views import Views
 from corank.solvers.conjugate import conjugate_gradients
 
-PENALTY, BALANCE = 4.0, 10.0
+PENALTY, FINDS, BALANCE = 4.0, 10.0, 10.0
 TOLERANCE, MAX_STEPS = 1e-3, 100
 
 Floats = NDArray[np.float64]
@@ -51,7 +51,7 @@ class ScreeningModel:
         relevant: the answer to each.
         """
         rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
-        ridge, start = PENALTY / weights(target), self._a[rows]
+        ridge, start = penalty(target) / weights(target), self._a[rows]
         self._a[:] = 0.0
         if views.kernel is not None:
             kernel = self._judged_kernel(rows)
@@ -78,6 +78,11 @@ class ScreeningModel:
             self._kernel[: row + 1, row] = similar
         self._rows = rows.tolist()
         return self._kernel[: len(rows), : len(rows)]
+
+
+def penalty(target: Floats) -> float:
+    """Return the penalty λ, which falls with the number of relevant records; target: ±1."""
+    return float(PENALTY * np.sqrt(FINDS / max(int(np.count_nonzero(target > 0)), 1)))
 
 
 def weights(target: Floats) -> Floats:

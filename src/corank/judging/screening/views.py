@@ -117,11 +117,14 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
             f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
             "columns, or pass more records."
         )
-    together = text
+    shared, own = text, _missing(text)
     if any(records.references):
-        shares = zip((TEXT, LINKS, REFERENCES), (text, *reference_views(records)), strict=True)
-        together = sparse.hstack([rows * np.float32(share**0.5) for share, rows in shares], format="csr")
-    shared, own = _shared(together)
+        views = [(text, own), *(_shared(rows) for rows in reference_views(records))]
+        shares = np.array([TEXT, LINKS, REFERENCES], dtype=np.float32)
+        shared = sparse.hstack(
+            [rows * root for (rows, _), root in zip(views, np.sqrt(shares), strict=True)], format="csr"
+        )
+        own = shares @ np.array([alone for _, alone in views])
     kernel = None
     if len(records) <= max_kernel:
         kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
@@ -162,6 +165,13 @@ def _weighted(counts: Any) -> Any:
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     idf = np.log((1 + counts.shape[0]) / (1 + frequency)) + 1
     return unit_rows((counts @ sparse.diags(idf.astype(np.float32))).tocsr())
+
+
+def _missing(unit: Any) -> Rows:
+    """What the columns of rows of norm 1 lack to it, per record; 0 for empty rows."""
+    at = np.repeat(np.arange(unit.shape[0], dtype=np.int32), np.diff(unit.indptr))
+    squares = np.bincount(at, np.square(unit.data), minlength=unit.shape[0])
+    return np.where(squares > 0, np.maximum(1 - squares, 0), 0).astype(np.float32)
 
 
 def _shared(features: Any) -> tuple[Any, Rows]:

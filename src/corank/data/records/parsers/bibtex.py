@@ -51,8 +51,11 @@ _LETTERS = {
     "texttrademark": "™", "textdegree": "°", "textmu": "µ", "pm": "±", "times": "×", "leq": "≤",
     "geq": "≥", "le": "≤", "ge": "≥", "mu": "µ", "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ",
     "kappa": "κ", "lambda": "λ", "sigma": "σ", "omega": "ω", "textless": "<", "textgreater": ">", "textasciitilde": "~",
-    "textbackslash": "\\", "ldots": "…", "dots": "…",
+    "textasciicircum": "^", "textbackslash": "\ue000", "textbraceleft": "\ue001", "textbraceright": "\ue002",
+    "ldots": "…", "dots": "…",
 }  # fmt: skip
+_SIGNS = str.maketrans({"\ue000": "\\", "\ue001": "{", "\ue002": "}"})
+"""Signs that have a meaning in LaTeX, decoded last."""
 _LETTER = re.compile(rf"\\({'|'.join(sorted(_LETTERS, key=len, reverse=True))})(?![A-Za-z])\s*(?:\{{\}})?")
 _COMMAND = re.compile(
     r"\\(?:text\w{2}|emph|mathrm|mathit|mathbf|em|it|bf|rm|sc|tt|url|href|mbox|ensuremath|sub|sup)(?![A-Za-z])\s*"
@@ -73,7 +76,7 @@ def decode_latex(text: str) -> str:
         text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)
         text = _COMMAND.sub("", text)
     text = _BRACE.sub("", text)
-    return _ESCAPED.sub(r"\1", text)
+    return _ESCAPED.sub(r"\1", text).translate(_SIGNS)
 
 
 def _accented(found: re.Match[str]) -> str:

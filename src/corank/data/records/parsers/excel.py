@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import re
 import warnings
 import zipfile
 from dataclasses import replace
@@ -11,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from corank.data.formats.compressed import require_plausible_size
+from corank.data.formats.table_text import restore
 from corank.data.records.parsers.parsed import ParsedFile
 from corank.data.records.parsers.tables import HEADER_ROWS, NumberedRow, find_header, parse_rows
 from corank.errors import InputError, import_extra
@@ -19,7 +21,10 @@ MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
 
 MOST_COLUMNS = 16_384
+CELL = 32_767
+"""Largest number of characters in a cell, counted in UTF-16."""
 _EMPTY_RUN = 10_000
+_PART = re.compile(r"(.+) \((\d+)\)", re.DOTALL)
 
 
 def parse_excel(content: bytes, name: str) -> ParsedFile:
@@ -46,11 +51,22 @@ def parse_excel(content: bytes, name: str) -> ParsedFile:
         (at for at, (_, rows) in enumerate(filled) if find_header([row for _, row in rows[:HEADER_ROWS]]) is not None),
         0,
     )
-    parsed = parse_rows(filled[chosen][1], name, "Excel", "row")
+    parsed = _joined(parse_rows(filled[chosen][1], name, "Excel", "row"))
     if len(filled) == 1:
         return parsed
     remark = f"Sheet {filled[chosen][0]!r} was read, one of {len(filled)}."
     return replace(parsed, remarks=(remark, *parsed.remarks))
+
+
+def _joined(parsed: ParsedFile) -> ParsedFile:
+    """Join texts that were too long for a cell and continue in columns such as ``abstract (2)``."""
+    for record in parsed.records:
+        for name in [one for one in record if _PART.fullmatch(one)]:
+            whole, number = _PART.fullmatch(name).groups()  # type: ignore[union-attr]
+            before = record.get(whole, [""])[0]
+            if len(before.encode("utf-16-le", "replace")) // 2 >= (int(number) - 1) * (CELL - 1):
+                record[whole][0] += record.pop(name)[0]
+    return parsed
 
 
 def _require_workbook(content: bytes, name: str) -> None:
@@ -86,4 +102,4 @@ def _text(value: Any) -> str:
         return str(int(value))
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         return value.date().isoformat()
-    return str(value)
+    return restore(str(value))

@@ -28,7 +28,7 @@ RIS_TAGS: dict[str, tuple[str, ...]] = {
     "keywords": ("KW", "K1", "DE", "MH", "OT", "KY", "KP", "OD"),
     "url": ("UR", "US", "UL", "LK", "L2", "L1"),
     "references": ("CR",),
-    "notes": ("N1", "RN", "NO"),
+    "notes": ("N1", "RN", "NO", "GN"),
 }
 """Tags of RIS, PubMed, Ovid and Cochrane; see `FieldNames`."""
 
