@@ -25,7 +25,7 @@ ROWS = [
         (json.dumps(ROWS), "JSON"),
         (json.dumps(ROWS, indent=2), "JSON"),
         (json.dumps({"meta": {"count": 2}, "results": ROWS}), "JSON"),
-        (json.dumps({"CodeSets": [{"SetName": "x"}], "References": ROWS}), "JSON"),
+        (json.dumps({"CodeSets": [{"SetName": "x"}] * 5, "References": ROWS}), "JSON"),
         (json.dumps({"resultList": {"result": ROWS}}, indent=1), "JSON"),
         (json.dumps({"hits": {"hits": [{"_id": "x", "_source": row} for row in ROWS]}}), "JSON"),
     ],

@@ -169,6 +169,43 @@ def test_ovid(text, tmp_path):
     assert found.references == [(), ()]
 
 
+LABELLED = """<1>
+Accession Number
+  621
+Title
+  Tin mining & sleep: a trial
+Source
+  Journal of Ore
+Author
+  Roe, Ann B.
+  Doe, Ben
+Abstract
+  Rats sleep in tin mines.
+  Effects were large (p < 0.05).
+Keywords
+  tin
+  deep sleep
+Year of Publication
+  2001
+DOI
+  10.1000/ore.1
+
+<2>
+Accession Number
+  622
+Title
+  Gold dust
+Year of Publication
+  1999
+"""
+
+
+def test_ovid_with_names_of_fields(tmp_path):
+    found = read(tmp_path, LABELLED, "citation.txt")
+    check_works(found, "Ovid", without="url pmid")
+    assert found.ids == ["621", "622"]
+
+
 COCHRANE = """Record #1 of 2
 ID: CN-01
 AU: Roe, Ann B.

@@ -14,7 +14,7 @@ from corank.errors import InputError
 
 def screen(
     records: Annotated[
-        list[Path], typer.Argument(help="Records: RIS, CSV, Excel, PubMed or others; several files are joined.")
+        list[Path], typer.Argument(help="Records: RIS, CSV, Excel, PubMed and others; several files are joined.")
     ],
     topic: Annotated[
         str | None, typer.Option(help="Description of relevant records, in words.", show_default=False)

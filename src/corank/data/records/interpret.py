@@ -39,6 +39,7 @@ _SPLIT_NOTES = re.compile(r"\s*\|\s*(?=RAYYAN)")
 # tags that hold an identifier only if its form says so
 _FORMS = {
     ("doi", "M3"): r"(?:doi:?\s*)?(10\.\d{4,9}/\S+)", ("doi", "L3"): r"(?:doi:?\s*)?(10\.\d{4,9}/\S+)",
+    ("doi", "key"): r"(10\.\d{4,9}/\S+)",
     ("doi", "LID"): r"(10\.\d{4,9}/\S+)(?: \[doi\])?", ("doi", "AID"): r"(10\.\d{4,9}/\S+)(?: \[doi\])?",
     ("pmid", "C2"): r"(\d{6,8})", ("pmid", "C5"): r"(\d{6,8})", ("pmid", "C3"): r"(?:PUBMED|PMID)\W*(\d{1,8}).*",
     ("pmid", "XR"): r".*?(?:PUBMED|PMID)\W*(\d{1,8}).*", ("pmid", "AN"): r"(?:PMID|MEDLINE|PUBMED)\W*(\d{1,8})",
@@ -101,23 +102,25 @@ class _Interpreter:
     def __init__(self, parsed: ParsedFile, names: Mapping[str, Sequence[str]], source: str) -> None:
         self.parsed, self.names, self.source = parsed, names, source
         self.decode = parsed.decode
-        self.is_cell = parsed.is_table or parsed.format == "BibTeX"
+        self.is_json = parsed.format.endswith(("JSON", "JSON lines"))
+        self.is_cell = parsed.is_table or self.is_json or parsed.format in ("BibTeX", "XML")
         self.is_bibtex = parsed.format == "BibTeX"
 
     def entry(self, record: RawRecord, label: float) -> Entry:
         """Interpret one record."""
         accession = self._first(record, "accession", self._identifier("accession"))
         pmid = self._first(record, "pmid", self._pmid)
+        url = self._first(record, "url", _url)
         details = RecordDetails(
             year=self._year(record),
             authors=self._authors(record),
             journal=self._first(record, "journal", self._journal),
-            doi=self._first(record, "doi", self._doi),
+            doi=self._first(record, "doi", self._doi) or self._doi("url", [url]),
             pmid=pmid,
             accession=accession,
             given_id=self._first(record, "id", self._identifier("id")) or accession or pmid,
             keywords=self._keywords(record),
-            url=self._first(record, "url", _url),
+            url=url,
             source=self.source,
         )
         derived = self.parsed.derived
@@ -183,7 +186,7 @@ class _Interpreter:
                 found = pattern.fullmatch(value.strip()) if pattern else None
                 text = self.decode(value) if pattern is None else found[1] if found else ""
                 if text.strip():
-                    return " ".join(text.split())[:200]
+                    return " ".join(self.decode(text).split())[:200]
             return ""
 
         return read
@@ -214,9 +217,8 @@ class _Interpreter:
         return tuple(found)
 
     def _references(self, record: RawRecord) -> tuple[str, ...]:
-        is_list = self.parsed.format.endswith("JSON") or self.parsed.format.endswith("JSON lines")
         for _, values in self._values(record, "references"):
-            found = split_references(map(self.decode, values), is_list=is_list and len(values) > 1)
+            found = split_references(map(self.decode, values), is_list=self.is_json and len(values) > 1)
             if found:
                 return found
         return ()

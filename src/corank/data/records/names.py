@@ -51,13 +51,16 @@ def _parts(value: str, is_cell: bool, is_bibtex: bool) -> list[str]:
 
 def _outside_braces(parts: list[str]) -> list[str]:
     """Put names together again that were split inside braces."""
-    found: list[str] = []
+    found: list[list[str]] = []
+    depth = 0
     for part in parts:
-        if found and found[-1].count("{") > found[-1].count("}"):
-            found[-1] += f" and {part}"
+        if depth > 0:
+            found[-1].append(part)
         else:
-            found.append(part)
-    return found
+            found.append([part])
+            depth = 0
+        depth += part.count("{") - part.count("}")
+    return [" and ".join(one) for one in found]
 
 
 def _by_commas(value: str) -> list[str]:

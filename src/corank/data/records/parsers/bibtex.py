@@ -17,7 +17,7 @@ BIBTEX_FIELDS = {
     "title": ("title", "booktitle"), "abstract": ("abstract", "abstractnote", "annotation"),
     "year": ("year", "date", "issue_date", "publication_year"), "authors": ("author", "authors", "editor"),
     "journal": ("journal", "journaltitle", "fulljournal", "booktitle", "series", "howpublished"),
-    "doi": ("doi", "bdsk-url-1", "url", "ee"), "pmid": ("pmid", "pubmedid"),
+    "doi": ("doi", "bdsk-url-1", "url", "ee", "key"), "pmid": ("pmid", "pubmedid"),
     "accession": ("unique-id", "accession_number", "accessionnumber", "eid"), "id": ("record_id", "key"),
     "keywords": ("keywords", "keyword", "author_keywords", "keywords-plus", "mesh", "tags"),
     "url": ("url", "link", "ee", "biburl", "bdsk-url-1"),

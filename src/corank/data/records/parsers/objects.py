@@ -63,7 +63,7 @@ def _longest(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
     if not isinstance(value, dict) or depth > 3 or _is_record(value):
         return None
     lists = [found for one in value.values() if (found := _longest(one, depth + 1))]
-    return max(lists, key=len, default=None)
+    return max(lists, key=lambda one: (any(map(_is_record, one)), len(one)), default=None)
 
 
 def _is_record(value: dict[str, Any]) -> bool:

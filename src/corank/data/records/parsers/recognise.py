@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from corank.data.formats.table_text import LINE_END
 from corank.data.records.parsers.encoding import LoadedFile, decode
+from corank.data.records.parsers.labelled import is_labelled, parse_labelled
 from corank.data.records.parsers.parsed import ParsedFile
 from corank.data.records.parsers.tagged import DIALECTS, parse_tagged
 from corank.errors import InputError
@@ -66,6 +67,8 @@ def _parser(text: str, name: str) -> Callable[[str, str], ParsedFile]:
         return parse_xml
     if head.startswith(("{", "[{")) or re.match(r"\[\s*[{\[\]]", head):
         return parse_json
+    if is_labelled([line for line in head[:20_000].split("\n") if line.strip()]):
+        return parse_labelled
     dialect = _dialect(head)
     if dialect:
         return lambda text, name: parse_tagged(text, name, dialect)
