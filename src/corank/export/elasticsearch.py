@@ -123,21 +123,24 @@ def _trees(scorer: TreeScorer, names: tuple[str, ...], shift: float) -> dict[str
     thresholds = above32(trees.thresholds)
     left = missing_goes_left(trees.flags, trees.thresholds)
 
-    def node(t: int, at: int, number: list[int], depth: int) -> dict[str, Any]:
-        own = number[0]
-        number[0] += 1
+    def node(t: int, at: int, own: int, used: list[int], depth: int) -> dict[str, Any]:
         if at < 0:
             return {"nodeid": own, "leaf": _single(trees.values[int(trees.starts[t]) + t - at - 1])}
         k = int(trees.starts[t]) + at
-        yes, no = (node(t, int(child), number, depth + 1) for child in trees.children[k])
+        # siblings have adjacent numbers, as in XGBoost
+        yes, no = used[0], used[0] + 1
+        used[0] += 2
+        children = [
+            node(t, int(child), number, used, depth + 1)
+            for child, number in zip(trees.children[k], (yes, no), strict=True)
+        ]
         return {
             "nodeid": own, "depth": depth, "split": names[trees.features[k]], "split_condition": _single(thresholds[k]),
-            "yes": yes["nodeid"], "no": no["nodeid"], "missing": (yes if left[k] else no)["nodeid"],
-            "children": [yes, no],
+            "yes": yes, "no": no, "missing": yes if left[k] else no, "children": children,
         }  # fmt: skip
 
     empty = np.diff(trees.starts) == 0
-    splits = [node(t, -1 if empty[t] else 0, [0], 0) for t in range(trees.n_trees)]
+    splits = [node(t, -1 if empty[t] else 0, 0, [1], 0) for t in range(trees.n_trees)]
     if shift + scorer.intercept or not splits:
         splits.append({"nodeid": 0, "leaf": _single(shift + scorer.intercept)})
     return {

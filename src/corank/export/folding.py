@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +26,6 @@ from corank.export.scorers import (
 
 Floats = NDArray[np.float64]
 
-# steps of the search for the largest unscaled value below a threshold
-_STEPS = 64
-
 
 def fold_columns(scaler: Any, scorer: Scorer) -> Scorer:
     """
@@ -47,7 +45,7 @@ def fold_columns(scaler: Any, scorer: Scorer) -> Scorer:
         own = scorer.columns
         return replace(scorer, scale=scorer.scale * a[own], shift=scorer.shift + scorer.scale * b[own])
     if isinstance(scorer, TreeScorer):
-        return _fold_trees(scaler, scorer, a, b)
+        return _fold_trees(scaler, scorer)
     if isinstance(scorer, SumScorer):
         return replace(scorer, parts=tuple((weight, fold_columns(scaler, part)) for weight, part in scorer.parts))
     assert isinstance(scorer, CalibratedScorer)
@@ -65,7 +63,7 @@ def _factors(scaler: Any) -> tuple[Floats, Floats]:
     return 1.0 / scaler.scale_, np.zeros(n)
 
 
-def _fold_trees(scaler: Any, scorer: TreeScorer, a: Floats, b: Floats) -> TreeScorer:
+def _fold_trees(scaler: Any, scorer: TreeScorer) -> TreeScorer:
     """Replace each threshold by the largest value that the scaler puts at or below it."""
     if scorer.has_missing_zeros:
         raise InputError(
@@ -84,18 +82,36 @@ def _fold_trees(scaler: Any, scorer: TreeScorer, a: Floats, b: Floats) -> TreeSc
             return np.asarray(values * scaler.scale_[columns] + scaler.min_[columns])
         return np.asarray(values / scaler.scale_[columns])
 
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = (trees.thresholds - b[columns]) / a[columns]
-        found = np.clip(np.nan_to_num(found), -np.finfo(np.float64).max, np.finfo(np.float64).max)
-        for _ in range(_STEPS):
-            found = np.where(scaled(found) > trees.thresholds, np.nextafter(found, -np.inf), found)
-        for _ in range(_STEPS):
-            above = np.nextafter(found, np.inf)
-            found = np.where((scaled(above) <= trees.thresholds) & np.isfinite(above), above, found)
+    found = _largest_below(scaled, trees.thresholds)
     # a missing value stays missing, and goes where a scaled zero would
     left = missing_goes_left(trees.flags, trees.thresholds)
     flags = np.where(left, MISSING_NAN | DEFAULT_LEFT, MISSING_NAN).astype(np.uint8)
     return replace(scorer, trees=replace(trees, thresholds=found, flags=flags))
+
+
+def _largest_below(function: Callable[[Floats], Floats], limits: Floats) -> Floats:
+    """Return the largest float64 x with f(x) ≤ limit, for an increasing f, by bisection over all float64."""
+    largest = np.full(len(limits), np.finfo(np.float64).max)
+    low, high = _ordinal(-largest), _ordinal(largest)
+    with np.errstate(over="ignore", invalid="ignore"):
+        while (low < high).any():
+            # the upper middle, without overflow of the sum
+            middle = low // 2 + high // 2 + (low % 2 + high % 2 + 1) // 2
+            is_below = function(_number(middle)) <= limits
+            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle - 1)
+            high = np.maximum(low, high)
+    return _number(low)
+
+
+def _ordinal(values: Floats) -> NDArray[np.int64]:
+    """Return integers in the order of float64 numbers."""
+    bits = np.ascontiguousarray(values).view(np.int64)
+    return np.where(bits >= 0, bits, np.int64(-(2**63)) - bits)
+
+
+def _number(ordinals: NDArray[np.int64]) -> Floats:
+    bits = np.where(ordinals >= 0, ordinals, np.int64(-(2**63)) - ordinals)
+    return np.ascontiguousarray(bits).view(np.float64)
 
 
 def normalise(scaler: Any, scorer: Scorer) -> Scorer:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from corank.errors import InputError, import_extra
 from corank.export.describe import Description
-from corank.export.rounding import LARGEST, TINY, UNIT, double_bound, floor32, to_single
+from corank.export.rounding import DOUBLE, LARGEST, TINY, UNIT, double_bound, floor32, to_single
 from corank.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -48,13 +48,15 @@ def write_onnx(described: Description, options: ExportOptions) -> Export:
 
     return Export(
         target="onnx", files={"": content}, evaluate=evaluate, engine="onnxruntime", single=single,
-        bound=lambda rows: onnx_bound(scorer, rows, single_output=single), offset=float(options.shift or 0.0),
+        bound=lambda rows: onnx_bound(scorer, rows, single_output=single, shift=options.shift or 0.0),
+        offset=float(options.shift or 0.0),
     )  # fmt: skip
 
 
-def onnx_bound(scorer: Scorer, rows: Floats, single_output: bool) -> Floats:
+def onnx_bound(scorer: Scorer, rows: Floats, *, single_output: bool, shift: float = 0.0) -> Floats:
     """Bound the error of a graph: float64, but for the sums of trees, which ONNX returns as float32."""
-    return double_bound(scorer, rows, single_output) + (1.0 + UNIT) * _tree_rounding(scorer, rows)
+    error = double_bound(scorer, rows, single_output) + (1.0 + UNIT) * _tree_rounding(scorer, rows)
+    return error + abs(shift) * (UNIT if single_output else DOUBLE)
 
 
 def _tree_rounding(scorer: Scorer, rows: Floats) -> Floats:
@@ -148,8 +150,14 @@ class _Graph:
     def _plus(self, value: str, number: Any) -> str:
         return self.node("Add", [value, self.constant(number)]) if np.any(number) else value
 
-    def _scaled(self, value: str, number: Any) -> str:
-        return value if np.all(np.equal(number, 1.0)) else self.node("Mul", [value, self.constant(number)])
+    def _scaled(self, value: str, numbers: Any) -> str:
+        """Multiply the columns of a matrix by one number each."""
+        if bool(np.all(np.equal(numbers, 1.0))):
+            return value
+        if np.size(numbers) == 1:
+            # not by a scalar: onnxruntime would fuse it into another product, as an attribute in float32
+            return self._times(value, np.reshape(numbers, (1, 1)))
+        return self.node("Mul", [value, self.constant(numbers)])
 
     def _times(self, value: str, matrix: Any) -> str:
         return self.node("MatMul", [value, self.constant(matrix)])
@@ -173,7 +181,7 @@ class _Graph:
         """Add the similarities of selected rows to the basis rows, a matrix with one column per basis row."""
         Z = scorer.rows
         if scorer.kernel == "polynomial":
-            base = self._plus(self._scaled(self._times(u, Z.T), scorer.gamma), scorer.coef0)
+            base = self._plus(self._times(u, scorer.gamma * Z.T), scorer.coef0)
             return base if scorer.degree == 1 else self.node("Pow", [base, self.constant(float(scorer.degree))])
         if scorer.kernel == "cosine":
             norms = np.sqrt((Z**2).sum(axis=1))[:, None]
@@ -191,7 +199,7 @@ class _Graph:
             sums = self._or_one(self.node("Add", [own, self.constant(Z[None])]))
             ratios = self.node("Div", [self.node("Mul", [gaps, gaps]), sums])
             distances = self.node("ReduceSum", [ratios, self.constant([2], np.int64)], keepdims=0)
-        return self.node("Exp", [self._scaled(distances, -scorer.gamma)])
+        return self.node("Exp", [self.node("Mul", [distances, self.constant(-scorer.gamma)])])
 
     def _or_one(self, value: str) -> str:
         """Replace zeros, and negative numbers, by 1."""

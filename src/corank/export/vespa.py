@@ -55,7 +55,7 @@ def write_vespa(described: Description, options: ExportOptions) -> Export:
     return Export(
         target="vespa", files={"": content, ".profile": _onnx_profile(name, features).encode()}, engine="onnxruntime",
         evaluate=lambda rows: run_onnx(content, rows), offset=shift,
-        bound=lambda rows: onnx_bound(scorer, rows, single_output=True),
+        bound=lambda rows: onnx_bound(scorer, rows, single_output=True, shift=shift),
         remarks=(f"copy the ONNX file to models/{name}.onnx of the application.",),
     )  # fmt: skip
 
