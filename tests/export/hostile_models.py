@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from corank.export.scorers import LinearScorer, Normaliser, PerceptronScorer, TreeScorer
@@ -70,7 +72,7 @@ def trees(rng, d, n_trees=5, most=12, missing=True):
 
 def perceptron(rng, d):
     sizes = [d, *rng.integers(1, 8, size=int(rng.integers(0, 3))).tolist(), 1]
-    weights = tuple(rng.normal(size=pair) for pair in zip(sizes[:-1], sizes[1:], strict=True))
+    weights = tuple(rng.normal(size=pair) for pair in pairwise(sizes))
     return PerceptronScorer(
         10.0 ** rng.uniform(-2, 2, size=d), rng.normal(size=d), weights, tuple(rng.normal(size=n) for n in sizes[1:])
     )

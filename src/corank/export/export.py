@@ -161,7 +161,7 @@ def make_export(
     if to not in TARGETS:
         if to == "pmml":
             raise InputError("PMML is not supported, as no maintained Python library writes it; export to onnx.")
-        raise InputError(f"there is no target {to!r}; {suggest_names(to, TARGETS)}.")
+        raise InputError(f"there is no target {to!r}; {suggest_names(to, list(TARGETS))}.")
     described = describe(model, calibrated=calibrated)
     if names:
         described = described.renamed(names)

@@ -35,43 +35,66 @@ import sys
 
 import numpy as np
 
-MODEL = json.loads(
-    r"""{model}"""
-)
+
+def arrays(value):
+    if isinstance(value, dict):
+        return {{key: arrays(one) for key, one in value.items()}}
+    if isinstance(value, list):
+        return [arrays(one) for one in value] if value and isinstance(value[0], dict | str) else np.array(value)
+    return value
+
+
+MODEL = arrays(json.loads(r"""{model}"""))
 FEATURES = MODEL["features"]
 
 '''
 
 _LINEAR = """
 def linear(m, X):
-    return X @ np.array(m["weights"]) + m["intercept"]
+    return X @ m["weights"] + m["intercept"]
 
 """
 
 _TREES = """
+def flat(trees):
+    # the nodes of all trees in one array each; a child below 0 is the leaf -child - 1
+    nodes = np.cumsum([0, *(len(tree["features"]) for tree in trees)])
+    leaves = nodes + np.arange(len(nodes))
+
+    def joined(name):
+        return np.concatenate([[0], *(tree[name] for tree in trees)])[1:]
+
+    def children(name):
+        each = zip(trees, nodes, leaves)
+        return np.concatenate([[0], *(np.where(t[name] < 0, t[name] - leaf, t[name] + node) for t, node, leaf in each)])
+
+    first = np.where(np.diff(nodes) > 0, nodes[:-1], -leaves[:-1] - 1)
+    features, missing = (joined(name).astype(int) for name in ("features", "missing"))
+    return first, features, joined("thresholds"), children("left")[1:], children("right")[1:], missing, joined("values")
+
+
 def trees(m, X):
-    total = np.zeros(len(X))
-    for tree in m["trees"]:
-        t = {name: np.array(values) for name, values in tree.items()}
-        node = np.full(len(X), 0 if len(t["features"]) else -1)
-        while (node >= 0).any():
-            rows = np.flatnonzero(node >= 0)
-            k = node[rows]
-            x, side = X[rows, t["features"][k]], t["missing"][k]
-            missing = np.isnan(x) | ((side & 2 > 0) & (np.abs(x) <= 1.0000000180025095e-35))
-            left = np.where(missing, side & 1 > 0, x <= t["thresholds"][k])
-            node[rows] = np.where(left, t["left"][k], t["right"][k])
-        total += t["values"][-node - 1]
-    return total + m["intercept"]
+    if "flat" not in m:
+        m["flat"] = flat(m["trees"])
+    first, features, thresholds, left, right, missing, values = m["flat"]
+    node = np.tile(first, (len(X), 1))
+    while (node >= 0).any():
+        at = np.nonzero(node >= 0)
+        k = node[at]
+        x, side = X[at[0], features[k]], missing[k]
+        is_missing = np.isnan(x) | ((side & 2 > 0) & (np.abs(x) <= 1.0000000180025095e-35))
+        goes_left = np.where(is_missing, side & 1 > 0, x <= thresholds[k])
+        node[at] = np.where(goes_left, left[k], right[k])
+    return values[-node - 1].sum(axis=1) + m["intercept"]
 
 """
 
 _PERCEPTRON = """
 def perceptron(m, X):
-    u = X * np.array(m["scale"]) + np.array(m["shift"])
+    u = X * m["scale"] + m["shift"]
     out = np.sign(u) * np.log1p(np.abs(u))
     for layer in m["layers"]:
-        sums = out @ np.array(layer["weights"]).T + np.array(layer["bias"])
+        sums = out @ layer["weights"].T + layer["bias"]
         out = np.tanh(sums)
     return sums[:, 0]
 
@@ -79,8 +102,8 @@ def perceptron(m, X):
 
 _KERNEL = """
 def kernel(m, X):
-    Z, gamma = np.array(m["rows"]), m["gamma"]
-    U = X[:, m["columns"]] * np.array(m["scale"]) + np.array(m["shift"])
+    Z, gamma = m["rows"], m["gamma"]
+    U = X[:, m["columns"]] * m["scale"] + m["shift"]
     if m["kernel"] == "polynomial":
         K = (gamma * (U @ Z.T) + m["coef0"]) ** m["degree"]
     elif m["kernel"] == "cosine":
@@ -96,7 +119,7 @@ def kernel(m, X):
             else:
                 D[:, t] = ((U - z) ** 2 / np.where(U + z > 0, U + z, 1)).sum(axis=1)
         K = np.exp(-gamma * D)
-    return K @ np.array(m["coefficients"]) + m["intercept"]
+    return K @ m["coefficients"] + m["intercept"]
 
 """
 

@@ -38,7 +38,7 @@ def floor32(values: Any) -> Singles:
     exact = np.asarray(values, dtype=np.float64)
     with np.errstate(over="ignore"):
         near = exact.astype(np.float32)
-    below = np.where(near.astype(np.float64) > exact, np.nextafter(near, np.float32(-np.inf)), near)
+        below = np.where(near.astype(np.float64) > exact, np.nextafter(near, np.float32(-np.inf)), near)
     return np.asarray(np.minimum(below, np.float32(LARGEST)), dtype=np.float32)
 
 
@@ -49,7 +49,9 @@ def above32(values: Any) -> Singles:
     >>> float(above32(0.5)) > 0.5, float(above32(0.1)) == float(np.float32(0.1))
     (True, True)
     """
-    return np.asarray(np.minimum(np.nextafter(floor32(values), np.float32(np.inf)), np.float32(LARGEST)))
+    with np.errstate(over="ignore"):
+        next_one = np.nextafter(floor32(values), np.float32(np.inf))
+    return np.asarray(np.minimum(next_one, np.float32(LARGEST)))
 
 
 def to_single(rows: Floats) -> Singles:
