@@ -2,7 +2,8 @@
 Latency of exported models: the scores of one query of 100 documents, in corank and in what `corank export` writes.
 
 Every line is one figure: microseconds per query, the median of repeats. Node.js is timed inside its process.
-Run: python benchmarks/bench_export.py [--quick] [--documents 100]
+With --table, the largest difference between model and target for every kind of model, as Markdown.
+Run: python benchmarks/bench_export.py [--quick] [--documents 100] [--table]
 """
 
 from __future__ import annotations
@@ -22,13 +23,19 @@ from typing import Any
 import lightgbm
 import numpy as np
 import onnxruntime
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
+from corank.data.problem.routing import fit_with_qid
+from corank.errors import InputError
 from corank.export.describe import describe
+from corank.export.export import TARGETS, make_export
 from corank.export.json_form import json_form
 from corank.export.numpy_file import write_numpy
 from corank.export.onnx_graph import make_graph
 from corank.export.target import ExportOptions
+from corank.export.verify import verify
 
 N_FEATURES = 46
 
@@ -79,13 +86,86 @@ def models(quick: bool) -> dict[str, Any]:
     }
 
 
+def kinds() -> dict[str, Any]:
+    boosted = {"scorer": "trees", "n_steps": 30, "random_state": 0}
+    perceptron = {"scorer": "mlp", "n_steps": 50, "random_state": 0}
+    kernels = ("gaussian", "ard", "laplacian", "chi-square", "polynomial", "cosine")
+    return {
+        "SPD": corank.SPD(),
+        "CRR": corank.CRR(mix=0.3),
+        "LCRA": corank.LCRA(random_state=0),
+        "RankSVM": corank.RankSVM(),
+        "RankSVM, gaussian": corank.RankSVM(kernel="gaussian"),
+        "RankRLS": corank.RankRLS(),
+        **{f"RankRLS, {kernel}": corank.RankRLS(kernel=kernel) for kernel in kernels},
+        "RankRLS, n_basis": corank.RankRLS(kernel="gaussian", n_basis=20, random_state=0),
+        "CoRankRLS": corank.CoRankRLS(random_state=0),
+        "CoRankRLS, gaussian": corank.CoRankRLS(kernel="gaussian", n_basis=20, random_state=0),
+        "ViewRankRLS": corank.ViewRankRLS(random_state=0),
+        "ViewRankRLS, mixed": corank.ViewRankRLS(
+            [corank.View([0, 1], "gaussian"), corank.View([2, 3])], random_state=0
+        ),
+        "RankingPursuit": corank.RankingPursuit(20),
+        "RankingPursuit, columns": corank.RankingPursuit(5, dictionary="columns", mix=0.5),
+        "CoRankingPursuit": corank.CoRankingPursuit(10, random_state=0),
+        "LambdaRank": corank.LambdaRank(random_state=0),
+        "LambdaRank, perceptron": corank.LambdaRank(**perceptron),
+        "LambdaRank, trees": corank.LambdaRank(**boosted),
+        "Calibrated, isotonic": corank.Calibrated(corank.SPD()),
+        "Calibrated, logistic": corank.Calibrated(corank.SPD(), "logistic"),
+        "Calibrated trees": corank.Calibrated(corank.LambdaRank(**boosted)),
+        "ColumnMean": corank.ColumnMean([0, 1], [1, -1], method=None),
+        "OnTop": corank.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS(kernel="gaussian")),
+        "StandardScaler, SPD": make_pipeline(StandardScaler(), corank.SPD()),
+        "MinMaxScaler, SPD": make_pipeline(MinMaxScaler(), corank.SPD()),
+        "MaxAbsScaler, perceptron": make_pipeline(MaxAbsScaler(), corank.LambdaRank(**perceptron)),
+        "StandardScaler, trees": make_pipeline(StandardScaler(), corank.LambdaRank(**boosted)),
+        "StandardScaler, gaussian": make_pipeline(StandardScaler(), corank.RankRLS(kernel="gaussian")),
+        "Landmarks, SPD": make_pipeline(corank.Landmarks(15, random_state=0), corank.SPD()),
+        "PreferenceGP": corank.PreferenceGP(),
+        "OrdinalGP": corank.OrdinalGP(),
+        "PDGD": corank.PDGD(),
+    }
+
+
+def differences(model: Any, X: np.ndarray, qid: np.ndarray) -> list[str]:
+    """Return a cell for each target: the largest difference, and changed orders if there are any."""
+    cells = []
+    for target in TARGETS:
+        try:
+            described, export = make_export(model, target)
+        except InputError:
+            cells.append("")
+            continue
+        found = verify(export, described, model.predict(X), X, qid)
+        wrong = found.changed_orders + found.tied_orders + found.unexplained_rows
+        cells.append(f"{found.largest_difference:.0e}" + (f" ({wrong} changed)" if wrong else ""))
+    return cells
+
+
+def print_table() -> None:
+    problem = corank.make_ranking(30, 10, features_per_view=5, random_state=0)
+    X = np.abs(problem.X) * 3 + 0.1
+    y = corank.mask_scores(problem.y, problem.qid, fraction=0.3, random_state=0)
+    print(f"| model | {' | '.join(TARGETS)} |\n|{'---|' * (1 + len(TARGETS))}")
+    for name, model in kinds().items():
+        print(
+            f"| {name} | {' | '.join(differences(fit_with_qid(model, X, y, problem.qid), X, problem.qid))} |",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--documents", type=int, default=100)
+    parser.add_argument("--table", action="store_true")
     chosen = parser.parse_args()
     repeats = 50 if chosen.quick else 500
     warnings.simplefilter("ignore")
+    if chosen.table:
+        print_table()
+        return
     problem = corank.make_ranking(100, 20, n_views=2, features_per_view=N_FEATURES // 2, random_state=0)
     rows = np.random.default_rng(1).normal(size=(chosen.documents, N_FEATURES))
     for name, model in models(chosen.quick).items():

@@ -17,7 +17,7 @@ SECTIONS = {
         "distributed", "estimator",
     ),
     "Decide what to judge": ("judging.suggestions", "judging.screening", "judging.preferences", "judging.agreement"),
-    "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist"),
+    "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist", "export"),
     "Read and write": ("data",),
     "Parts to build with": ("kernels", "pairwise", "solvers", "errors"),
 }  # fmt: skip

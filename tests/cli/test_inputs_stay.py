@@ -20,8 +20,8 @@ from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal
 
 INPUTS = {
-    "add_to", "compare", "config", "data", "documents", "index", "items", "links", "log", "model", "pairs",
-    "predictions", "queries", "records", "rows", "source", "test", "truth", "valid",
+    "add_to", "compare", "config", "data", "documents", "index", "items", "links", "log", "model", "names",
+    "pairs", "predictions", "queries", "records", "rows", "source", "test", "truth", "valid", "verify",
 }  # fmt: skip
 
 

@@ -57,8 +57,14 @@ class Description:
     """
     A fitted model as a scorer of named features.
 
-    names: of the features, in the order of the model's columns.
-    is_named: whether the model was fitted with column names; otherwise names are f0, f1, ...
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the features, in the order of the model's columns.
+    scorer : Scorer
+        The model as arrays, see `corank.export.scorers`; ``scorer.score(rows)`` computes its scores.
+    is_named : bool
+        Whether the model was fitted with column names; otherwise names are f0, f1, ...
     """
 
     names: tuple[str, ...]
@@ -74,7 +80,15 @@ class Description:
         """
         Rename features.
 
-        names: new name by old name; others keep theirs.
+        Parameters
+        ----------
+        names : mapping of str to str
+            New name by old name; other features keep theirs.
+
+        Returns
+        -------
+        Description
+            The same scorer with the new names.
         """
         for old in names:
             if old not in self.names:
@@ -90,9 +104,20 @@ def describe(model: Any, *, calibrated: bool = True) -> Description:
     """
     Describe a fitted model as a scorer.
 
-    model: a fitted ranker, a pipeline or search that ends in one, or a list of models, whose mean score is meant.
-    calibrated: whether to keep the map of `Calibrated`; the order of rows does not depend on it, ties apart.
+    Parameters
+    ----------
+    model : Ranker, Pipeline, search, or list of them
+        A fitted ranker, a pipeline or search that ends in one, or a list of models, whose mean score is meant.
+    calibrated : bool
+        Whether to keep the map of `Calibrated`; the order of rows does not depend on it, ties apart.
 
+    Returns
+    -------
+    Description
+        Names and scorer. A model that cannot be exported raises `InputError`.
+
+    Examples
+    --------
     >>> from corank import SPD
     >>> describe(SPD("squared", alpha=1e-9).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 3])).names
     ('f0', 'f1')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -136,9 +137,9 @@ def export_model(
     if rows is not None:
         verification = verify(export, described, _model_scores(model, rows, qid, calibrated), rows, qid)
         contents[REPORT] = (json.dumps(verification.fields(), indent=2) + "\n").encode()
-    for suffix, content in contents.items():
-        with atomic_file(paths[suffix], overwrite=overwrite) as scratch:
-            scratch.write_bytes(content)
+    with ExitStack() as stack:  # all files are written before the first appears, the main one last
+        for suffix, content in contents.items():
+            stack.enter_context(atomic_file(paths[suffix], overwrite=overwrite)).write_bytes(content)
     remarks = list(export.remarks)
     if not described.is_named:
         remarks.insert(0, "the model has no feature names, so that features are f0, f1, ... by position; pass names.")

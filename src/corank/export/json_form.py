@@ -128,7 +128,7 @@ def run_node(form: dict[str, Any], script: bytes, rows: Floats) -> Floats:
         scorer, data = Path(folder, "scorer.js"), Path(folder, "data.json")
         scorer.write_bytes(script)
         lines = [[None if np.isnan(value) else value for value in row] for row in rows.tolist()]
-        data.write_text(json.dumps({"model": form, "rows": lines}), encoding="utf-8")
+        data.write_bytes(json.dumps({"model": form, "rows": lines}).encode())
         run = subprocess.run([node, "-e", _RUN, str(scorer), str(data)], capture_output=True, text=True, check=False)
     if run.returncode:
         raise InputError(f"Node.js could not run the JavaScript file ({run.stderr.strip().splitlines()[-1]}).")
