@@ -50,7 +50,7 @@ def test_a_model_is_written_and_verified(target, saved, says):
     said = says(*words)
     assert "wrote" in said
     assert "0 changed, 0 tied, 0 not explained by precision" in said
-    report = json.loads((saved / "out.verify.json").read_text())
+    report = json.loads((saved / "out.x.verify.json").read_text())
     assert report["n_rows"] == 240
     assert report["n_queries"] == 30
     again = json.loads(says(*words, "--force", "--json"))

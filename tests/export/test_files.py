@@ -195,8 +195,8 @@ def model():
 def test_the_report_and_the_remarks(model, tmp_path):
     ranker, problem = model
     done = export_model(ranker, tmp_path / "m.json", "elasticsearch", rows=problem.X, qid=problem.qid)
-    assert [path.name for path in done.paths] == ["m.json", "m.features.json", "m.verify.json"]
-    report = json.loads((tmp_path / "m.verify.json").read_text())
+    assert [path.name for path in done.paths] == ["m.json", "m.features.json", "m.json.verify.json"]
+    report = json.loads((tmp_path / "m.json.verify.json").read_text())
     assert report == done.verification.fields()
     assert report["n_rows"] == len(problem.X)
     assert report["offset"] == pytest.approx(-ranker.intercept_)

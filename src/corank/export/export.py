@@ -39,7 +39,7 @@ TARGETS: dict[str, Callable[[Description, ExportOptions], Export]] = {
 """All targets by name."""
 
 REPORT = ".verify.json"
-"""Suffix of the report of a verification, next to the main file."""
+"""Suffix of the report of a verification, after the name of the main file."""
 
 
 class ExportedFiles(NamedTuple):
@@ -123,7 +123,7 @@ def export_model(
     >>> target = Path(tempfile.mkdtemp(), "model.json")
     >>> done = export_model(model, target, "opensearch", rows=problem.X, qid=problem.qid)
     >>> [path.name for path in done.paths], done.verification.unexplained_orders
-    (['model.json', 'model.features.json', 'model.verify.json'], 0)
+    (['model.json', 'model.features.json', 'model.json.verify.json'], 0)
     """
     described, export = make_export(
         model, to, names=names, name=name or _safe_name(Path(path).stem), shift=shift, dialect=dialect, double=double,
@@ -205,7 +205,9 @@ def _model_scores(model: Any, rows: Any, qid: Any, calibrated: bool) -> Any:
 
 
 def _place(path: Path, suffix: str) -> Path:
-    """Return the file with another suffix; the main file has its own name."""
+    """Return the file with another suffix; the main file has its own name, and each main file its own report."""
+    if suffix == REPORT:
+        return path.with_name(path.name + suffix)
     return path.with_name(path.stem + suffix) if suffix else path
 
 
