@@ -10,9 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
 from corank.data.problem.queries import Queries
+from corank.data.problem.routing import fit_with_qid
 from corank.errors import InputError
 from corank.export import TARGETS, export_model
 from corank.export.describe import Description
@@ -212,6 +215,32 @@ def test_nothing_is_written_if_a_later_file_exists(model, tmp_path):
     with pytest.raises(InputError, match="exists already"):
         export_model(model[0], tmp_path / "m.json", "solr")
     assert [path.name for path in tmp_path.iterdir()] == ["m.features.json"]
+
+
+def test_normalisers_keep_the_weights_of_the_pipeline(model):
+    """The weights in the file are those of `coef_`, and the normalisers those of the scaler."""
+    _, problem = model
+    for scaler in (StandardScaler(), MinMaxScaler(), MaxAbsScaler()):
+        pipeline = fit_with_qid(make_pipeline(scaler, corank.SPD("squared")), problem.X, problem.y, problem.qid)
+        scaler, ranker = pipeline[0], pipeline[-1]
+        known, export = make_export(pipeline, "opensearch", name="m")
+        body = json.loads(export.files[""])["model"]["model"]
+        weights = json.loads(body["definition"])
+        np.testing.assert_allclose(list(weights.values()), ranker.coef_, rtol=1e-6)
+        first = body["feature_normalizers"]["f0"]
+        if isinstance(scaler, StandardScaler):
+            expected = {"standard": {"mean": scaler.mean_[0], "standard_deviation": scaler.scale_[0]}}
+        elif isinstance(scaler, MinMaxScaler):
+            expected = {"min_max": {"minimum": scaler.data_min_[0], "maximum": scaler.data_max_[0]}}
+        else:
+            expected = {"standard": {"mean": 0.0, "standard_deviation": scaler.scale_[0]}}
+        ((kind, numbers),) = expected.items()
+        assert first[kind] == pytest.approx(numbers, rel=1e-6)
+        _, other = make_export(pipeline, "solr", name="m")
+        for one in (export, other):
+            found = compare_scores(one, known, pipeline.predict(problem.X), problem.X, Queries.of(problem.qid, 96))
+            assert found.is_exact
+            assert found.changed_orders == 0
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "opensearch"])
