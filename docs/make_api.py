@@ -16,8 +16,10 @@ SECTIONS = {
         "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
         "distributed", "estimator",
     ),
-    "Decide what to judge": ("judging.suggestions", "judging.screening", "judging.stopping", "judging.preferences", "judging.agreement"),
-    "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist"),
+    "Decide what to judge": (
+        "judging.suggestions", "judging.screening", "judging.stopping", "judging.preferences", "judging.agreement",
+    ),
+    "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist", "export"),
     "Read and write": ("data",),
     "Parts to build with": ("kernels", "pairwise", "solvers", "errors"),
 }  # fmt: skip

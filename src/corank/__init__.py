@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         errors as errors,
         estimator as estimator,
         evaluation as evaluation,
+        export as export,
         gp as gp,
         judging as judging,
         kernels as kernels,
@@ -208,8 +209,8 @@ _HOMES = {
 
 # packages that are imported when they are first used
 _PACKAGES = (
-    "clicks", "collaborative", "data", "distributed", "errors", "estimator", "evaluation", "gp",
-    "judging", "kernels", "label_ranking", "lambdarank", "linear", "metrics", "pairwise", "persist",
+    "clicks", "collaborative", "data", "distributed", "errors", "estimator", "evaluation", "export",
+    "gp", "judging", "kernels", "label_ranking", "lambdarank", "linear", "metrics", "pairwise", "persist",
     "pursuit", "rls", "solvers", "text",
 )  # fmt: skip
 

@@ -54,6 +54,10 @@ COMMANDS = {
     ],
     "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
+    "export": [
+        "export <model.safetensors --to solr --output >m.json",
+        "export <model.safetensors --to numpy --verify <test.txt --output >m.py",
+    ],
     "demo": ["demo --queries 60 --output >out"],
 }
 JUNK = bytes(range(256)) * 40

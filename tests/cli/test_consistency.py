@@ -87,6 +87,7 @@ def test_the_example_runs(verb, here, says):
         "search articles.index pump -o run",
         "learn-links articles.index links.tsv --steps 2 -o m",
         "convert test.txt c.store",
+        "export model.safetensors --to solr -o m.json",
     ],
 )
 def test_json_is_one_object_that_names_its_verb(words, here, says):

@@ -21,7 +21,8 @@ from faults.writers import write_journal
 
 INPUTS = {
     "add_to", "answers", "certificate", "compare", "config", "data", "documents", "index", "items", "links", "log",
-    "model", "pairs", "predictions", "queries", "reasons", "records", "rows", "source", "test", "truth", "valid",
+    "model", "names", "pairs", "predictions", "queries", "reasons", "records", "rows", "source", "test", "truth",
+    "valid", "verify",
 }  # fmt: skip
 
 

@@ -122,6 +122,11 @@ def learn_clicks(target: Path, version: int, overwrite: bool) -> None:
     say("learn-clicks", folder / "rows.csv", folder / "clicks.csv", *words, overwrite=overwrite)
 
 
+def export(target: Path, version: int, overwrite: bool) -> None:
+    words = ["--to", "numpy", "-o", target]
+    say("export", sources() / f"{version}.safetensors", *words, overwrite=overwrite)
+
+
 COMMANDS = (
     Writer("convert to text", "rows.txt", convert),
     Writer("convert to packed text", "rows.txt.gz", convert),
@@ -149,4 +154,5 @@ COMMANDS = (
     Writer("search", "found.run", search),
     Writer("learn-links", "links.safetensors", learn_links),
     Writer("learn-clicks", "clicks.safetensors", learn_clicks),
+    Writer("export", "model.py", export),
 )

@@ -235,8 +235,8 @@ WRITING = {
     "data/formats/compressed.py", "data/formats/trec.py", "data/formats/ubi.py", "data/formats/write_frames.py",
     "data/letor/writer.py", "data/records/writer.py", "data/store/folder.py", "distributed/convert.py",
     "evaluation/compare/results.py", "evaluation/report/report.py", "evaluation/report/study.py",
-    "judging/preferences/ranking.py", "judging/screening/report.py", "judging/screening/simulate.py",
-    "lambdarank/check.py", "persist/files.py", "text/files.py",
+    "export/export.py", "judging/preferences/ranking.py", "judging/screening/report.py",
+    "judging/screening/simulate.py", "lambdarank/check.py", "persist/files.py", "text/files.py",
 }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from corank._version import __version__
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
 from corank.cli.demo import demo
+from corank.cli.export import export
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.ask import ask
 from corank.cli.judge.screen import screen
@@ -94,6 +95,11 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
     ),
     "Files": (
         Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
+        Verb(
+            export,
+            "Write a model for the engine that serves it.",
+            "export model.safetensors --to solr -o model.json --verify test.txt",
+        ),
         Verb(demo, "Run a demonstration on included data.", "demo --output out/demo"),
     ),
     "Research": (
@@ -111,7 +117,7 @@ OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
-    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "export": "convert",
+    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
     "deduplicate": "records", "dedup": "records",
     "simulate": "simulate-clicks", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip

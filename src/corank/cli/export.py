@@ -1,0 +1,131 @@
+"""`corank export`: write a saved model in the format of a search engine, of ONNX, Python, JavaScript or SQL."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from corank.cli.options import Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid
+from corank.cli.output import emit
+from corank.errors import InputError
+
+
+class Target(StrEnum):
+    """What an export is for."""
+
+    elasticsearch = "elasticsearch"
+    opensearch = "opensearch"
+    solr = "solr"
+    vespa = "vespa"
+    onnx = "onnx"
+    numpy = "numpy"
+    json = "json"
+    sql = "sql"
+
+
+class Dialect(StrEnum):
+    """Dialects of SQL."""
+
+    sqlite = "sqlite"
+    postgresql = "postgresql"
+    duckdb = "duckdb"
+
+
+def export(
+    model: ModelFile,
+    to: Annotated[Target, typer.Option(help="Format to write.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; others get its name.", metavar="FILE")],
+    names: Annotated[
+        Path | None, typer.Option("--map", help="TOML file of new feature names: old = 'new'.", metavar="FILE")
+    ] = None,
+    verify: Annotated[
+        Path | None, typer.Option(help="Rows to score as the engine does, and to compare.", metavar="ROWS")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the model in the engine.  [default: that of the file]")
+    ] = None,
+    shift: Annotated[
+        str | None, typer.Option(help="Constant added to all scores, or 'auto' for none below 0.", metavar="NUMBER")
+    ] = None,
+    dialect: Annotated[Dialect, typer.Option(help="Dialect of SQL.")] = Dialect.sqlite,
+    double: Annotated[bool, typer.Option("--double", help="Let ONNX take and return float64.")] = False,
+    uncalibrated: Annotated[
+        bool, typer.Option("--uncalibrated", help="Leave out calibration, which does not change the order.")
+    ] = False,
+    label: Label = None,
+    qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """
+    Write a model for the engine that serves it, and check that the engine will rank as corank does.
+
+    Models that depend on the other rows of a query, or on a prior, cannot run in an engine.
+    """
+    from corank.cli.learn.models import load_ranker
+    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.export import export_model
+
+    fitted = load_ranker(model, [verify] if verify is not None else [])
+    rows: Any = None
+    if verify is not None:
+        columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judges="keep")
+        rows = read_rows([verify], columns, needs_labels=False, model=fitted, layout="dense", dtype="float64")
+    done = export_model(
+        fitted.ranker, output, to.value, names=None if names is None else read_names(names), name=name,
+        shift=_number(shift), dialect=dialect.value, double=double, calibrated=not uncalibrated,
+        rows=None if rows is None else rows.X, qid=None if rows is None else rows.qid, overwrite=force,
+    )  # fmt: skip
+    for remark in done.remarks:
+        typer.echo(f"corank: {remark.replace('pass names.', 'rename them with --map.')}", err=True)
+    checked = None if done.verification is None else done.verification.fields()
+    emit(
+        as_json, "export", {"output": output, "files": [*done.paths], "to": to.value, "verification": checked},
+        "\n".join([f"wrote {', '.join(map(str, done.paths))}", *_sentences(done.verification)]),
+    )  # fmt: skip
+    if done.verification is not None and not done.verification.is_exact:
+        raise InputError(
+            f"{output} does not score as the model does: {done.verification.unexplained_rows} rows differ by more than "
+            "the precision of the engine explains; do not deploy it, and report this model."
+        )
+
+
+def _sentences(found: Any) -> list[str]:
+    if found is None:
+        return []
+    return [
+        f"{found.n_rows:,} rows in {found.n_queries:,} queries scored by {found.engine}: largest difference "
+        f"{found.largest_difference:.2g} (scores up to {found.largest_score:.2g})",
+        f"{found.n_pairs:,} ordered pairs: {found.changed_orders} changed, {found.tied_orders} tied, "
+        f"{found.unexplained_orders} not explained by precision",
+    ]
+
+
+def _number(text: str | None) -> Any:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--shift is {text!r}; pass a number, or auto.") from None
+
+
+def read_names(path: Path) -> dict[str, str]:
+    """Read new names of features from a TOML file, old = "new"."""
+    from corank.data.formats.table_text import read_utf8
+
+    try:
+        found = tomllib.loads(read_utf8(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not valid TOML ({error}); write lines such as old = 'new'.") from None
+    for old, new in found.items():
+        if not isinstance(new, str) or not new:
+            raise InputError(f"{path}: {old} is {new!r}; write a new name in quotes, such as {old} = 'new'.")
+    return found
