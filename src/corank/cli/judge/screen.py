@@ -32,7 +32,7 @@ def screen(
         bool, typer.Option("--ignore-labels", help="Do not use labels of the file as known answers.")
     ] = False,
     keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Read every record, also duplicates of others.")
+        bool, typer.Option("--keep-duplicates", help="Read every record, including duplicates.")
     ] = False,
     reason: Annotated[
         list[str] | None,

@@ -250,7 +250,7 @@ class Actions:
                     return
 
     def _feet(self, numbers: list[int]) -> Callable[[int], list[str]]:
-        """Return what a list says of the record at the cursor, by its place."""
+        """Return the lines of a list about the record at the cursor, by its place."""
 
         def foot(at: int) -> list[str]:
             entry = self.session.entries.get(numbers[at])

@@ -108,5 +108,5 @@ def turned(page: int, key: str, n_pages: int) -> int:
 
 
 def record_foot(records: Records, record: int, *more: str) -> list[str]:
-    """Return what is said of the record at the cursor: title, authors, journal."""
+    """Return the lines about the record at the cursor: title, authors, journal."""
     return [records.titles[record] or "(no title)", *details_of(records.details[record])[:1], *filter(None, more)]

@@ -92,7 +92,7 @@ class Reading(Actions):
             self._learning.start()
 
     def begin(self, notices: Sequence[str]) -> bool:
-        """Show what was found in the files, and on a terminal wait for a key; return whether to go on."""
+        """Show what was found in the files, and on a terminal wait for a key; return whether to continue."""
         if self.ask is None or not self.console.is_terminal:
             for line in notices:
                 self.console.print(printable(line))
@@ -111,7 +111,7 @@ class Reading(Actions):
         self._page = turned(self._page, key, self._n_pages)
 
     def show(self) -> None:
-        """Draw the record on a terminal; elsewhere print it once, and messages as they come."""
+        """Draw the record on a terminal; elsewhere print it once, and each message once."""
         assert self.record is not None
         if self.ask is not None and self.console.is_terminal:
             shown, self._n_pages = lay_out(self.view(), self._page, self.console)

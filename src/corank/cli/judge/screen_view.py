@@ -1,7 +1,7 @@
 """
 A record on a terminal of any size: the title stays at the top, the abstract has pages, the keys stay at the bottom.
 
-Nothing is ever printed below the last line of the terminal, so that nothing scrolls away.
+No line is printed below the last line of the terminal, so that the screen does not scroll.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class View:
     name: line above the title.
     title, details: lines that stay at the top.
     body: paragraphs that are paged.
-    below: lines that stay at the bottom; if there is not enough room, the first ones are left out.
+    below: lines that stay at the bottom; if there is not enough space, the first ones are left out.
     """
 
     name: str
@@ -98,9 +98,9 @@ def lay_out(view: View, page: int, console: Console) -> tuple[list[Text], int]:
     title = _wrapped([view.title], width, console)
     below = _wrapped(view.below, width, console)
     below = below[-max(height // 2 - 2, 2) :]
-    room = height - 2 - len(below) - MIN_BODY
-    title = _cut(title, max(min(room - 1, height // 4 + 1), 1))
-    details = _cut(_wrapped(view.details, width, console), max(room - len(title), 0))
+    space = height - 2 - len(below) - MIN_BODY
+    title = _cut(title, max(min(space - 1, height // 4 + 1), 1))
+    details = _cut(_wrapped(view.details, width, console), max(space - len(title), 0))
     top = [name, *title, *details, *([Text()] if height >= SPACIOUS else [])]
     body = _wrapped(view.body, width, console)
     free = height - len(top) - len(below)
