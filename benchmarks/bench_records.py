@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from corank.data.records.interpret import interpret
+from corank.data.records.fields.interpret import interpret
 from corank.data.records.parsers.encoding import load_file
 from corank.data.records.parsers.recognise import parse_file
 from corank.data.records.reading import stable_ids

@@ -16,7 +16,7 @@ from random import Random
 
 import numpy as np
 
-from corank.data.records.clean import clean_abstract, clean_line
+from corank.data.records.fields.clean import clean_abstract, clean_line
 from corank.data.records.records import Records, read_records
 from corank.data.records.writer import write_records
 from fuzz import record_dialects as dialects

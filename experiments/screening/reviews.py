@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from corank.data.records.records import read_records
 from corank.judging.screening import STOPPING_RULES, Screening, ScreeningReplay, make_views
-from corank.judging.screening.stopping import stopping_rule
+from corank.judging.stopping import stopping_rule
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset

@@ -12,7 +12,7 @@ import numpy as np
 import corank
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
-from corank.judging.screening.certificate import certificate_bytes, make_certificate
+from corank.judging.reporting.certificate import certificate_bytes, make_certificate
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends

@@ -14,7 +14,7 @@ from cli.some_files import files
 from cli.test_bad_things import COMMANDS, tree
 from corank import cli
 from corank.cli import app
-from corank.cli.judge.screen_replay import REPORT_FILES
+from corank.cli.screening.replay import REPORT_FILES
 from corank.errors import InputError
 from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal

@@ -20,9 +20,9 @@ from corank.evaluation.compare.results import TaskResult, keep_model, write_resu
 from corank.evaluation.report import Report
 from corank.evaluation.report.study import write as write_study_report
 from corank.judging.preferences.ranking import Ranking, write_ranking
-from corank.judging.screening.methods import ScreeningFacts
-from corank.judging.screening.prisma import PrismaCounts
-from corank.judging.screening.report import write_report as write_screening_report
+from corank.judging.reporting.methods import ScreeningFacts
+from corank.judging.reporting.prisma import PrismaCounts
+from corank.judging.reporting.report import write_report as write_screening_report
 from corank.judging.screening.simulate import ScreeningReplay, plot_recall
 from corank.lambdarank import plot_lambda
 from corank.tables import ReportTable

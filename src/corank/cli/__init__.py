@@ -24,9 +24,7 @@ from corank.cli.demo import demo
 from corank.cli.export import export
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.ask import ask
-from corank.cli.judge.screen import screen
 from corank.cli.judge.suggest import suggest
-from corank.cli.judge.verify import certify, verify
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
@@ -35,6 +33,8 @@ from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, TERMINATED
 from corank.cli.records import records
 from corank.cli.research import check_lambda, simulate_clicks
+from corank.cli.screening.screen import screen
+from corank.cli.screening.verify import certify, verify
 from corank.cli.search import index, learn_links, search
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names

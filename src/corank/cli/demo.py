@@ -44,8 +44,8 @@ def demo(
 
 def _screen_review(output: Path, console: Console) -> None:
     """Replay the screening of a review, and write its records to the folder."""
-    from corank.cli.judge.curve import recall_curve
     from corank.cli.output import show
+    from corank.cli.screening.curve import recall_curve
     from corank.data.durable.atomic import atomic_file
     from corank.data.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank.judging.screening.simulate import simulate
@@ -73,7 +73,7 @@ def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
     """Compare the effort until 95 % are found with that of two stopping rules, which cannot see the truth."""
     import numpy as np
 
-    from corank.judging.screening.stopping import stopping_rule
+    from corank.judging.stopping import stopping_rule
     from corank.tables import ReportTable
 
     n, n_relevant = len(replays[0].found), int(replays[0].found.sum())

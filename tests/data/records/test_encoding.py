@@ -5,7 +5,7 @@ import lzma
 
 import pytest
 
-from corank.data.records.clean import clean_abstract, clean_line
+from corank.data.records.fields.clean import clean_abstract, clean_line
 from corank.errors import InputError
 from record_samples import read
 

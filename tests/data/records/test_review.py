@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corank.data.records.clean import clean_abstract
+from corank.data.records.fields.clean import clean_abstract
 from corank.data.records.records import REVIEW, REVIEW_CITATION, load_review, read_records, review_text
 from experiments.datasets.catalog import data_root
 

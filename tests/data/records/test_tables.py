@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from corank.data.formats.table_text import csv_text
-from corank.data.records.citations import split_references
-from corank.data.records.names import split_authors, split_keywords
+from corank.data.records.fields.citations import split_references
+from corank.data.records.fields.names import split_authors, split_keywords
 from corank.errors import InputError
 from record_samples import ABSTRACT, FACTS, TITLE, check_works, read
 

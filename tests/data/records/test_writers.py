@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corank.data.formats.table_text import defuse
-from corank.data.records.clean import clean_line
+from corank.data.records.fields.clean import clean_line
 from corank.data.records.parsers.bibtex import decode_latex
 from corank.data.records.records import RecordDetails, Records, RecordSource, read_records
 from corank.data.records.writer import WRITTEN, require_records_suffix, write_records

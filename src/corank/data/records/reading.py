@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from corank.data.records.fields.interpret import Entry, interpret
 from corank.data.records.identity import fingerprint
-from corank.data.records.interpret import Entry, interpret
 from corank.data.records.parsers.encoding import load_file
 from corank.data.records.parsers.recognise import parse_file
 from corank.data.records.records import Records, RecordSource

@@ -107,7 +107,7 @@ class Records:
         May be empty.
     references : sequence of sequences of str, optional
         Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the file
-        has free text, one reference as text; see `corank.data.records.citations`.
+        has free text, one reference as text; see `corank.data.records.fields.citations`.
     labels : array of float64, optional
         1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields : sequence of mappings of str to list of str, optional

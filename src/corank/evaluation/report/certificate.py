@@ -24,7 +24,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
     Parameters
     ----------
     certificate : mapping
-        Result of `corank.judging.screening.certificate.make_certificate`.
+        Result of `corank.judging.reporting.certificate.make_certificate`.
     name : str
         Name of the JSON file, for the command that verifies it.
 

@@ -10,8 +10,8 @@ from corank.judging.screening.progress import ScreeningProgress
 from corank.judging.screening.screening import Screening
 from corank.judging.screening.shared import SharedReading
 from corank.judging.screening.simulate import ScreeningReplay, simulate
-from corank.judging.screening.stopping import STOPPING_RULES, RecallEstimate
 from corank.judging.screening.views import make_views
+from corank.judging.stopping import STOPPING_RULES, RecallEstimate
 
 __all__ = [
     "STOPPING_RULES",

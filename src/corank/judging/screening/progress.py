@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from corank.judging.screening.stopping import RecallEstimate
+from corank.judging.stopping import RecallEstimate
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,10 @@ from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.model import ScreeningModel
 from corank.judging.screening.progress import ScreeningProgress
 from corank.judging.screening.shared import SharedReading
-from corank.judging.screening.stopping import DEFAULT_RULE, RandomSample, stopping_rule
 from corank.judging.screening.views import Views, make_views
+from corank.judging.stopping import DEFAULT_RULE, stopping_rule
 from corank.judging.stopping.forecast import make_forecast
+from corank.judging.stopping.sampling import RandomSample
 from corank.parameters import is_integer
 
 

@@ -14,8 +14,8 @@ from corank.data.durable.atomic import atomic_file
 from corank.data.records.records import Records
 from corank.errors import InputError, import_extra
 from corank.judging.screening.screening import Screening
-from corank.judging.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank.judging.screening.views import Views, make_views
+from corank.judging.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 
 
 @dataclass(frozen=True, eq=False)

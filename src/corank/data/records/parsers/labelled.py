@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from corank.data.formats.table_text import LINE_END
-from corank.data.records.columns import fields_of, find_columns
+from corank.data.records.fields.columns import fields_of, find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 
 _NUMBER = re.compile(r"<\d+\s*\.?\s*>")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from corank.data.records.columns import find_columns
+from corank.data.records.fields.columns import find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Literal
 
 from corank.data.formats.table_text import LINE_END, restore
-from corank.data.records.columns import MOST_COLUMNS, fields_of, find_columns
+from corank.data.records.fields.columns import MOST_COLUMNS, fields_of, find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corank.data.formats.table_text import LINE_END
-from corank.data.records.columns import WOS_COLUMNS
+from corank.data.records.fields.columns import WOS_COLUMNS
 from corank.data.records.parsers.parsed import FieldNames, ParsedFile, RawRecord
 
 RIS_TAGS: dict[str, tuple[str, ...]] = {

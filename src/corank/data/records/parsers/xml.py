@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Any
 
-from corank.data.records.columns import fields_of, find_columns
+from corank.data.records.fields.columns import fields_of, find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError, import_extra
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from corank.data.records.columns import fields_of
+from corank.data.records.fields.columns import fields_of
 from corank.data.records.writers.standard import KINDS, LISTS, OutputRecord
 from corank.data.records.writers.tables import SOURCE
 

@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.records.citations import split_references
-from corank.data.records.clean import clean_abstract, clean_line
-from corank.data.records.columns import find_columns
+from corank.data.records.fields.citations import split_references
+from corank.data.records.fields.clean import clean_abstract, clean_line
+from corank.data.records.fields.columns import find_columns
+from corank.data.records.fields.names import split_authors, split_keywords
 from corank.data.records.identity import normalise_doi, normalise_pmid
-from corank.data.records.names import split_authors, split_keywords
 from corank.data.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
 from corank.data.records.parsers.tagged import REFER_TAGS, REFWORKS_TAGS, RIS_TAGS, WOS_TAGS
 from corank.data.records.parsers.xml import ENDNOTE_FIELDS, PUBMED_FIELDS

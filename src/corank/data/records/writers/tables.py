@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from corank.data.formats.table_text import defuse
-from corank.data.records.columns import fields_of
+from corank.data.records.fields.columns import fields_of
 from corank.data.records.writers.standard import BETWEEN, KINDS, OutputRecord, one_cell
 from corank.errors import InputError, import_extra
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.screen_actions import Actions
-from corank.cli.judge.screen_lists import DONE, show_pages, turned
-from corank.cli.judge.screen_view import Highlights, View, draw, lay_out, texts
 from corank.cli.judge.terminal import Ask, has_terminal, lines, terminal
 from corank.cli.output import make_console
+from corank.cli.screening.actions import Actions
+from corank.cli.screening.lists import DONE, show_pages, turned
+from corank.cli.screening.view import Highlights, View, draw, lay_out, texts
 from corank.console import printable
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank.judging.screening.methods import EVIDENCE, KappaFacts, ScreeningFacts, methods_paragraph
-from corank.judging.screening.prisma import PrismaCounts
-from corank.judging.screening.report import ALWAYS, write_report
+from corank.judging.reporting.methods import EVIDENCE, KappaFacts, ScreeningFacts, methods_paragraph
+from corank.judging.reporting.prisma import PrismaCounts
+from corank.judging.reporting.report import ALWAYS, write_report
 from corank.tables import ReportTable
 
 

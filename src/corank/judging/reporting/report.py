@@ -9,8 +9,8 @@ from pathlib import Path
 from corank.data.durable.atomic import atomic_folder
 from corank.data.formats.table_text import csv_text
 from corank.errors import InputError
-from corank.judging.screening.flow_diagram import flow_diagram
-from corank.judging.screening.methods import ScreeningFacts, methods_paragraph
+from corank.judging.reporting.flow_diagram import flow_diagram
+from corank.judging.reporting.methods import ScreeningFacts, methods_paragraph
 from corank.tables import ReportTable
 
 ALWAYS = ("methods.txt", "prisma.csv", "prisma.md", "prisma.svg")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.cli.judge.curve import HEIGHT, MARGIN, recall_curve
+from corank.cli.screening.curve import HEIGHT, MARGIN, recall_curve
 from corank.judging.screening import ScreeningReplay
 
 

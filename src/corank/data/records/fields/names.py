@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from corank.data.records.clean import clean_line, is_absent
+from corank.data.records.fields.clean import clean_line, is_absent
 
 _AND = re.compile(r" (?:and|&) ")
 _LINES = re.compile(r"[\r\n]+")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from corank.cli.judge.screen_lists import DONE, ListScreen, entry_words, record_foot, show_pages
-from corank.cli.judge.screen_view import Highlights, View, details_of, record_name, texts
 from corank.cli.judge.terminal import Ask
+from corank.cli.screening.lists import DONE, ListScreen, entry_words, record_foot, show_pages
+from corank.cli.screening.view import Highlights, View, details_of, record_name, texts
 from corank.errors import InputError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from corank.console import printable
-from corank.judging.screening.prisma import PrismaCounts
+from corank.judging.reporting.prisma import PrismaCounts
 
 WIDTH = 820
 STAGE, GAP, SIDE_GAP, MARGIN = 34, 26, 44, 14

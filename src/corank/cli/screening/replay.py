@@ -22,8 +22,8 @@ def replay(
     sources: tuple[Path, ...], starts: int, stopping: dict[str, Any], output: Path | None, force: bool, as_json: bool
 ) -> None:
     """Replay a judged collection, and print or write the measures."""
-    from corank.cli.judge.curve import recall_curve
     from corank.cli.output import make_console, show
+    from corank.cli.screening.curve import recall_curve
     from corank.data.durable.atomic import require_place
     from corank.data.records.records import read_records
     from corank.judging.screening import simulate

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from corank.data.records.records import Records
-from corank.judging.screening.export import Groups, SettledAnswer, spread
+from corank.judging.reporting.export import Groups, SettledAnswer, spread
 from corank.tables import ReportTable
 
 NO_REASON = "no reason given"
@@ -132,7 +132,7 @@ def prisma_counts(
     records : Records
         All records, duplicates too.
     settled : mapping of int to SettledAnswer
-        Answers by the number of the record, as `corank.judging.screening.export.settle` returns them.
+        Answers by the number of the record, as `corank.judging.reporting.export.settle` returns them.
     groups : groups of duplicates, optional
         Result of `corank.data.records.duplicates.find_duplicates`; a group counts as one record.
     stopped_by : str

@@ -11,8 +11,8 @@ pytest.importorskip("rich")
 
 from rich.text import Text
 
-from corank.cli.judge.screen_lists import ListScreen, turned
-from corank.cli.judge.screen_view import Highlights, View, details_of, draw, lay_out, texts
+from corank.cli.screening.lists import ListScreen, turned
+from corank.cli.screening.view import Highlights, View, details_of, draw, lay_out, texts
 from corank.console import printable_console
 from corank.data.records.records import RecordDetails
 

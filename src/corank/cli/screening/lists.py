@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.screen_view import View, details_of, draw, lay_out, texts
 from corank.cli.judge.terminal import Ask
+from corank.cli.screening.view import View, details_of, draw, lay_out, texts
 from corank.console import printable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from corank._version import __version__
-from corank.judging.screening.prisma import NO_REASON, PrismaCounts
+from corank.judging.reporting.prisma import NO_REASON, PrismaCounts
 
 MANY = 8
 """Number of reasons that the paragraph lists; more are counted together."""

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.cli.judge.screen_actions import summary
+from corank.cli.screening.actions import summary
 from corank.data.records.records import read_records
 from corank.data.records.writer import write_records
 from corank.errors import InputError
@@ -187,8 +187,8 @@ def test_slow_imports_are_avoided():
     """Each of these imports takes longer than reading a thousand abstracts."""
     code = (
         "import sys; from corank.cli import app; from corank.data import load_review; "
-        "from corank.judging.screening import simulate; import corank.cli.judge.curve, corank.cli.output; "
-        "import corank.cli.judge.screen_terminal; "
+        "from corank.judging.screening import simulate; import corank.cli.screening.curve, corank.cli.output; "
+        "import corank.cli.screening.pages; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
         "'matplotlib') if name in sys.modules])"
     )

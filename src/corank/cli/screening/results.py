@@ -13,9 +13,9 @@ from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.cli.judge.screen_files import ScreeningFiles
+    from corank.cli.screening.files import ScreeningFiles
+    from corank.judging.reporting.export import JudgeAnswer, SettledAnswer
     from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry
-    from corank.judging.screening.export import JudgeAnswer, SettledAnswer
 
 MODEL = "a kernel least-squares model of words and citations, refitted after every answer"
 """The model, for the methods paragraph."""
@@ -26,8 +26,8 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
     from corank.data.durable.atomic import require_no_input
     from corank.data.formats.compressed import require_text_place
     from corank.data.records.writer import require_records_suffix
+    from corank.judging.reporting.export import export_screening, require_only
     from corank.judging.screening import ScreeningJournal
-    from corank.judging.screening.export import export_screening, require_only
 
     require_only(only)
     require_records_suffix(target)
@@ -64,12 +64,12 @@ def report(
 ) -> None:
     """Write the PRISMA numbers and diagram, the methods paragraph and the agreement of judges."""
     from corank.data.durable.atomic import require_place
+    from corank.judging.reporting.methods import KappaFacts, ScreeningFacts
+    from corank.judging.reporting.prisma import prisma_counts
+    from corank.judging.reporting.report import require_report_place, write_report
     from corank.judging.screening.agreement import screening_agreement
     from corank.judging.screening.judges import combine, independent
-    from corank.judging.screening.methods import KappaFacts, ScreeningFacts
-    from corank.judging.screening.prisma import prisma_counts
-    from corank.judging.screening.report import require_report_place, write_report
-    from corank.judging.screening.stopping import stopping_rule
+    from corank.judging.stopping import stopping_rule
 
     require_report_place(folder)
     require_place(folder, overwrite=force, folder=True)
@@ -121,7 +121,7 @@ def show_agreement(files: ScreeningFiles, *, as_json: bool) -> None:
 
 def settled_answers(files: ScreeningFiles) -> dict[int, SettledAnswer]:
     """Return the answer of all judges together to each record, by its number among all records."""
-    from corank.judging.screening.export import settle
+    from corank.judging.reporting.export import settle
 
     originals, judges = files.unique.originals.tolist(), files.judges
     given = {judge: _given(answers, originals) for judge, answers in judges.items()}
@@ -138,7 +138,7 @@ def settled_answers(files: ScreeningFiles) -> dict[int, SettledAnswer]:
 
 def _given(answers: ScreeningAnswers, originals: list[int]) -> dict[int, JudgeAnswer]:
     """Return what a judge answered by reading, by the number among all records; a note alone counts too."""
-    from corank.judging.screening.export import JudgeAnswer
+    from corank.judging.reporting.export import JudgeAnswer
 
     found = {
         originals[number]: _answer(entry, answers.notes.get(number, ""))
@@ -150,7 +150,7 @@ def _given(answers: ScreeningAnswers, originals: list[int]) -> dict[int, JudgeAn
 
 
 def _answer(entry: ScreeningEntry, note: str) -> JudgeAnswer:
-    from corank.judging.screening.export import JudgeAnswer
+    from corank.judging.reporting.export import JudgeAnswer
 
     label = {"relevant": 1.0, "not": 0.0}.get(entry.action, math.nan)
     shown = entry.by + (f", rank {entry.rank}" if entry.rank else "")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from corank.data.records.records import RecordDetails, Records, read_records
 from corank.errors import InputError
-from corank.judging.screening.export import ONLY, JudgeAnswer, SettledAnswer, export_screening, settle, spread
+from corank.judging.reporting.export import ONLY, JudgeAnswer, SettledAnswer, export_screening, settle, spread
 
 YES, NO, LATER = JudgeAnswer(1.0, time="2024-01-02"), JudgeAnswer(0.0, "animals", time="2024-01-01"), JudgeAnswer()
 

@@ -105,12 +105,12 @@ def screen(
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
     if any(str(path) == "-" for path in records):
         raise InputError("RECORDS is - (standard input), which is needed for the keys; pass the name of a file.")
-    from corank.cli.judge.screen_files import ScreeningFiles
+    from corank.cli.screening.files import ScreeningFiles
 
     files = ScreeningFiles(tuple(records), answers, not keep_duplicates)
     stopping: dict[str, Any] = {"rule": rule, "target": target, "confidence": confidence}
     if export is not None or report is not None or agreement:
-        from corank.cli.judge import screen_results as results
+        from corank.cli.screening import results
 
         if export is not None:
             results.export(files, export, only, force=force, as_json=as_json, keep_formulas=keep_formulas)
@@ -120,8 +120,8 @@ def screen(
             results.show_agreement(files, as_json=as_json)
         return
     if not simulate:
-        from corank.cli.judge import screen_session as session
-        from corank.cli.judge.screen_view import Highlights
+        from corank.cli.screening import session
+        from corank.cli.screening.view import Highlights
 
         words = Highlights.of(highlight or (), highlight_against or ())
         if adjudicate:
@@ -135,6 +135,6 @@ def screen(
         )  # fmt: skip
         if is_done:
             return
-    from corank.cli.judge.screen_replay import replay
+    from corank.cli.screening.replay import replay
 
     replay(files.paths, starts, stopping, output, force, as_json)

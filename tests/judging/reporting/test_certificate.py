@@ -10,8 +10,8 @@ import pytest
 from corank.data.records.records import read_records
 from corank.errors import InputError
 from corank.evaluation.report.certificate import certificate_page
+from corank.judging.reporting.certificate import _hash_of, certificate_bytes, make_certificate, verify
 from corank.judging.screening import Screening, ScreeningJournal
-from corank.judging.screening.certificate import _hash_of, certificate_bytes, make_certificate, verify
 from corank.judging.stopping.sampling import draw_order
 from corank.judging.stopping.urns import SamplePlan
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from corank.data.records.citations import split_references
-from corank.data.records.clean import clean_abstract, clean_line
-from corank.data.records.columns import normalise_name
-from corank.data.records.identity import normalise_doi, normalise_pmid
-from corank.data.records.labels import (
+from corank.data.records.fields.citations import split_references
+from corank.data.records.fields.clean import clean_abstract, clean_line
+from corank.data.records.fields.columns import normalise_name
+from corank.data.records.fields.labels import (
     STRICT_COLUMNS,
     LabelCounts,
     abstrackr_vote,
@@ -23,7 +22,8 @@ from corank.data.records.labels import (
     label_of_notes,
     settle,
 )
-from corank.data.records.names import split_authors, split_keywords
+from corank.data.records.fields.names import split_authors, split_keywords
+from corank.data.records.identity import normalise_doi, normalise_pmid
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord
 from corank.data.records.records import RecordDetails
 from corank.errors import InputError

@@ -41,7 +41,7 @@ def certify(
     from corank.data.durable.atomic import atomic_file, require_place
     from corank.errors import InputError
     from corank.evaluation.report.certificate import certificate_page
-    from corank.judging.screening.certificate import certificate_bytes, make_certificate
+    from corank.judging.reporting.certificate import certificate_bytes, make_certificate
 
     for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
         if path is not None and path.suffix != suffix:
@@ -70,7 +70,7 @@ def verify(
 ) -> None:
     """Compute a certificate anew from records and answers; name what differs, with exit code 1."""
     from corank.data.durable.regular import read_regular
-    from corank.judging.screening.certificate import verify as verify_certificate
+    from corank.judging.reporting.certificate import verify as verify_certificate
 
     lines = verify_certificate(read_regular(certificate), records, answers)
     emit(as_json, "verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from corank.cli.judge.screen_files import ScreeningFiles
-    from corank.cli.judge.screen_view import Highlights
+    from corank.cli.screening.files import ScreeningFiles
+    from corank.cli.screening.view import Highlights
     from corank.judging.screening import Screening, ScreeningJournal, UniqueRecords
     from corank.judging.screening.answers import ScreeningEntry
 
@@ -34,9 +34,9 @@ def read(
     overlap: share of records that all judges read; None if the reading is not shared.
     Returns: false if the user asks for a replay of the labels instead.
     """
-    from corank.cli.judge.screen_terminal import read_all
     from corank.cli.judge.terminal import has_terminal
     from corank.cli.output import make_console
+    from corank.cli.screening.pages import read_all
     from corank.console import printable_console
     from corank.judging.screening import Screening, ScreeningJournal, SharedReading
 
@@ -67,9 +67,9 @@ def read(
 
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
-    from corank.cli.judge.screen_terminal import read_all
     from corank.cli.judge.terminal import has_terminal
     from corank.cli.output import make_console
+    from corank.cli.screening.pages import read_all
     from corank.judging.screening import ScreeningJournal
     from corank.judging.screening.adjudication import Adjudication
 

@@ -1,0 +1,1 @@
+"""The command `corank screen`: session on a terminal, results, replays, certificates."""

@@ -1,0 +1,1 @@
+"""Fields of records: names of columns and tags, authors, references, judgements, and clean texts."""
