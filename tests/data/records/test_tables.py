@@ -175,6 +175,8 @@ def test_abstrackr(tmp_path):
         ("van der Berg, Jan", ("van der Berg, Jan",)),
         ("Department of Health and Human Services", ("Department of Health and Human Services",)),
         ("n/a", ()),
+        (", ,", ()),
+        (" ", ()),
     ],
 )
 def test_authors_of_a_cell(cell, authors):

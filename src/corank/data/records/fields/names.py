@@ -65,7 +65,7 @@ def _outside_braces(parts: list[str]) -> list[str]:
 
 def _by_commas(value: str) -> list[str]:
     pieces = [one.strip() for one in re.split(r",\s+|,(?=[^\W\d_])", value.strip().strip(",")) if one.strip()]
-    if len(pieces) == 1:
+    if len(pieces) <= 1:
         return pieces
     pieces[-1] = re.sub(r"^(?:and|&)\s+", "", pieces[-1])
     if all(_ENDS_IN_INITIALS.fullmatch(one) for one in pieces) or (
