@@ -52,6 +52,7 @@ COMMANDS = {
     "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
     "demo": ["demo --queries 60 --output >out"],
+    "serve": [],  # tests/server runs it
 }
 JUNK = bytes(range(256)) * 40
 

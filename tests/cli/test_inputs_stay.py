@@ -20,7 +20,7 @@ from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal
 
 INPUTS = {
-    "add_to", "compare", "config", "data", "documents", "index", "items", "links", "log", "model", "pairs",
+    "add_to", "compare", "config", "data", "documents", "folder", "index", "items", "links", "log", "model", "pairs",
     "predictions", "queries", "records", "rows", "source", "test", "truth", "valid",
 }  # fmt: skip
 

@@ -127,8 +127,9 @@ class PreferenceSession:
         ----------
         question : Question
             The question.
-        answer : {"left", "right", "equal", "skip"}
-            The better side; "skip" gives no answer, and the pair is not asked again.
+        answer : {"left", "right", "equal", "bad", "skip"}
+            The better side; "bad" means that both are equally bad; "skip" gives no answer, and the pair is not asked
+            again.
         """
         if answer not in PreferenceEntry.ACTIONS[:-1]:
             raise InputError(f"answer is {answer!r}; pass one of {', '.join(PreferenceEntry.ACTIONS[:-1])}.")

@@ -80,7 +80,9 @@ def read_entry(kind: type[E], values: Mapping[str, Any], place: str) -> E:
             "written by another version of corank."
         )
     names = kind.names()
-    kept = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in names}
+    kept: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in names
+    }
     return kind(**kept, place=place)
 
 
