@@ -18,13 +18,14 @@ from corank.judging.sessions.store import AnswerStore, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
+from corank.server.grade import GradeWorkspace
 from corank.server.security import SAFE, UPLOAD_LIMIT, Gate, TooLarge
 from corank.server.site import Site, Visit
 from corank.server.texts import text
 from corank.server.uploads import MOST_FILES, UploadedFile, file_name
 from corank.server.workspaces import Workspace
 
-KINDS: Mapping[str, type[Workspace]] = {"compare": CompareWorkspace}
+KINDS: Mapping[str, type[Workspace]] = {"compare": CompareWorkspace, "grade": GradeWorkspace}
 """Kinds of work."""
 
 
@@ -56,6 +57,7 @@ ROUTES = (
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),
     Route("POST", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_owner.renew_link),
     Route("POST", "/p/{project}/judges/{judge}/revoke", Right.OWNER, pages_owner.revoke_link),
+    Route("POST", "/p/{project}/settle", Right.OWNER, pages_owner.settle),
     Route("GET", "/p/{project}/export/{name}", Right.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Right.JUDGE, pages_judge.question),
     Route("POST", "/p/{project}/judge", Right.JUDGE, pages_judge.answer),

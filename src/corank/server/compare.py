@@ -21,10 +21,9 @@ from corank.judging.sessions.store import AnswerStore, Candidate, Project, Store
 from corank.judging.sessions.stored_journal import entry_values, read_entry
 from corank.server.markup import link, one_line, rich
 from corank.server.uploads import Upload
-from corank.server.workspaces import Created, Export, Saved, Setting, Workspace
+from corank.server.workspaces import ANY_NUMBER, Created, Export, Saved, Setting, Workspace
 
 ACTIONS = ("left", "right", "equal", "bad", "skip")
-_SHARED = 1_000_000
 _LONG = 80
 """Texts of more characters are paragraphs, shorter ones are listed."""
 
@@ -87,11 +86,11 @@ class CompareWorkspace(Workspace):  # noqa: D101
             choices = self.team.choices(judge) if pair is None else []
         is_change = pair is not None
         if pair is None:
-            candidates = [Candidate(_key(one.pair), _SHARED if one.is_shared else 1) for one in choices]
+            candidates = [Candidate(_key(one.pair), ANY_NUMBER if one.is_shared else 1) for one in choices]
             held = self.store.held_by(self.project.id, judge)
             if held is not None and candidates and held not in {one.item for one in candidates[:1]}:
                 # the same question until it is answered
-                candidates.insert(0, Candidate(held, _SHARED))
+                candidates.insert(0, Candidate(held, ANY_NUMBER))
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
             if claimed is None:
                 return None
@@ -136,7 +135,10 @@ class CompareWorkspace(Workspace):  # noqa: D101
         names = self.items.names
         entry = PreferenceEntry("undo", names[last.left], names[last.right], last.chosen_by)
         key = _key((min(last[:2]), max(last[:2])))
-        return self.append(judge, key, entry_values(entry), form.get("client_id", ""))
+        saved = self.append(judge, key, entry_values(entry), form.get("client_id", ""))
+        if saved.is_new:
+            self.ask_again(judge, key)
+        return saved
 
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""

@@ -56,9 +56,10 @@ def revoke_link(visit: Visit) -> Response:
 
 def change_settings(visit: Visit) -> Response:
     """Change name, options and visibility."""
-    workspace = visit.site.workspaces.kinds[visit.here.kind]
+    workspace = visit.workspace
     try:
         settings = {one.name: one.read(visit.form.get(one.name)) for one in workspace.settings}
+        workspace.check_settings(settings)
     except InputError as error:
         return _overview(visit, error=str(error), status=422)
     name = one_line(visit.form.get("project_name", ""), 100) or visit.here.name
@@ -66,6 +67,12 @@ def change_settings(visit: Visit) -> Response:
         visit.here.id, name=name, settings={**visit.here.settings, **settings}, is_archived="archived" in visit.form
     )
     return visit.go(f"/p/{visit.here.id}")
+
+
+def settle(visit: Visit) -> Response:
+    """Settle a conflict of judges."""
+    visit.workspace.settle(visit.me.name, visit.form)
+    return visit.go(f"/p/{visit.here.id}#conflicts")
 
 
 def export(visit: Visit) -> Response:

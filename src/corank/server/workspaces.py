@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, ClassVar, NamedTuple
 
 from corank.errors import InputError
-from corank.judging.sessions.store import AnswerStore, Project, StoredAnswer
+from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank.server.markup import clean
 from corank.server.uploads import Upload
 
@@ -26,6 +26,8 @@ MOST_WORKSPACES = 30
 PAUSE_SECONDS = 600
 """A longer time between two answers of a judge is a pause, and does not count as time per answer."""
 MOST_TEXT = 10_000
+ANY_NUMBER = 1_000_000
+"""Places of an item that any number of judges may get at once."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,13 @@ class Workspace(ABC):
     def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
         """Withdraw the last answer of a judge."""
 
+    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Store the owner's decision about an item on which judges disagree."""
+        raise InputError("projects of this kind have no conflicts to settle.")
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:  # noqa: B027
+        """Raise `InputError` if settings contradict each other or the answers so far."""
+
     @abstractmethod
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
@@ -199,6 +208,10 @@ class Workspace(ABC):
         _, is_new = self.store.append(self.project.id, judge, item, entry, client_id)
         self.refresh()
         return Saved(is_new)
+
+    def ask_again(self, judge: str, item: str) -> None:
+        """Let an item be the next question of a judge."""
+        self.store.claim(self.project.id, judge, [Candidate(item, ANY_NUMBER)], self.last)
 
     def seconds_per_answer(self, judge: str) -> float | None:
         """Return the median time between two answers of a judge, without pauses."""
