@@ -147,6 +147,7 @@ def test_names_that_were_allowed_are_served(host, app):
     [
         ({"sec-fetch-site": "same-origin"}, True),
         ({"sec-fetch-site": "same-origin", "origin": "http://localhost"}, True),
+        ({"sec-fetch-site": "same-origin", "origin": "null"}, True),
         ({"origin": "http://localhost"}, True),
         ({"sec-fetch-site": "same-site"}, False),  # another port of this computer
         ({"sec-fetch-site": "cross-site"}, False),

@@ -97,7 +97,8 @@ class Gate:
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")
         is_ours = origin is not None and origin.lower() in (f"http://{host}", f"https://{host}")
         if site is not None:
-            is_ours = site == "same-origin" and (origin is None or is_ours)
+            # with the policy no-referrer, browsers send the origin of their own forms as null
+            is_ours = site == "same-origin" and (is_ours or origin in (None, "null"))
         return None if is_ours else (403, "This form was sent from another site; open the page itself and try again.")
 
 

@@ -61,7 +61,7 @@ TEXTS = {
     "project.unnamed": "Unnamed project",
     "project.archived": "archived",
     "done.title": "No more questions",
-    "done.help": "You answered {n}. Thank you. More questions may appear when others have answered theirs.",
+    "done.help": "Questions that you answered: {n}. Thank you. More may appear when others have answered theirs.",
     "done.again": "Look again",
     "answer.undo": "Undo",
     "answer.twice": "This question was answered already, so nothing was changed. Use “My answers” to change an answer.",

@@ -143,8 +143,8 @@ class TeamPreferences:
         if self.model is not None:
             found += [Choice(pair, False) for pair in self.model.ahead if pair not in everyones]
         found += [Choice(pair, False) for pair in self._drawn(rng, everyones)]
-        # if each pair was asked by some judge, the others may answer it too
-        return found or [Choice(pair, True) for pair in sorted(theirs)]
+        # if each pair was asked by some judge, or is before one, the others may answer it too
+        return found + [Choice(sorted(theirs)[at], True) for at in rng.permutation(len(theirs))]
 
     def question(self, judge: str, pair: Pair) -> tuple[Question, float | None]:
         """Return the question about a pair with random sides, and its expected information."""

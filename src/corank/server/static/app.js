@@ -18,10 +18,15 @@
     addEventListener("online", () => { clearTimeout(timer); done(); }, { once: true });
   });
 
+  const shape = (date) => ({
+    month: "short", day: "numeric", hour: "numeric", minute: "2-digit",
+    ...(date.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" }),
+  });
+
   function localTimes(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const date = new Date(time.dateTime);
-      if (!isNaN(date)) time.textContent = date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+      if (!isNaN(date)) time.textContent = date.toLocaleString(undefined, shape(date));
     }
   }
 
@@ -38,13 +43,14 @@
   async function send(form, button) {
     if (isSending) return;
     isSending = true;
+    // buttons are named "action", which hides form.action
     const body = new URLSearchParams(new FormData(form));
     if (button && button.name) body.set(button.name, button.value);
     for (const one of main.querySelectorAll("[data-answer] button")) one.disabled = true;
     const slow = setTimeout(() => say(words.sending), 400);
     for (let tries = 0; ; tries++) {
       try {
-        const answer = await fetch(form.action, { method: "POST", body, headers: { "X-Corank": "1" } });
+        const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "X-Corank": "1" } });
         if (answer.status >= 500 && answer.status !== 500) throw new Error(String(answer.status));
         const html = await answer.text();
         clearTimeout(slow);
