@@ -22,6 +22,7 @@ MATRIX = {
     "POST /p/{project}/judges": (401, 403, 403, 422),
     "POST /p/{project}/judges/{judge}/link": (401, 403, 403, 200),
     "POST /p/{project}/judges/{judge}/revoke": (401, 403, 403, 303),
+    "POST /p/{project}/answers": (401, 403, 403, 422),
     "POST /p/{project}/settle": (401, 403, 403, 422),
     "GET /p/{project}/export/{name}": (401, 403, 403, 200),
     "GET /p/{project}/judge": (401, 200, 403, 200),

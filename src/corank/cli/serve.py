@@ -30,6 +30,7 @@ def serve(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
 ) -> None:
     """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
+    import sys
     import threading
 
     from corank.cli.output import make_console
@@ -69,6 +70,7 @@ def serve(
             lifespan="off", timeout_graceful_shutdown=5, timeout_keep_alive=30,
         )  # fmt: skip
         server = uvicorn.Server(config)
+        sys.setswitchinterval(0.001)  # a model that learns must not delay pages
         if not no_browser:
             threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
         try:

@@ -57,6 +57,7 @@ ROUTES = (
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),
     Route("POST", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_owner.renew_link),
     Route("POST", "/p/{project}/judges/{judge}/revoke", Right.OWNER, pages_owner.revoke_link),
+    Route("POST", "/p/{project}/answers", Right.OWNER, pages_owner.import_answers),
     Route("POST", "/p/{project}/settle", Right.OWNER, pages_owner.settle),
     Route("GET", "/p/{project}/export/{name}", Right.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Right.JUDGE, pages_judge.question),
@@ -67,7 +68,7 @@ ROUTES = (
 )
 """All addresses."""
 
-UPLOADS = ("/projects",)
+UPLOADS = ("/projects", "/answers")
 """Paths that take files."""
 
 

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from corank.data.formats.items import Items, read_items
 from corank.data.formats.table_text import csv_text
 from corank.errors import InputError
-from corank.judging.preferences.answers import PreferenceEntry, Question
+from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
 from corank.judging.preferences.ranking import Ranking, agreement
 from corank.judging.preferences.reliability import judge_reliability
 from corank.judging.preferences.team import Pair, TeamPreferences
@@ -77,6 +77,13 @@ class CompareWorkspace(Workspace):  # noqa: D101
         entry = read_entry(PreferenceEntry, answer.entry, f"answer {answer.number}")
         self.team.add(answer.judge, entry)
         self.log.append((answer, entry))
+
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """Read a line of `corank ask`."""
+        entry = read_entry(PreferenceEntry, values, values["place"])
+        PreferenceAnswers(self.items).add(entry)  # checks the names
+        numbers = [self.items.number.get(name, 0) for name in (entry.left, entry.right)]
+        return _key((min(numbers), max(numbers))), entry_values(entry), str(values.get("time", ""))
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return two cards."""

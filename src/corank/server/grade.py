@@ -76,6 +76,16 @@ class GradeWorkspace(Workspace):  # noqa: D101
         """Take an answer of the store into account."""
         self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
 
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """Read a line of a log of grades."""
+        entry = read_entry(GradingEntry, values, values["place"])
+        key = ""
+        if entry.action != "undo":
+            key = self.task.keys[self.session.number(entry)]
+        if entry.action in ("grade", "settle") and entry.grade not in map(str, self.session.scale.grades):
+            raise InputError(f"{entry.place}: the grade is {entry.grade!r}, which the scale of the project lacks.")
+        return key, entry_values(entry), str(values.get("time", ""))
+
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return a document with its query."""
         if item is not None:

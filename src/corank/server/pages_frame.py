@@ -8,6 +8,7 @@ from importlib.resources import files as package_files
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
+from corank.judging.sessions.transfer import import_project
 from corank.server.access import set_tokens, tokens_of
 from corank.server.markup import one_line
 from corank.server.site import Visit
@@ -53,6 +54,9 @@ def add_project(visit: Visit) -> Response:
     kind = visit.form.get("kind", "")
     kinds = visit.site.workspaces.kinds
     try:
+        if kind == "project" and visit.files:
+            found = import_project(visit.site.store, visit.files[0].content, kinds)
+            return visit.go(f"/p/{found.id}")
         if kind not in kinds:
             raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join(kinds)}.")
         if not visit.files:
@@ -68,8 +72,8 @@ def add_project(visit: Visit) -> Response:
     project = store.add_project(kind, name, settings, created.payload)
     if upload.images:
         store.add_files(project.id, upload.images)
-    for number, (judge, item, entry) in enumerate(created.answers):
-        store.append(project.id, judge, item, entry, f"import-{number}")
+    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
+    store.append_all(project.id, rows)
     return visit.go(f"/p/{project.id}")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
+from corank.judging.sessions.transfer import export_project
 from corank.server.markup import one_line
 from corank.server.security import download_headers
 from corank.server.site import Visit
@@ -75,8 +78,39 @@ def settle(visit: Visit) -> Response:
     return visit.go(f"/p/{visit.here.id}#conflicts")
 
 
+def import_answers(visit: Visit) -> Response:
+    """Add the answers of journals, such as those of the terminal: one file per judge, named by the judge."""
+    workspace, rows = visit.workspace, []
+    try:
+        if not visit.files:
+            raise InputError(text("error.no_file"))
+        for file in visit.files:
+            judge = one_line(file.name.rpartition(".")[0], 64) or file.name
+            digest = sha256(file.content).hexdigest()[:12]
+            for number, line in enumerate(file.content.splitlines(), 1):
+                item, entry, time = workspace.read_line(_json(line, f"{file.name}, line {number}"))
+                rows.append((judge, item, entry, f"journal-{digest}-{number}", time))
+    except InputError as error:
+        return _overview(visit, error=str(error), status=422)
+    visit.site.store.append_all(visit.here.id, rows)
+    return visit.go(f"/p/{visit.here.id}")
+
+
+def _json(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise InputError(f"{where} is not a line of a journal; expected a JSON object with an action.")
+    return {**values, "place": where}
+
+
 def export(visit: Visit) -> Response:
     """Send a file to save."""
+    if visit.request.path_params["name"] == "project":
+        packed = export_project(visit.site.store, visit.here)
+        return Response(packed, media_type="application/zip", headers=download_headers(f"{visit.here.name}.zip"))
     found = visit.workspace.exports.get(visit.request.path_params["name"])
     if found is None:
         return PlainTextResponse("not found\n", 404)

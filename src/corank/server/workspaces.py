@@ -8,6 +8,7 @@ Models learn in a thread of their own, one per project, so that no question wait
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ MOST_WORKSPACES = 30
 PAUSE_SECONDS = 600
 """A longer time between two answers of a judge is a pause, and does not count as time per answer."""
 MOST_TEXT = 10_000
+MOST_REST = 5.0
+"""Longest pause between two fits of a model, in seconds."""
 ANY_NUMBER = 1_000_000
 """Places of an item that any number of judges may get at once."""
 
@@ -141,6 +144,15 @@ class Workspace(ABC):
         """Take an answer of the store into account."""
 
     @abstractmethod
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """
+        Read a line of a journal that another program wrote; raise `InputError` if it is not about this project.
+
+        values: keys and values of the line; `place` names file and line.
+        Returns: key of the item, entry, and time (empty if unknown).
+        """
+
+    @abstractmethod
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """
         Return the values of the page with the judge's next question; None if there is none.
@@ -231,7 +243,7 @@ class Background:
     def __init__(self, work: Callable[[], None]) -> None:
         self._work = work
         self._lock = threading.Condition()
-        self._is_requested = self._is_running = False
+        self._is_requested = self._is_running = self._is_hurried = False
         self.error: Exception | None = None
 
     def request(self) -> None:
@@ -246,7 +258,10 @@ class Background:
     def wait(self, seconds: float = 60.0) -> None:
         """Wait until all requests are done; for tests and exports."""
         with self._lock:
+            self._is_hurried = True
+            self._lock.notify_all()
             self._lock.wait_for(lambda: not self._is_running, seconds)
+            self._is_hurried = False
 
     def _run(self) -> None:
         while True:
@@ -256,11 +271,15 @@ class Background:
                     self._lock.notify_all()
                     return
                 self._is_requested = False
+            began = time.monotonic()
             try:
                 self._work()
                 self.error = None
             except Exception as error:  # the last model stays
                 self.error = error
+            # rest as long as the work took, so that questions get at least half of a processor
+            with self._lock:
+                self._lock.wait_for(lambda: self._is_hurried, min(time.monotonic() - began, MOST_REST))
 
 
 class Workspaces:

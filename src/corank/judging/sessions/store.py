@@ -331,6 +331,23 @@ class AnswerStore(ABC):
 
         return self._write(job)
 
+    def append_all(self, project: str, rows: Sequence[tuple[str, str, Mapping[str, Any], str, str]]) -> int:
+        """
+        Append many answers in one transaction.
+
+        rows: judge, item, entry, client id and time (empty for now) of each answer; those that are stored are skipped.
+        Returns: number of new answers.
+        """
+
+        def job(db: _Statements) -> int:
+            n_new = 0
+            for judge, item, entry, client, time in rows:
+                values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
+                n_new += db(_INSERT, *values, __version__).fetchone() is not None
+            return n_new
+
+        return self._write(job)
+
     def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
         """Return answers in the order in which they were given: those after a number, those of one judge."""
         if judge is None:

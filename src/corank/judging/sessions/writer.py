@@ -93,12 +93,30 @@ class Writer:
         for (_, future), result in zip(batch, results, strict=True):
             future.set_result(result)
 
-    def _transaction(self, jobs: list[Job]) -> list[Any]:
-        if self._connection is None:
-            self._connection = self._connect()
-        connection = self._connection
+    def _begun(self) -> Any:
+        """Begin a transaction; on a new connection if the old one broke, as after a restart of the database."""
+        if self._connection is not None:
+            try:
+                self._begin(self._connection)
+                return self._connection
+            except Exception:
+                if self._is_usable(self._connection):
+                    raise
+                with suppress(Exception):
+                    self._connection.close()
+                self._connection = None
+        connection = self._connect()
         try:
             self._begin(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
+
+    def _transaction(self, jobs: list[Job]) -> list[Any]:
+        connection = self._begun()
+        try:
             results = [job(connection) for job in jobs]
             connection.execute("COMMIT")
         except BaseException:
@@ -127,25 +145,29 @@ class Pool:
         self._slots = threading.Semaphore(most)
 
     def run(self, job: Callable[[Any], T]) -> T:
-        """Run a job that only reads."""
+        """Run a job that only reads; again on a new connection if an old one broke."""
         with self._slots:
-            with self._lock:
-                connection = self._free.pop() if self._free else None
-            if connection is None:
-                connection = self._connect()
-            try:
-                result = job(connection)
-            except BaseException:
-                if not self._is_usable(connection):
+            while True:
+                with self._lock:
+                    old = self._free.pop() if self._free else None
+                connection = self._connect() if old is None else old
+                try:
+                    result = job(connection)
+                except BaseException as error:
+                    if self._is_usable(connection):
+                        self._keep(connection)
+                        raise
                     with suppress(Exception):
                         connection.close()
-                    connection = None
-                raise
-            finally:
-                if connection is not None:
-                    with self._lock:
-                        self._free.append(connection)
-        return result
+                    if old is None or not isinstance(error, Exception):
+                        raise
+                else:
+                    self._keep(connection)
+                    return result
+
+    def _keep(self, connection: Any) -> None:
+        with self._lock:
+            self._free.append(connection)
 
     def close(self) -> None:
         """Close the connections that are free."""
