@@ -16,7 +16,9 @@ SECTIONS = {
         "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
         "distributed", "estimator",
     ),
-    "Decide what to judge": ("judging.suggestions", "judging.screening", "judging.preferences", "judging.agreement"),
+    "Decide what to judge": (
+        "judging.suggestions", "judging.screening", "judging.preferences", "judging.grading", "judging.agreement",
+    ),
     "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist"),
     "Read and write": ("data",),
     "Parts to build with": ("kernels", "pairwise", "solvers", "errors"),

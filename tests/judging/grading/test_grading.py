@@ -13,7 +13,6 @@ from corank.errors import InputError
 from corank.judging.agreement import krippendorff_alpha, read_judgements
 from corank.judging.grading import (
     GradingDocument,
-    GradingEntry,
     GradingQuery,
     GradingScale,
     GradingSession,
@@ -22,6 +21,7 @@ from corank.judging.grading import (
     export,
     read_grading_task,
 )  # fmt: skip
+from corank.judging.grading.answers import GradingEntry
 
 NAN = float("nan")
 

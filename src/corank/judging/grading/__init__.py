@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from corank.judging.grading.agreement import AlphaInterval, alpha_interval
-from corank.judging.grading.answers import GradingEntry, Judgement
+from corank.judging.grading.answers import Judgement
 from corank.judging.grading.reading import read_grading_task
 from corank.judging.grading.session import GradingSession
 from corank.judging.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
@@ -11,7 +11,6 @@ from corank.judging.grading.task import GradingDocument, GradingQuery, GradingSc
 __all__ = [
     "AlphaInterval",
     "GradingDocument",
-    "GradingEntry",
     "GradingQuery",
     "GradingScale",
     "GradingSession",

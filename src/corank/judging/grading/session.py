@@ -69,7 +69,8 @@ class GradingSession:
 
     Examples
     --------
-    >>> from corank.judging.grading import GradingDocument, GradingEntry, GradingQuery, GradingTask
+    >>> from corank.judging.grading import GradingDocument, GradingQuery, GradingTask
+    >>> from corank.judging.grading.answers import GradingEntry
     >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
     >>> session = GradingSession(task)
     >>> [task.documents[one.number].id for one in session.open_for("ann")]
@@ -201,7 +202,7 @@ class GradingSession:
         Returns
         -------
         list of Open
-            Documents and the number of judges who may still grade them; empty if nothing is left.
+            Documents and the number of judges who may still grade them; empty if no document is left.
         """
         mine = self.judges.get(judge, {})
         slots = self._needed - self._done
