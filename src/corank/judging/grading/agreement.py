@@ -60,7 +60,7 @@ def alpha_interval(
     --------
     >>> found = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]])
     >>> round(found.alpha, 2), found.low < found.alpha <= found.high, found.n_documents
-    (0.87, True, 6)
+    (0.88, True, 6)
     """
     shared = [np.asarray(one, dtype=np.float64) for one in grades if len(one) > 1]
     n = len(shared)

@@ -76,8 +76,8 @@ class GradingSession:
     >>> [task.documents[one.number].id for one in session.open_for("ann")]
     ['a', 'b']
     >>> session.add("ann", GradingEntry("grade", "q1", "a", "2"))
-    >>> [task.documents[one.number].id for one in session.open_for("bob")], session.final()[0]
-    (['b'], 2.0)
+    >>> [task.documents[one.number].id for one in session.open_for("bob")], session.final().tolist()
+    (['b'], [2.0, nan])
     """
 
     def __init__(
