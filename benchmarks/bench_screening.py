@@ -22,7 +22,7 @@ from corank.data.records.records import Records
 from corank.judging.screening import make_views
 from corank.judging.screening.model import ScreeningModel
 from experiments.datasets.reuters import read_modapte
-from experiments.screening.order import linear_svm
+from experiments.screening.order import linear_svm, svm_text
 
 
 def timed(work: Callable[[], object]) -> tuple[float, object]:
@@ -53,13 +53,13 @@ def refits(n: int, judged: tuple[int, ...], repeats: int) -> None:
     prepare, views = timed(lambda: make_views(records))
     found, others = np.flatnonzero(y), np.flatnonzero(~y)
     order = [int(found[at // 5]) if at % 5 == 0 else int(others[at]) for at in range(max(judged) + repeats + 1)]
-    model = ScreeningModel(views)
+    model, text = ScreeningModel(views), svm_text(records)
 
     def ours(rows: list[int]) -> object:
         return int(np.argmax(model.scores(rows, y[rows])))
 
     def theirs(rows: list[int]) -> object:
-        return int(np.argmax(linear_svm(views.text, rows, y[rows])))
+        return int(np.argmax(linear_svm(text, rows, y[rows])))
 
     for m in judged:
         ours(order[:m])

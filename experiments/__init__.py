@@ -35,6 +35,7 @@ EXPERIMENTS = {
     "ordinal": "experiments.gp_ordinal.run",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
+    "screening-stopping": "experiments.screening.stopping",
 }
 """Names of the experiments and their modules."""
 

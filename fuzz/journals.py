@@ -25,10 +25,16 @@ WORDS = [
     *ODD_BYTES, b"[" * 50, b"[" * 100_000, b'{"a":' * 50_000, b'"\\ud800"', b'"\\ud83d\\ude00"', b"null", b"NaN",
     b"1e999", b"\n\n", b"{}\n", b'{"action": "not"}\n', b'"id": "W1", ', b"\r", b"\x00",
 ]  # fmt: skip
-KEYS = {"screen": ("action", "id", "by", "text"), "ask": ("action", "left", "right", "by")}
+STAMP = ("time", "judge", "version", "records")
+LISTS, NUMBERS = ("keys", "tags"), ("rank", "score")
+KEYS = {
+    "screen": ("action", "id", "by", "text", "title", "reason", "of", *LISTS, *NUMBERS, *STAMP),
+    "ask": ("action", "left", "right", "by", *STAMP),
+}
 ACTIONS = {
-    "screen": ("relevant", "not", "later", "undo", "note", "topic"), "ask": ("left", "right", "equal", "skip", "undo"),
-}  # fmt: skip
+    "screen": ("relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic"),
+    "ask": ("left", "right", "equal", "skip", "undo"),
+}
 MORE: dict[str, Any] = {"screen": ScreeningEntry("note", "W1", text="\udce9t\x00"), "ask": PreferenceEntry("undo")}
 """Entries that are appended."""
 TEXTS = ("start", "model", "é\u2028", "=2+3", "🦀")
@@ -72,7 +78,7 @@ class JournalFile(Format):
             return False
         if fault is not None:
             raise Wrong("accepted", f"line {fault}")
-        found = [{key: getattr(entry, key) for key in KEYS[self.kind] if getattr(entry, key)} for entry in entries]
+        found = [_filled({key: getattr(entry, key) for key in KEYS[self.kind]}) for entry in entries]
         if found != expected:
             raise Wrong("entries", f"{found} for {expected}")
         if WAYS[way] == "continued":
@@ -92,10 +98,10 @@ class JournalFile(Format):
         for _ in range(rng.choice((0, 1, 2, 3, 6))):
             entry: Any = {"action": rng.choice(ACTIONS[self.kind])}
             for key in KEYS[self.kind][1:]:
-                if key in ("by", "text"):
-                    entry |= {key: rng.choice(TEXTS)} if rng.random() < 0.3 else {}
-                else:
+                if key in ("id", "left", "right"):
                     entry[key] = rng.choice(NAMES)
+                elif rng.random() < 0.3:
+                    entry[key] = _value(key, rng)
             if rng.random() < 0.15:
                 entry = mutate_json(entry, rng, [*ODD_VALUES, *NAMES])
             text = json.dumps(entry, ensure_ascii=rng.random() < 0.5)
@@ -112,7 +118,7 @@ def formats() -> list[JournalFile]:
     return [JournalFile("screen"), JournalFile("ask")]
 
 
-def _plain(content: bytes, kind: str) -> tuple[list[dict[str, str]], int | None]:
+def _plain(content: bytes, kind: str) -> tuple[list[dict[str, Any]], int | None]:
     """Return the entries of a journal, and the number of the first bad line; an unfinished last line is ignored."""
     lines = content[: content.rfind(b"\n") + 1].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")[:-1]
     entries = []
@@ -124,10 +130,24 @@ def _plain(content: bytes, kind: str) -> tuple[list[dict[str, str]], int | None]
     for number, entry in enumerate(entries, 1):
         if not _is_known(entry, kind):
             return [], number
-    return [{key: value for key, value in entry.items() if value} for entry in entries], None
+    return [_filled(entry) for entry in entries], None
 
 
-def _entry(line: bytes, kind: str) -> dict[str, str] | None:
+def _filled(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that are not empty, with lists as tuples."""
+    plain = {key: tuple(value) if key in LISTS else value for key, value in entry.items()}
+    return {key: value for key, value in plain.items() if value not in ("", (), None)}
+
+
+def _value(key: str, rng: Random) -> Any:
+    if key in NUMBERS:
+        return rng.choice((0, 1, -3, 0.25, 1e30))
+    if key in LISTS:
+        return [rng.choice((*TEXTS, *(f"id:{name}" for name in NAMES))) for _ in range(rng.choice((0, 1, 3)))]
+    return rng.choice(TEXTS)
+
+
+def _entry(line: bytes, kind: str) -> dict[str, Any] | None:
     try:
         pairs = json.loads(line, object_pairs_hook=lambda found: ("object", found))
     except (ValueError, RecursionError):
@@ -138,16 +158,27 @@ def _entry(line: bytes, kind: str) -> dict[str, str] | None:
     if len(set(names)) < len(names) or not set(names) <= set(KEYS[kind]):
         return None
     entry = dict(pairs[1])
+    texts = []
+    for key, value in entry.items():
+        if key in NUMBERS:
+            if type(value) not in (int, float) or not abs(value) < 1e300:
+                return None
+        elif key in LISTS:
+            if not isinstance(value, list):
+                return None
+            texts += value
+        else:
+            texts.append(value)
     try:
-        "".join(entry.values()).encode()
+        "".join(texts).encode()
     except (TypeError, UnicodeEncodeError):
         return None
     return entry if entry.get("action") in ACTIONS[kind] else None
 
 
-def _is_known(entry: dict[str, str], kind: str) -> bool:
-    if kind == "screen":
-        return entry["action"] == "topic" or entry.get("id", "") in NAMES
+def _is_known(entry: dict[str, Any], kind: str) -> bool:
+    if kind == "screen":  # answers about other records are listed, not refused
+        return True
     left, right = entry.get("left", ""), entry.get("right", "")
     return entry["action"] == "undo" or (left in NAMES and right in NAMES and left != right)
 

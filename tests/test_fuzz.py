@@ -57,6 +57,11 @@ run.main()
 """
 
 
+RECORDS = (
+    "records_csv", "records_xlsx", "records_ris", "records_pubmed", "records_ovid", "records_cochrane", "records_wos",
+    "records_refworks", "records_refer", "records_bibtex", "records_endnote", "records_pubmed_xml", "records_jsonl",
+    "records_json",
+)  # fmt: skip
 LINES = (
     "journal_screen", "journal_ask", "items_csv", "items_jsonl", "clicks_csv", "clicks_ubi", "documents_jsonl",
     "documents_tsv", "links_tsv", "scores", "preferences_csv", "ratings", "labels",
@@ -73,7 +78,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
     ("names", "count"),
     [
         # damaged stores, models, Parquet and packed files are among the tests of their readers, too
-        (("letor", "run", "qrels", "csv", "tree_text", "records_csv", "records_ris", "records_jsonl", *LINES), 60),
+        (("letor", "run", "qrels", "csv", "tree_text", *RECORDS, *LINES), 60),
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (
@@ -83,7 +88,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
                 ("store",),
                 *((f"model.{kind}",) for kind in classes()),
                 ("trees", "tree_text"),
-                ("records_csv", "records_ris", "records_jsonl"),
+                RECORDS,
                 ("index",),
                 LINES,
             )

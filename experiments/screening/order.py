@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from corank.data.records.records import Records
@@ -38,6 +40,11 @@ class Collection:
     views: Views
     y: Flags
 
+    @cached_property
+    def svm_text(self) -> Any:
+        """Rows for `linear_svm`."""
+        return svm_text(self.records)
+
 
 def read_in_order(way: str, judged: Collection, seed: int, n_read: int | None = None) -> dict[str, Any]:
     """
@@ -50,11 +57,12 @@ def read_in_order(way: str, judged: Collection, seed: int, n_read: int | None = 
     """
     n = len(judged.y) - 2 if n_read is None else min(n_read, len(judged.y) - 2)
     start = start_pair(judged.y, seed)
+    text = judged.svm_text if way == SVM else None
     began = time.process_time()
     if way == CORANK:
         order = _screen(judged, start, n)
     elif way == SVM:
-        order = _follow(lambda rows: linear_svm(judged.views.text, rows, judged.y[rows]), start, n)
+        order = _follow(lambda rows: linear_svm(text, rows, judged.y[rows]), start, n)
     else:
         rng = np.random.default_rng([seed, 1])
         order = rng.permutation(np.setdiff1d(np.arange(len(judged.y)), start))[:n].tolist()
@@ -71,6 +79,12 @@ def replay_of(outcome: dict[str, Any], seed: int) -> ScreeningReplay:
 def flags(found: str) -> Flags:
     """Return a string of 0 and 1 as an array."""
     return np.asarray(np.frombuffer(found.encode(), dtype=np.uint8) == ord("1"))
+
+
+def svm_text(records: Records) -> Any:
+    """Return the tf-idf rows of words and word pairs that ASReview's default learns from."""
+    both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
+    return TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95, dtype=np.float32).fit_transform(both)
 
 
 def linear_svm(text: Any, rows: Sequence[int], relevant: Flags) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ import numpy as np
 import corank
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
+from corank.judging.screening.certificate import certificate_bytes, make_certificate
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
@@ -59,6 +60,13 @@ def _made() -> Path:
     texts = [" ".join(rng.choice(WORDS, 12)) for _ in range(20)]
     records = [f"{k},study of {text[:20]},{text},{int(k % 5 == 0)}\n" for k, text in enumerate(texts)]
     (folder / "records.csv").write_text("id,title,abstract,included\n" + "".join(records))
+    (folder / "reviewed.csv").write_text(
+        "id,title,abstract\n" + "".join(f"{line.rpartition(',')[0]}\n" for line in records)
+    )
+    (folder / "reviewed.csv.answers").mkdir()
+    answers = [f'{{"action": "{"not" if k % 5 else "relevant"}", "id": "{k}", "by": "model"}}\n' for k in range(18)]
+    (folder / "reviewed.csv.answers" / "me.jsonl").write_text("".join(answers))
+    (folder / "certificate.json").write_bytes(certificate_bytes(make_certificate([folder / "reviewed.csv"])))
     (folder / "articles").mkdir()
     for k, text in enumerate(texts):
         (folder / "articles" / f"a{k}.txt").write_text(text)

@@ -14,14 +14,14 @@ from cli.some_files import files
 from cli.test_bad_things import COMMANDS, tree
 from corank import cli
 from corank.cli import app
-from corank.cli.judge.screen import REPORT_FILES
+from corank.cli.judge.screen_replay import REPORT_FILES
 from corank.errors import InputError
 from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal
 
 INPUTS = {
-    "add_to", "compare", "config", "data", "documents", "folder", "index", "items", "links", "log", "model", "pairs",
-    "predictions", "queries", "records", "rows", "source", "test", "truth", "valid",
+    "add_to", "answers", "certificate", "compare", "config", "data", "documents", "folder", "index", "items", "links",
+    "log", "model", "pairs", "predictions", "queries", "reasons", "records", "rows", "source", "test", "truth", "valid",
 }  # fmt: skip
 
 

@@ -85,6 +85,14 @@ def screen_simulate(target: Path, version: int, overwrite: bool) -> None:
         say("screen", sources() / f"{version}" / "records.csv", *words, overwrite=overwrite)
 
 
+def records(target: Path, version: int, overwrite: bool) -> None:
+    say("records", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
+
+
+def certify(target: Path, version: int, overwrite: bool) -> None:
+    say("certify", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
+
+
 def agreement(target: Path, version: int, overwrite: bool) -> None:
     say("agreement", sources() / f"{version}" / "judged.csv", "-o", target, overwrite=overwrite)
 
@@ -129,10 +137,13 @@ COMMANDS = (
     Writer("suggest --format csv", "next.csv", suggest),
     Writer("check-lambda --plot", "plot.png", check_lambda, is_slow=True),
     Writer("simulate-clicks --plot", "plot.png", simulate_clicks, is_slow=True),
+    Writer("records to RIS", "records.ris", records),
+    Writer("records to Excel", "records.xlsx", records),
     Writer("agreement", "contradictions.csv", agreement),
     Writer("screen --export CSV", "records.csv", screen_export),
     Writer("screen --export RIS", "records.ris", screen_export),
     Writer("screen --simulate", "replays", screen_simulate),
+    Writer("certify", "certificate.json", certify),
     Writer("ask --export", "ranking.csv", ask_export),
     Writer("index", "articles.index", index),
     Writer("search", "found.run", search),

@@ -20,6 +20,9 @@ from corank.evaluation.compare.results import TaskResult, keep_model, write_resu
 from corank.evaluation.report import Report
 from corank.evaluation.report.study import write as write_study_report
 from corank.judging.preferences.ranking import Ranking, write_ranking
+from corank.judging.screening.methods import ScreeningFacts
+from corank.judging.screening.prisma import PrismaCounts
+from corank.judging.screening.report import write_report as write_screening_report
 from corank.judging.screening.simulate import ScreeningReplay, plot_recall
 from corank.lambdarank import plot_lambda
 from corank.tables import ReportTable
@@ -74,6 +77,11 @@ def qrels(target: Path, version: int, overwrite: bool) -> None:
 def records(target: Path, version: int, overwrite: bool) -> None:
     found = read_records(sources() / f"{version}" / "records.csv")
     write_records(target, found, found.labels, {"note": ["a"] * len(found)}, overwrite=overwrite)
+
+
+def screening_report(target: Path, version: int, overwrite: bool) -> None:
+    counts = PrismaCounts((("PubMed", 9 + version),), 0, 0, (("animals", 4 + version),), 5)
+    write_screening_report(target, ScreeningFacts(counts), overwrite=overwrite)
 
 
 def ranking(target: Path, version: int, overwrite: bool) -> None:
@@ -152,6 +160,9 @@ FUNCTIONS = (
     Writer("write_clicks to UBI", "events.jsonl", clicks),
     Writer("write_records to CSV", "records.csv", records),
     Writer("write_records to RIS", "records.ris", records),
+    Writer("report of a screening", "report", screening_report),
+    Writer("write_records to Excel", "records.xlsx", records),
+    Writer("write_records to BibTeX", "records.bib", records),
     Writer("write_ranking", "ranking.csv", ranking),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),

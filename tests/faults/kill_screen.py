@@ -17,9 +17,15 @@ FILL = [f"word{k}" for k in range(30)]
 
 class Screen(Session):
     name = "screen"
-    keys = ("r", "n", "n", "l", "note one", "r", "u", "r", "n", "n", "note two", "n", "u", "n", "r", "n", "n", "r")
-    words: ClassVar = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "note one": "note", "note two": "note"}
-    silent = frozenset(["note one", "note two"])
+    keys = (
+        "r", "n dose", "n", "l", "note one", "r", "u", "r", "1", "n", "note two", "change w0 not", "n", "u", "n",
+        "duplicate w0", "n", "n", "r",
+    )  # fmt: skip
+    words: ClassVar = {
+        "r": "relevant", "n": "not", "n dose": "not", "1": "not", "l": "later", "u": "undo", "note one": "note",
+        "note two": "note", "change w0 not": "not", "duplicate w0": "duplicate",
+    }  # fmt: skip
+    silent = frozenset(["note one", "note two", "change w0 not"])
     mark = "record "
 
     def __init__(self, folder: Path) -> None:
@@ -34,7 +40,7 @@ class Screen(Session):
         typed = self.folder / "typed"
         typed.write_text("".join(f"{key}\n" for key in keys))
         with typed.open() as sys.stdin, (self.folder / "shown").open("w") as sys.stdout:
-            app(["screen", str(self.path), "--known", "w0"], standalone_mode=False)
+            app(["screen", str(self.path), "--known", "w0", "--reason", "dose"], standalone_mode=False)
 
     def all_lines(self) -> list[ScreeningEntry]:
         return next((lines for _, lines in ScreeningJournal.read_all(self.path)), [])
@@ -49,10 +55,13 @@ class Screen(Session):
         records = read_records(self.path)
         answers = ScreeningAnswers(records)
         for line in self.all_lines():
-            if line.action in ("relevant", "not") and records.number[line.id] in answers.relevant:
+            number = records.number[line.id]
+            if line.action in ("relevant", "not", "duplicate") and line.by != "history" and number in answers.relevant:
                 return f"{line.id} is answered twice"
+            if not (line.time and line.judge == "me" and line.version and line.records and line.keys and line.title):
+                return f"{line} lacks a part"
             answers.add(line)
-        return ""
+        return "" if not answers.unmatched else f"{answers.unmatched} name no record"
 
 
 if __name__ == "__main__":

@@ -228,14 +228,15 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 
 WRITING = {
-    "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/agreement.py", "cli/judge/screen.py",
-    "cli/judge/suggest.py", "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py",
+    "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/agreement.py",
+    "cli/judge/screen_files.py", "cli/judge/screen_replay.py", "cli/judge/suggest.py", "cli/judge/verify.py",
+    "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py",
     "data/durable/json_lines.py", "data/formats/click_files.py",
     "data/formats/compressed.py", "data/formats/trec.py", "data/formats/ubi.py", "data/formats/write_frames.py",
     "data/letor/writer.py", "data/records/writer.py", "data/store/folder.py", "distributed/convert.py",
     "evaluation/compare/results.py", "evaluation/report/report.py", "evaluation/report/study.py",
-    "judging/preferences/ranking.py", "judging/screening/simulate.py", "lambdarank/check.py", "persist/files.py",
-    "text/files.py",
+    "judging/preferences/ranking.py", "judging/screening/report.py", "judging/screening/simulate.py",
+    "lambdarank/check.py", "persist/files.py", "text/files.py",
 }  # fmt: skip
 
 

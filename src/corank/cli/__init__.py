@@ -25,12 +25,14 @@ from corank.cli.judge.agreement import agreement
 from corank.cli.judge.ask import ask
 from corank.cli.judge.screen import screen
 from corank.cli.judge.suggest import suggest
+from corank.cli.judge.verify import certify, verify
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, TERMINATED
+from corank.cli.records import records
 from corank.cli.research import check_lambda, simulate_clicks
 from corank.cli.search import index, learn_links, search
 from corank.cli.serve import serve
@@ -63,7 +65,12 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
     ),
     "Judge": (
+        Verb(records, "Read, check and convert records.", "records records.csv --duplicates --output records.ris"),
         Verb(screen, "Find nearly all relevant records.", "screen records.csv --topic 'heat pumps in old houses'"),
+        Verb(
+            certify, "Write a certificate of a screening.", "certify reviewed.csv --output proof.json --page proof.html"
+        ),
+        Verb(verify, "Verify a certificate of a screening.", "verify certificate.json reviewed.csv"),
         Verb(ask, "Order items by pairwise questions.", "ask items.csv --simulate grade"),
         Verb(
             suggest,
@@ -107,8 +114,8 @@ OTHER_NAMES = {
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "export": "convert",
-    "simulate": "simulate-clicks", "web": "serve", "server": "serve", "lab": "serve",
-    "kappa": "agreement", "alpha": "agreement",
+    "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
+    "lab": "serve", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
 
@@ -185,7 +192,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "export", "plot", "per_query", "target")
+OUTPUTS = ("output", "export", "plot", "per_query", "report", "target", "page")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)

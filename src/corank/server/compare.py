@@ -289,7 +289,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
 
     def _lines(self) -> str:
         with self.lock:
-            lines = [{**one.entry, "judge": one.judge, "time": one.time} for one, _ in self.log]
+            lines = [{"judge": one.judge, "time": one.time, **one.entry} for one, _ in self.log]
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 

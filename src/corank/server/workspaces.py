@@ -18,8 +18,10 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, ClassVar, NamedTuple
 
+from corank._version import __version__
 from corank.errors import InputError
 from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
+from corank.judging.sessions.stored_journal import utc_now
 from corank.server.markup import clean
 from corank.server.uploads import Upload
 
@@ -217,7 +219,8 @@ class Workspace(ABC):
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
-        _, is_new = self.store.append(self.project.id, judge, item, entry, client_id)
+        line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
+        _, is_new = self.store.append(self.project.id, judge, item, line, client_id)
         self.refresh()
         return Saved(is_new)
 

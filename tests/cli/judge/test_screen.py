@@ -7,11 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.cli.judge.screen_terminal import summary
+from corank.cli.judge.screen_actions import summary
 from corank.data.records.records import read_records
 from corank.data.records.writer import write_records
 from corank.errors import InputError
@@ -25,8 +26,14 @@ RELEVANT = {one for one, label in zip(RECORDS.ids, RECORDS.labels, strict=True) 
 
 @pytest.fixture
 def works(tmp_path):
-    write_records(tmp_path / "works.csv", RECORDS, RECORDS.labels, {})
+    write_records(tmp_path / "works.csv", RECORDS, np.full(len(RECORDS), np.nan), {})
     return tmp_path / "works.csv"
+
+
+@pytest.fixture
+def judged(tmp_path):
+    write_records(tmp_path / "judged.csv", RECORDS, RECORDS.labels, {})
+    return tmp_path / "judged.csv"
 
 
 def types(path, keys, *words):
@@ -90,10 +97,10 @@ def test_the_advice_to_stop_names_its_evidence():
     assert "stop" not in summary(ScreeningProgress(100, 40, 10, estimate, False, 0))
 
 
-def test_a_replay_prints_its_measures_and_writes_them(works):
+def test_a_replay_prints_its_measures_and_writes_them(judged):
     pytest.importorskip("matplotlib")
-    folder = works.parent / "out"
-    said = types(works, "", "--simulate", "--starts", 2, "-o", folder)
+    folder = judged.parent / "out"
+    said = types(judged, "", "--simulate", "--starts", 2, "-o", folder)
     assert re.search(r"^mean +0\.\d{3}", said, flags=re.MULTILINE)
     assert "60 records, 10 relevant" in said
     assert sorted(os.listdir(folder)) == ["curves.csv", "recall.png", "report.html", "report.json", "report.md"]
@@ -101,7 +108,7 @@ def test_a_replay_prints_its_measures_and_writes_them(works):
     assert len(curves) == 1 + 2 * 58
     assert sum(line.endswith(",1") for line in curves) == 2 * 9
     with pytest.raises(InputError, match="exists already"):
-        types(works, "", "--simulate", "-o", folder)
+        types(judged, "", "--simulate", "-o", folder)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,7 @@ def test_a_replay_prints_its_measures_and_writes_them(works):
     [
         (["--simulate", "--export", "a.csv"], "cannot be combined"),
         (["--output", "a"], "pass --simulate too"),
-        (["--export", "a.txt"], r"choose a name that ends in \.csv or \.ris"),
+        (["--export", "a.txt"], r"choose a name that ends in \.ris, \.csv"),
         (["--export", "a.csv"], "no answers for .* yet"),
         (["--judge", "a/b"], "judge is 'a/b'"),
         (["--known", "r99"], "there is no record 'r99'"),
@@ -136,6 +143,8 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     import time
 
     terminal = OnTerminal("screen", works, "--known", sorted(RELEVANT)[0])
+    terminal.wait_for(b"enter begin")
+    terminal.type(b"\n")
     terminal.wait_for(b"q quit")
     for key in (b"r", b"n", b"l", b"u"):
         terminal.type(key)

@@ -4,14 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
 from corank.errors import InputError
 from corank.judging.screening import model, views
 from corank.judging.screening.model import ScreeningModel, weights
 from corank.judging.screening.views import make_views, reference_views
-from some_records import collection
+from some_records import collection, tfidf_products
 
 RECORDS = collection()
 
@@ -20,7 +19,7 @@ def dense_kernel(records):
     """Every view from its definition, record by record, with all columns."""
     n = len(records)
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    text = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95).fit_transform(both).toarray()
+    text = tfidf_products(both)
     cites = [set(of) for of in records.references]
     inside = [
         {other for other in range(n) if records.ids[other] in cites[at] or records.ids[at] in cites[other]}
@@ -28,7 +27,7 @@ def dense_kernel(records):
     ]
     links = [{records.ids[other] for other in of} | {records.ids[at]} for at, of in enumerate(inside)]
     works = [of | {records.ids[at]} for at, of in enumerate(cites)]
-    kernel = 0.7 * text @ text.T + 1.0
+    kernel = 0.7 * text + 1.0
     for weight, sets, has in (
         (0.2, links, [bool(of) for of in inside]),
         (0.1, works, [bool(cites[at] or inside[at]) for at in range(n)]),

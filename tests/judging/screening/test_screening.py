@@ -109,14 +109,16 @@ def test_a_journal_is_continued(tmp_path):
         assert [*shown, *read_on(again, 12)] == expected
 
 
-def test_a_journal_of_other_records_is_refused(tmp_path):
-    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
-        Screening(RECORDS, known=["r59"], journal=journal, views=VIEWS)
-    with (
-        ScreeningJournal(tmp_path / "me.jsonl") as journal,
-        pytest.raises(InputError, match=r"me\.jsonl, line 1: an answer about 'r59', which is not one of the 20"),
-    ):
-        Screening(collection(20), journal=journal)
+def test_answers_about_other_records_are_listed_and_kept(tmp_path):
+    path = tmp_path / "me.jsonl"
+    with ScreeningJournal(path) as journal:
+        Screening(RECORDS, known=["r59", "r3"], journal=journal, views=VIEWS)
+    before = path.read_bytes()
+    with ScreeningJournal(path) as journal:
+        screening = Screening(RECORDS.take(range(20)), journal=journal)
+        assert screening.answers == {3: True}
+        assert [(entry.id, entry.title) for entry in screening.unmatched] == [("r59", RECORDS.titles[59])]
+    assert path.read_bytes() == before
 
 
 def test_bad_records_raise():

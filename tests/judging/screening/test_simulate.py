@@ -24,6 +24,21 @@ def test_measures_by_hand():
     assert found.curve.tolist() == pytest.approx([1 / 3, *[2 / 3] * 7, 1, 1])
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_loss_is_the_area_to_the_perfect_curve(seed):
+    """Areas under the recall curves, step by step: (perfect − actual) / (perfect − worst)."""
+    found = np.random.default_rng(seed).random(40) < 0.3
+    perfect, actual, worst = (np.cumsum(order).sum() for order in (np.sort(found)[::-1], found, np.sort(found)))
+    assert replay(found).loss == pytest.approx((perfect - actual) / (perfect - worst))
+
+
+def test_the_loss_is_0_for_the_perfect_and_1_for_the_worst_order():
+    assert replay([1, 1, 0, 0, 0]).loss == 0.0
+    assert replay([0, 0, 0, 1, 1]).loss == 1.0
+    assert replay([0, 1, 0]).loss == 0.5
+    assert np.isnan(replay([1, 1]).loss)
+
+
 def test_95_percent_of_twenty_is_nineteen():
     found = replay([1] * 19 + [0] * 20 + [1])
     assert found.at(0.95) == 19

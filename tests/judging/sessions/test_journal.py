@@ -97,7 +97,7 @@ def test_a_bad_line_is_named(line, fault, tmp_path):
     with pytest.raises(InputError, match=sentence):
         ScreeningJournal(path)
     with pytest.raises(InputError, match=sentence):
-        ScreeningJournal._parse(path.read_bytes().splitlines(), path)
+        ScreeningJournal.parse(path.read_bytes().splitlines(), path)
     assert os.listdir(tmp_path) == ["me.jsonl"]
 
 

@@ -4,8 +4,11 @@ Commands that collect judgements from people.
 The names below repeat the registries, which take longer to import than ``--help`` may take; a test compares them.
 """
 
-STOPPING_RULES = "decline (careful model), poisson (cheap model) or sample (random sample as proof)"
-"""Names of `corank.judging.screening.stopping.STOPPING_RULES`."""
+STOPPING_RULES = (
+    "agree (model and test agree; the default), decline or poisson (models), hypergeometric or draws (exact tests), "
+    "sample or qbcb (random sample as proof), consecutive, safe or knee (rules of thumb)"
+)
+"""Names of `corank.judging.stopping.rules.STOPPING_RULES`."""
 
 ROW_STRATEGIES = "uncertain (default), top, representative or random"
 """Names of `corank.judging.suggestions.strategies.STRATEGIES`."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.terminal import ARROWS, has_terminal, terminal
+from corank.cli.judge.terminal import ARROWS, Ask, has_terminal, terminal
 from corank.cli.output import make_console
 from corank.console import printable
 from corank.errors import InputError
@@ -162,10 +161,10 @@ def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -
         console.print("...", style="dim")
 
 
-def _action(ask: Callable[[bool], str], console: Console) -> str:
+def _action(ask: Ask, console: Console) -> str:
     """Read keys until one is valid."""
     while True:
-        key = ask(False)
+        key = ask()
         action = KEYS.get(key.lower(), key)
         if action in KEYS.values():
             return action

@@ -2,120 +2,146 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.terminal import has_terminal, lines, terminal
+from corank.cli.judge.screen_actions import Actions
+from corank.cli.judge.screen_lists import DONE, show_pages, turned
+from corank.cli.judge.screen_view import Highlights, View, draw, lay_out, texts
+from corank.cli.judge.terminal import Ask, has_terminal, lines, terminal
 from corank.cli.output import make_console
+from corank.console import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from corank.judging.screening import Screening
+    from corank.judging.screening.adjudication import Adjudication
 
-    from corank.judging.screening import Screening, ScreeningProgress
+KEYS = {
+    "r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "g": "tag", "d": "duplicate",
+    "s": "separate", "h": "history", "t": "telling", "p": "progress", "?": "help", "q": "quit",
+}  # fmt: skip
+BEGIN = "enter begin   q quit"
+ANY = ("\n", "\r")
+"""Keys that begin the reading."""
+PAGING = (" ", "b", "page down", "page up", "up", "down", "left", "right")
+NAMED = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x1b[B": "down", "\x1bOB": "down", "\x1b[C": "right", "\x1bOC": "right",
+    "\x1b[D": "left", "\x1bOD": "left", "\x1b[5~": "page up", "\x1b[6~": "page down", "\x1b[H": "home",
+    "\x1b[F": "end", "\x1b[1~": "home", "\x1b[4~": "end", "\x1b": "escape",
+}  # fmt: skip
+"""Names of arrow keys and the like, by what a terminal sends."""
 
-KEYS = {"r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "q": "quit"}
-HELP = "r relevant   n not relevant   l later   u undo   o note   q quit"
-ADVICE = {
-    "model": "the stopping rule advises to stop. It relies on this model, which was wrong for some reviews: more "
-    "relevant records may be unread",
-    "sample": "you may stop: a test on the random sample supports the target recall",
-    "all read": "all records are read",
-}
-"""Advice to stop, by its evidence."""
-RESERVED = 8
-"""Lines of the screen for title, progress and keys."""
 
-
-def read_all(screening: Screening) -> None:
+def read_all(
+    session: Screening | Adjudication,
+    *,
+    reasons: Sequence[str] = (),
+    highlights: Highlights | None = None,
+    notices: Sequence[str] = (),
+) -> None:
     """
     Show records and record answers until all are read or the reader quits.
 
     A record is shown when the last answer is on the disk. While it is read, the model is fitted for both answers, so
-    that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, and
-    ``note TEXT`` adds a note.
+    that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, some
+    with a text: ``note TEXT``, ``not REASON``, ``tag A, B``, ``duplicate ID``, ``change ID relevant``.
+
+    reasons: reasons of exclusion, by the keys 1 to 9.
+    highlights: words to highlight.
+    notices: what was assumed and found, shown before the first record.
     """
-    is_terminal, console, message = has_terminal(), make_console(), ""
-    with terminal() if is_terminal else lines() as ask:
-        record = screening.next()
-        while record is not None:
-            show_record(screening, record, console, message)
-            learning = Thread(target=screening.prefetch, args=(record,))
-            if is_terminal:
-                learning.start()
-            action, text = _action(ask, console)
-            while action == "note":  # the record stays
-                screening.note(record, text)
-                console.print("The note is saved.")
-                action, text = _action(ask, console)
-            if is_terminal:
-                learning.join()
+    is_terminal, console = has_terminal(), make_console()
+    with terminal(NAMED, resizes=True) if is_terminal else lines() as ask:
+        reading = Reading(session, console, ask if is_terminal else None, tuple(reasons), highlights or Highlights())
+        if notices and not reading.begin(notices):
+            return
+        reading.open(session.next())
+        while reading.record is not None:
+            reading.show()
+            action, text = _action(ask, reading, is_terminal)
             if action == "quit":
                 break
-            record, message = _apply(screening, record, action)
-        else:
-            console.print("All records are read.")
-    console.print(summary(screening.progress()))
-
-
-def _apply(screening: Screening, record: int, action: str) -> tuple[int | None, str]:
-    """Apply an action; return the record to show next and a message."""
-    if action == "undo":
-        last = screening.undo()
-        return (record, "There is no answer to undo.") if last is None else (last, "")
-    if action == "later":
-        screening.later(record)
-    else:
-        screening.answer(record, action == "relevant")
-    return screening.next(), ""
-
-
-def show_record(screening: Screening, record: int, console: Console, message: str = "") -> None:
-    """Print a record, the progress, a message and the keys."""
-    records, name = screening.records, f"record {screening.records.ids[record]}"
-    if console.is_terminal:
+            reading.apply(action, text)
+            if reading.is_over:
+                break
+        reading.settle()
+    if is_terminal and console.is_terminal:
         console.clear()
-        console.rule(name, align="left")
-    else:
-        console.print(name)
-    console.print(records.titles[record] or "(no title)", style="bold")
-    console.print(records.abstracts[record] or "(no abstract)")
-    if record in screening.notes:
-        console.print(f"note: {screening.notes[record]}", style="italic")
-    console.print()
-    if console.is_terminal and len(console.render_lines(records.abstracts[record])) > console.height - RESERVED:
-        # the title has scrolled off the screen
-        console.print(records.titles[record], style="bold")
-    console.print(summary(screening.progress()))
-    if message:
-        console.print(message)
-    console.print(HELP, style="dim")
+    if reading.record is None:
+        console.print(reading.ending())
+    for line in reading.state():
+        console.print(line)
 
 
-def summary(progress: ScreeningProgress) -> str:
-    """Describe the progress in a line or two."""
-    text = f"found {progress.found} relevant, read {progress.read} of {progress.n}"
-    estimate = progress.estimate
-    if estimate is not None:
-        text += (
-            f"; by the model, recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to "
-            f"{estimate.high:.0%}), and about {estimate.expected:.1f} more relevant records in the next 100"
-        )
-    if progress.evidence is not None:
-        text += f"; {ADVICE[progress.evidence]}"
-    elif progress.to_sample:
-        text += f"; {progress.to_sample} random records to read until the next test"
-    return text + "."
+class Reading(Actions):
+    """A session, the record on the screen, and the actions of keys."""
+
+    _learning: Thread | None = None
+    _is_new = False
+    _page = 0
+
+    def open(self, record: int | None, message: str = "") -> None:
+        """Show another record; fit the model for both answers while it is read."""
+        self.record, self.message = record, message
+        self.tags = [*self.session.entries[record].tags] if record in self.session.entries else []
+        self._is_new, self._page = True, 0
+        prefetch = getattr(self.session, "prefetch", None)
+        if self.ask is not None and record is not None and prefetch is not None:
+            self._learning = Thread(target=prefetch, args=(record,))
+            self._learning.start()
+
+    def begin(self, notices: Sequence[str]) -> bool:
+        """Show what was found in the files, and on a terminal wait for a key; return whether to go on."""
+        if self.ask is None or not self.console.is_terminal:
+            for line in notices:
+                self.console.print(printable(line))
+            return True
+        view = View("files", texts(["What was read"], "bold")[0], [], texts(notices), texts([BEGIN], "dim"))
+        return show_pages(view, self.console, self.ask, ANY) not in DONE
+
+    def settle(self) -> None:
+        """Wait until the model is fitted, before answers change."""
+        if self._learning is not None:
+            self._learning.join()
+            self._learning = None
+
+    def turn(self, key: str) -> None:
+        """Show another page."""
+        self._page = turned(self._page, key, self._n_pages)
+
+    def show(self) -> None:
+        """Draw the record on a terminal; elsewhere print it once, and messages as they come."""
+        assert self.record is not None
+        if self.ask is not None and self.console.is_terminal:
+            shown, self._n_pages = lay_out(self.view(), self._page, self.console)
+            draw(shown, self.console)
+        else:
+            self._n_pages = 1
+            view = self.view() if self._is_new else None
+            for part in [] if view is None else [view.name, view.title, *view.details, *view.body, "", *view.below]:
+                self.console.print(part)
+            if view is None and self.message:
+                self.console.print(printable(self.message))
+        self._is_new, self.message = False, ""
 
 
-def _action(ask: Callable[[bool], str], console: Console) -> tuple[str, str]:
-    """Read keys until one is valid; return the action, and the text of a note."""
+def _action(ask: Ask, reading: Reading, is_terminal: bool) -> tuple[str, str]:
+    """Read keys until one is valid; return the action, and its text."""
     while True:
-        word, _, text = ask(False).strip().partition(" ")
+        key = ask()
+        if key in PAGING and is_terminal:
+            return "turn", key
+        word, _, text = key.strip().partition(" ")
         action = KEYS.get(word.lower(), word.lower())
-        if action == "note" and (text := text or ask(True).strip()):
-            return action, text
-        if action in KEYS.values() and action != "note":
-            return action, ""
-        problem = "The note is empty" if action == "note" else f"{word!r} is not a key"
-        console.print(f"{problem}. Keys: {HELP}")
+        if action in ("resize", "escape"):
+            return "redraw", ""
+        if action.isascii() and action.isdigit():
+            return "reason", action
+        if action in KEYS.values() or (action == "change" and not is_terminal):
+            return action, text.strip()
+        problem = f"{word!r} is not a key. Press ? for all keys." if is_terminal else f"{word!r} is not a key."
+        reading.message = problem
+        reading.show()
+        if not is_terminal:
+            reading.console.print(reading.keys_line())

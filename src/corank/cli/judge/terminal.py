@@ -6,9 +6,11 @@ import io
 import os
 import re
 import select
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 import typer
 
@@ -36,42 +38,57 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+Ask = Callable[..., str]
+"""Reads a key, or a line if it is given a prompt; returns "quit" at the end of the input and "resize" by itself."""
+
+
 @contextmanager
-def lines() -> Iterator[Callable[[bool], str]]:
+def lines() -> Iterator[Ask]:
     """Yield a function that reads a line; the end of the input quits."""
-    yield lambda is_note: sys.stdin.readline() or ("" if is_note else "quit")
+    yield lambda prompt="": sys.stdin.readline() or ("" if prompt else "quit")
 
 
 @contextmanager
-def terminal(named: Mapping[str, str] | None = None) -> Iterator[Callable[[bool], str]]:
+def terminal(named: Mapping[str, str] | None = None, *, resizes: bool = False) -> Iterator[Ask]:
     """
-    Yield a function that reads a key, or a line for a note; keys typed ahead are kept.
+    Yield a function that reads a key, or a line after a prompt; keys typed ahead are kept.
 
     named: names of arrow and function keys; other escape sequences are ignored, since their letters are not answers.
+    resizes: whether a change of the size of the terminal is reported like a key.
     """
     names = named or {}
     if sys.platform == "win32":
-        yield lambda is_note: input("note: ") if is_note else typer.getchar()
+        yield lambda prompt="": input(prompt) if prompt else typer.getchar()
         return
     handle = sys.stdin.fileno()
     as_before = termios.tcgetattr(handle)
     typed = ""
 
     def more() -> str:
-        return os.read(handle, 64).decode(errors="replace")
+        try:
+            return os.read(handle, 64).decode(errors="replace")
+        except OSError:  # the terminal was closed
+            return END
 
-    def ask(is_note: bool) -> str:
+    def ask(prompt: str = "") -> str:
         nonlocal typed
-        if is_note:
+        if prompt:
+            line, end, rest = typed.partition("\n")
+            typed = rest if end else ""
+            if end:  # it was typed ahead
+                return line
             termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
             try:
-                return input("note: ")
-            except (KeyboardInterrupt, EOFError):  # the note is cancelled
+                return line + input(prompt + line)
+            except (KeyboardInterrupt, EOFError):  # the text is cancelled
                 return ""
             finally:
                 tty.setcbreak(handle, termios.TCSADRAIN)
         try:
             while True:
+                if not typed and wake and wake[0] in select.select([handle, wake[0]], [], [])[0]:
+                    os.read(wake[0], 4096)
+                    return "resize"
                 typed = typed or more() or END
                 if typed == "\x1b" and select.select([handle], [], [], _MOMENT)[0]:
                     typed += more()
@@ -86,8 +103,32 @@ def terminal(named: Mapping[str, str] | None = None) -> Iterator[Callable[[bool]
         key, typed = typed[0], typed[1:]
         return "quit" if key == END else key
 
-    tty.setcbreak(handle, termios.TCSADRAIN)
+    with _resizing() if resizes else nullcontext(()) as wake:
+        tty.setcbreak(handle, termios.TCSADRAIN)
+        try:
+            yield ask
+        finally:
+            with suppress(termios.error):  # the terminal was closed
+                termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
+
+
+@contextmanager
+def _resizing() -> Iterator[tuple[int, ...]]:
+    """Yield a pipe that can be read when the size of the terminal has changed; nothing outside of the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield ()
+        return
+    pipe = os.pipe()
+    os.set_blocking(pipe[1], False)
+
+    def wake(*_: object) -> None:
+        with suppress(BlockingIOError):
+            os.write(pipe[1], b"r")
+
+    before = signal.signal(signal.SIGWINCH, wake)
     try:
-        yield ask
+        yield pipe
     finally:
-        termios.tcsetattr(handle, termios.TCSADRAIN, as_before)
+        signal.signal(signal.SIGWINCH, before)
+        for end in pipe:
+            os.close(end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -55,19 +56,43 @@ class JsonLines:
 
     def append(self, value: Any) -> None:
         """Append a JSON value. When this returns, its line is on the disk; when it raises, the file is unchanged."""
-        line = json.dumps(value).encode()
+        self.extend([value])
+
+    def extend(self, values: Iterable[Any]) -> None:
+        """Append several values with one write; a kill may leave some of the first ones."""
+        lines = [json.dumps(value).encode() for value in values]
+        content = b"".join(line + b"\n" for line in lines)
+        if not content:
+            return
         with explain_write_errors(self.path):
             self._file.truncate(self._end)  # an incomplete line
             self._file.seek(self._end)
             try:
-                if self._file.write(line + b"\n") <= len(line):
+                if self._file.write(content) < len(content):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(self._file.fileno())
             except BaseException:
                 self._file.truncate(self._end)
                 raise
-        self._end += len(line) + 1
-        self.lines.append(line)
+        self._end += len(content)
+        self.lines += lines
+
+    def replace(self, values: Iterable[Any], *, backup: Path) -> None:
+        """
+        Replace all lines, for a change of format; the present content is copied to `backup` before.
+
+        The file holds the old or the new lines at any time. A last line that is not complete is dropped.
+        """
+        lines = [json.dumps(value).encode() for value in values]
+        for place, content in ((backup, self.lines), (self.path, lines)):
+            with atomic_file(place, overwrite=True) as scratch:
+                scratch.write_bytes(b"".join(line + b"\n" for line in content))
+        with explain_write_errors(self.path):
+            file = open_regular(self.path, write=True)
+        self._file.close()
+        self._file = file
+        lock(self._file.fileno(), wait=False)
+        self.lines, self._end = _split(self._file.read())
 
     def close(self) -> None:
         """Close and unlock the file."""

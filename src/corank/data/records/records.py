@@ -7,20 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import resources
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.regular import require_regular
-from corank.data.formats.table_text import read_utf8, suffix_of
 from corank.data.formats.text import open_text
 from corank.data.records.identity import fingerprint
-from corank.data.records.text import ParsedRecord, parse_csv, parse_jsonl, parse_ris
 from corank.errors import InputError, closest
-
-KINDS = {".csv": parse_csv, ".tsv": parse_csv, ".ris": parse_ris, ".jsonl": parse_jsonl, ".ndjson": parse_jsonl}
-"""Readers by suffix."""
 
 REVIEW = "Donners_2021.jsonl"
 REVIEW_CITATION = (
@@ -113,7 +106,8 @@ class Records:
     abstracts : sequence of str
         May be empty.
     references : sequence of sequences of str, optional
-        Ids of the works that each record cites, in the collection or not; none by default.
+        Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the file
+        has free text, one reference as text; see `corank.data.records.citations`.
     labels : array of float64, optional
         1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields : sequence of mappings of str to list of str, optional
@@ -237,31 +231,32 @@ class Records:
         return [self.number[one] for one in wanted]
 
 
-def read_records(path: str | os.PathLike[str]) -> Records:
+def read_records(path: str | os.PathLike[str], *more_paths: str | os.PathLike[str]) -> Records:
     """
-    Read records from CSV, RIS or JSON lines, compressed or not.
+    Read records from the exports of databases and reference managers.
 
-    Columns are found by name, in any case: ``title``, ``abstract``, ``references``, ``id``, and for judgements
-    ``included``, ``label_included``, ``relevant`` or similar names. Records without an id are numbered from 1.
+    The content decides on the format, not the name: RIS, PubMed, Ovid, Cochrane and Web of Science text, RefWorks and
+    EndNote tagged text, EndNote and PubMed XML, BibTeX, CSV, TSV, Excel, JSON lines and JSON (OpenAlex, CSL and
+    others), plain or compressed with gzip, xz or zstandard, in UTF-8, UTF-16 or Windows-1252. Columns are found by
+    name, in any case. `Records.sources` says what was recognised and assumed.
 
     Parameters
     ----------
     path : path
-        A name that ends in .csv, .tsv, .ris or .jsonl, with or without .gz, .xz or .zst.
+        A file.
+    *more_paths : paths
+        Further files, of the same or other formats.
 
     Returns
     -------
     Records
-        One record per row.
+        The records of all files, in the order of the files. The id of a record is the id in its file if no other
+        record has it, otherwise its DOI, PubMed id, accession number, or a fingerprint of title, year and first
+        author. A file without titles raises `InputError`.
     """
-    suffix = suffix_of(path)
-    if suffix not in KINDS:
-        raise InputError(f"{path} has an unknown suffix; records are read from {', '.join(KINDS)} files.")
-    require_regular(path)
-    entries = KINDS[suffix](read_utf8(path), str(path))
-    if not entries:
-        raise InputError(f"{path} contains no records; expected at least one.")
-    return _of_entries(entries, str(path))
+    from corank.data.records.reading import read_files  # which imports this module
+
+    return read_files([path, *more_paths])
 
 
 def load_review() -> Records:
@@ -289,21 +284,3 @@ def review_text() -> bytes:
     """Return the review of the package as JSON lines in UTF-8, with the abstracts as inverted indexes."""
     with resources.as_file(_REVIEW_FILE) as path:
         return open_text(path).read().tobytes()
-
-
-def _of_entries(entries: list[ParsedRecord], name: str) -> Records:
-    if not any(entry.title or entry.abstract for entry in entries):
-        raise InputError(f"{name} has neither titles nor abstracts; name the columns title and abstract.")
-    # records without an id get their position, even if others have ids
-    ids = [entry.id or str(at) for at, entry in enumerate(entries, 1)]
-    columns: dict[str, Any] = {
-        "titles": [entry.title for entry in entries],
-        "abstracts": [entry.abstract for entry in entries],
-        "references": [entry.references for entry in entries],
-        "labels": np.array([entry.label for entry in entries]),
-        "fields": [entry.fields for entry in entries],
-    }
-    try:
-        return Records(ids, **columns)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None

@@ -1,87 +1,76 @@
-"""Write records with their judgements as CSV or RIS."""
+"""Write records with their judgements as RIS, CSV, TSV, Excel, BibTeX, PubMed's .nbib or JSON lines."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.formats.compressed import write_text
+from corank.data.durable.atomic import atomic_file
+from corank.data.formats.compressed import SUFFIXES, write_text
 from corank.data.formats.table_text import csv_text, suffix_of
 from corank.data.records.records import Records
+from corank.data.records.writers.bibtex import bibtex_text
+from corank.data.records.writers.jsonl import jsonl_text
+from corank.data.records.writers.nbib import nbib_text
+from corank.data.records.writers.ris import ris_text
+from corank.data.records.writers.standard import output_records
+from corank.data.records.writers.tables import table_rows, write_excel
 from corank.errors import InputError
 
-TAGS = {"year": "PY", "authors": "AU", "author": "AU", "doi": "DO", "url": "UR", "journal": "JO", "keywords": "KW"}
-OURS = ("ID", "TI", "AB", "CR", "ER")
-"""Tags that corank writes itself; another column of that name becomes a note."""
-_TAG = re.compile(r"[A-Z][A-Z0-9]")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+TEXTS = {".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text}
+EXCEL = ".xlsx"
+WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".bib", ".nbib", ".jsonl")
+"""Suffixes of files that can be written."""
 
 
 def require_records_suffix(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a name, ``.csv`` or ``.ris``; raise if it has another one."""
+    """Return the suffix of a name without that of compression; raise `InputError` if records have no such format."""
     suffix = suffix_of(path)
-    if suffix not in (".csv", ".ris"):
-        raise InputError(f"{path} has an unknown suffix; choose a name that ends in .csv or .ris.")
+    if suffix not in (*WRITTEN, *TEXTS):
+        raise InputError(
+            f"{path} has an unknown suffix; choose a name that ends in {', '.join(WRITTEN[:-1])} or {WRITTEN[-1]}."
+        )
+    if suffix == EXCEL and Path(path).suffix in SUFFIXES:
+        raise InputError(f"{path} has the suffix of a compressed file, but .xlsx is compressed; leave it out.")
     return suffix
 
 
 def write_records(
     path: str | os.PathLike[str],
     records: Records,
-    labels: NDArray[np.float64],
-    more: Mapping[str, Sequence[str]],
+    labels: NDArray[np.float64] | None = None,
+    more: Mapping[str, Sequence[str]] | None = None,
     *,
     overwrite: bool = False,
     keep_formulas: bool = False,
-) -> None:
+) -> tuple[str, ...]:
     """
-    Write records with their judgements.
+    Write records; the suffix decides the format.
 
-    path: .csv or .ris, compressed or not.
-    labels: 1, 0 or NaN for each record.
+    Every field of the source is kept: as a column, a tag, or a note where the format has no place for it. RIS, BibTeX
+    and .nbib have one line per value, so line breaks become blanks there.
+
+    path: .ris, .csv, .tsv, .xlsx, .bib, .nbib or .jsonl; text may be compressed (+ .gz, .xz, .zst).
+    labels: 1, 0 or NaN for each record, instead of the labels of the records.
     more: further columns, such as notes, with one text per record.
     overwrite: whether an existing file is replaced.
-    keep_formulas: whether texts in a .csv stay as they are if a spreadsheet would run them.
+    keep_formulas: whether texts in a table stay as they are if a spreadsheet would run them.
+    Returns: what had to be changed, one sentence each.
     """
-    if require_records_suffix(path) == ".csv":
-        text = csv_text(_table(records, labels, more), keep_formulas=keep_formulas)
+    suffix = require_records_suffix(path)
+    rows = output_records(records, labels, more, is_bibtex=suffix == ".bib")
+    if suffix == EXCEL:
+        with atomic_file(path, overwrite=overwrite) as scratch:
+            return write_excel(scratch, table_rows(rows), keep_formulas=keep_formulas)
+    if suffix in SEPARATORS:
+        text = csv_text(table_rows(rows), separator=SEPARATORS[suffix], keep_formulas=keep_formulas)
     else:
-        text = _ris(records, labels, more)
+        text = TEXTS[suffix](rows)
     with write_text(path, overwrite=overwrite) as stream:
-        stream.write(text.encode())
-
-
-def _table(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    ours = ("id", "title", "abstract", "references", "included", *more)
-    others = [name for name in dict.fromkeys(key for row in records.fields for key in row) if name.lower() not in ours]
-    yield [*ours[:4], *others, *ours[4:]]
-    for at, fields in enumerate(records.fields):
-        label = "" if np.isnan(labels[at]) else str(int(labels[at]))
-        start = (records.ids[at], records.titles[at], records.abstracts[at], " ".join(records.references[at]))
-        other_cells = ("; ".join(fields.get(name, ())) for name in others)
-        yield [*start, *other_cells, label, *(column[at] for column in more.values())]
-
-
-def _ris(records: Records, labels: NDArray[np.float64], more: Mapping[str, Sequence[str]]) -> str:
-    lines: list[str] = []
-    for at, fields in enumerate(records.fields):
-        kind, *_ = fields.get("TY", ["GEN"])
-        lines += [f"TY  - {kind}", f"ID  - {_line(records.ids[at])}", f"TI  - {_line(records.titles[at])}"]
-        lines += [f"AB  - {_line(records.abstracts[at])}"] if records.abstracts[at] else []
-        lines += [f"CR  - {_line(cited)}" for cited in records.references[at]]
-        for name, values in fields.items():
-            tag = name if _TAG.fullmatch(name) and name not in OURS else TAGS.get(name.lower())
-            if tag != "TY":
-                lines += [f"{tag or 'N1'}  - {'' if tag else name + ': '}{_line(value)}" for value in values]
-        mark = "not_seen" if np.isnan(labels[at]) else "relevant" if labels[at] else "irrelevant"
-        lines += [f"N1  - ASReview_{mark}"]
-        lines += [f"N1  - {name}: {_line(column[at])}" for name, column in more.items() if column[at]]
-        lines += ["ER  - ", ""]
-    return "\n".join(lines) + "\n"
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
+        stream.write(text.encode("utf-8", "replace"))
+    return ()

@@ -14,7 +14,7 @@ from corank.data.durable.atomic import atomic_file
 from corank.data.records.records import Records
 from corank.errors import InputError, import_extra
 from corank.judging.screening.screening import Screening
-from corank.judging.screening.stopping import StoppingRule, stopping_rule
+from corank.judging.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank.judging.screening.views import Views, make_views
 
 
@@ -66,6 +66,21 @@ class ScreeningReplay:
         """Recall after 10 % of the records."""
         return float(self.curve[int(np.ceil(0.1 * len(self.found))) - 1])
 
+    @property
+    def loss(self) -> float:
+        """
+        Area between the perfect recall curve and this one, as a share of the area between the perfect and the worst.
+
+        This is ASReview's ``loss``: the share of pairs of a relevant and an irrelevant record that were read in the
+        wrong order, from 0 (perfect) to 1; random reading has .5. It is NaN if no irrelevant record was read.
+        """
+        relevant = int(self.found.sum())
+        others = len(self.found) - relevant
+        if not others:
+            return float("nan")
+        wrong = np.cumsum(~self.found)[self.found].sum()
+        return float(wrong / (relevant * others))
+
     def at(self, recall: float) -> int:
         """
         Return when a recall is reached.
@@ -87,7 +102,7 @@ def simulate(
     records: Records,
     starts: int | Iterable[int] = 10,
     *,
-    rule: str = "decline",
+    rule: str = DEFAULT_RULE,
     target: float = 0.95,
     confidence: float = 0.95,
     views: Views | None = None,

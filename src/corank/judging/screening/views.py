@@ -11,6 +11,7 @@ where 1 is a penalised intercept. If no record has references, the text has weig
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from scipy import sparse
 
 from corank.data.records.records import Records
 from corank.errors import InputError
+from corank.judging.screening.stems import stem
 from corank.judging.screening.tfidf import TfidfVocabulary, unit_rows
 
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
@@ -69,7 +71,7 @@ class Views(RecordRows):
     """
     All records of a collection.
 
-    text: tf-idf rows of words and word pairs.
+    text: tf-idf rows of stems and pairs of stems.
     vocabulary: makes such rows of other texts.
     kernel: kernel of all records, or None if they are more than `MAX_KERNEL`.
     """
@@ -94,7 +96,7 @@ class Views(RecordRows):
         return cosines
 
 
-def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
+def make_views(records: Records, *, max_kernel: int = MAX_KERNEL, key: Callable[[str], str] = stem) -> Views:
     """
     Make the views of a collection. Screenings and replays of the same records can share them.
 
@@ -104,6 +106,8 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
         The collection.
     max_kernel : int
         Number of records up to which the full kernel is stored.
+    key : callable
+        Makes the stem of a word; words with the same stem count as one. ``str`` keeps words as they are.
 
     Returns
     -------
@@ -111,17 +115,20 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
         Rows of all records, and their kernel.
     """
     both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    vocabulary, text = TfidfVocabulary.learn(both)
+    vocabulary, text = TfidfVocabulary.learn(both, key=key)
     if not text.nnz:
         raise InputError(
             f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
             "columns, or pass more records."
         )
-    together = text
+    shared, own = text, _missing(text)
     if any(records.references):
-        shares = zip((TEXT, LINKS, REFERENCES), (text, *reference_views(records)), strict=True)
-        together = sparse.hstack([rows * np.float32(share**0.5) for share, rows in shares], format="csr")
-    shared, own = _shared(together)
+        views = [(text, own), *(_shared(rows) for rows in reference_views(records))]
+        shares = np.array([TEXT, LINKS, REFERENCES], dtype=np.float32)
+        shared = sparse.hstack(
+            [rows * root for (rows, _), root in zip(views, np.sqrt(shares), strict=True)], format="csr"
+        )
+        own = shares @ np.array([alone for _, alone in views])
     kernel = None
     if len(records) <= max_kernel:
         kernel = (shared @ shared.T).toarray() + np.float32(LEVEL)
@@ -162,6 +169,13 @@ def _weighted(counts: Any) -> Any:
     frequency = np.bincount(counts.indices, minlength=counts.shape[1])
     idf = np.log((1 + counts.shape[0]) / (1 + frequency)) + 1
     return unit_rows((counts @ sparse.diags(idf.astype(np.float32))).tocsr())
+
+
+def _missing(unit: Any) -> Rows:
+    """What the columns of rows of norm 1 lack to it, per record; 0 for empty rows."""
+    at = np.repeat(np.arange(unit.shape[0], dtype=np.int32), np.diff(unit.indptr))
+    squares = np.bincount(at, np.square(unit.data), minlength=unit.shape[0])
+    return np.where(squares > 0, np.maximum(1 - squares, 0), 0).astype(np.float32)
 
 
 def _shared(features: Any) -> tuple[Any, Rows]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from corank._version import __version__
 from corank.errors import InputError
 from corank.judging.sessions.journal import JournalEntry
 from corank.judging.sessions.store import AnswerStore
@@ -34,13 +36,14 @@ class StoredJournal(Generic[E]):
     item: returns the key of the item that an entry is about.
 
     entries: the entries so far.
+    source: hash of the judged file, which new entries carry; empty until a session sets it.
     """
 
     def __init__(
         self, store: AnswerStore, project: str, judge: str, entry: type[E], item: Callable[[E], str] = lambda _: ""
     ) -> None:
         self._store, self._project, self._judge, self._item = store, project, judge, item
-        self._type = entry
+        self.source = ""
         self.entries: list[E] = [
             read_entry(entry, one.entry, f"answer {one.number}") for one in store.answers(project, judge=judge)
         ]
@@ -51,10 +54,16 @@ class StoredJournal(Generic[E]):
 
         client_id: the same for all attempts to append this entry; an entry that is stored already is not added again.
         """
-        values = entry_values(entry)
+        stamped = replace(entry, time=utc_now(), judge=self._judge, version=__version__, records=self.source)
+        values = entry_values(stamped)
         stored, is_new = self._store.append(self._project, self._judge, self._item(entry), values, client_id)
         if is_new:
-            self.entries.append(replace(entry, place=f"answer {stored.number}"))
+            self.entries.append(replace(stamped, place=f"answer {stored.number}"))
+
+    def extend(self, entries: Iterable[E]) -> None:
+        """Append several entries, such as answers that were known beforehand."""
+        for entry in entries:
+            self.append(entry)
 
     def close(self) -> None:
         """Do nothing: the store stays open."""
@@ -64,6 +73,11 @@ class StoredJournal(Generic[E]):
 
     def __exit__(self, *_: object) -> None:
         pass
+
+
+def utc_now() -> str:
+    """Return the time as lines of journals have it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def entry_values(entry: JournalEntry) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Writers of records, one module per family of formats."""

@@ -1,0 +1,70 @@
+"""`corank certify` and `corank verify`."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+
+from corank.cli import app
+
+RELEVANT = {2, 3, 5, 7, 11, 13}
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [*map(str, words)])
+    error = result.exception if result.exception is not None and not isinstance(result.exception, SystemExit) else None
+    return result.exit_code, result.stdout, str(error or "")
+
+
+def write_screening(folder):
+    path = folder / "works.csv"
+    path.write_text("id,title\n" + "".join(f"W{at},Work {at} on tin and {at * 7}\n" for at in range(40)))
+    answers = folder / "works.csv.answers"
+    answers.mkdir()
+    lines = [{"action": "relevant" if at in RELEVANT else "not", "id": f"W{at}", "by": "model"} for at in range(36)]
+    (answers / "me.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path, answers / "me.jsonl"
+
+
+def test_a_certificate_is_written_and_verified(tmp_path):
+    path, log = write_screening(tmp_path)
+    target = tmp_path / "certificate.json"
+    code, said, _ = run(
+        "certify",
+        path,
+        "--rule",
+        "hypergeometric",
+        "--target",
+        "0.5",
+        "-o",
+        target,
+        "--page",
+        target.with_suffix(".html"),
+        "--keep-duplicates",
+    )
+    assert code == 0
+    assert said.startswith("Tested: the rule 'hypergeometric' considers 50 % recall reached.")
+    assert (tmp_path / "certificate.html").read_text().startswith("<!doctype html>")
+    code, said, _ = run("verify", target, path)
+    assert code == 0
+    assert "Confirmed. Tested" in said
+    code, said, _ = run("verify", target, path, "--json")
+    assert json.loads(said)["confirmed"][-1].startswith("Assumed: ")
+    log.write_bytes(log.read_bytes().replace(b'"relevant"', b'"not"', 1))
+    code, _, error = run("verify", target, path)
+    assert code == 1
+    assert "differs from the log of the certificate" in error
+
+
+def test_an_existing_certificate_is_kept(tmp_path):
+    path, _ = write_screening(tmp_path)
+    target = tmp_path / "certificate.json"
+    target.write_text("mine")
+    assert run("certify", path, "-o", target)[0] == 1
+    assert target.read_text() == "mine"
+    assert not (tmp_path / "certificate.html").exists()
+    assert run("certify", path, "-o", target, "--force")[0] == 0
+    code, _, error = run("certify", path, "-o", tmp_path / "certificate.txt")
+    assert code == 1
+    assert "pass a name that ends in .json" in error
