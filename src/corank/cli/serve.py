@@ -48,6 +48,7 @@ def serve(
 
     from corank.judging.sessions.open_store import open_answer_store
     from corank.server.app import create_app
+    from corank.server.compare import warm_up
 
     if database is None and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db.")
@@ -71,6 +72,7 @@ def serve(
         )  # fmt: skip
         server = uvicorn.Server(config)
         sys.setswitchinterval(0.001)  # a model that learns must not delay pages
+        threading.Thread(target=warm_up, daemon=True).start()
         if not no_browser:
             threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
         try:

@@ -293,6 +293,15 @@ class CompareWorkspace(Workspace):  # noqa: D101
         return "".join(json.dumps(line) + "\n" for line in lines)
 
 
+def warm_up() -> None:
+    """Load the compiled parts of the model before the first answer needs them."""
+    for X in (np.empty((0, 0)), np.arange(4.0)[:, None]):
+        team = TeamPreferences(Items(["a", "b", "c", "d"], X))
+        team.add("", PreferenceEntry("left", "a", "b"))
+        team.install(team.fit(team.pairwise(), team.asked()))
+        team.question("", team.choices("")[0].pair)
+
+
 def _key(pair: Pair) -> str:
     return f"{pair[0]}-{pair[1]}"
 
