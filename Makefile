@@ -11,11 +11,11 @@ PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 demo: .venv/.run
 	$(BIN)/corank demo
 
-test: lint .venv/.kernels .venv/.browser
+test: lint .venv/.kernels .venv/.browser .venv/.axe
 	$(PYTEST)
 
 # all tests, and kills of every writer; tests on real data if CORANK_DATA names its folder
-test-all: lint .venv/.kernels .venv/.browser
+test-all: lint .venv/.kernels .venv/.browser .venv/.axe
 	$(PYTEST) -m ""
 	$(MAKE) kills
 
@@ -43,7 +43,7 @@ faults: .venv/.kernels
 	$(MAKE) kills
 
 kills: .venv/.kernels
-	for killed in kill kill_screen kill_ask; do \
+	for killed in kill kill_screen kill_ask kill_server; do \
 		$(ONE_THREAD) PYTHONPATH=.:tests $(BIN)/python tests/faults/$$killed.py --kills 200 || exit 1; done
 
 # all benchmarks; their figures are appended to benchmarks/history
@@ -105,6 +105,12 @@ $(BIN)/python:
 	fi; \
 	if command -v chromium >/dev/null; then touch $@; else \
 		echo 'no browser: install chromium, or the tests of report pages in a browser are skipped'; fi
+
+# axe checks pages for accessibility; it is used by tests only
+.venv/.axe: | $(BIN)/python
+	@if command -v npm >/dev/null && cd .venv && npm pack --silent axe-core >/dev/null 2>&1; then \
+		mkdir -p axe && tar -xzf axe-core-*.tgz -C axe && touch .axe; else \
+		echo 'no npm: the tests of accessibility are skipped'; fi
 
 .venv/.kernels: $(wildcard src/corank/core/*.py src/corank/core/*/*.py) | .venv/.dev
 	$(MAKE) fresh

@@ -17,7 +17,8 @@ SECTIONS = {
         "distributed", "estimator",
     ),
     "Decide what to judge": (
-        "judging.suggestions", "judging.screening", "judging.stopping", "judging.preferences", "judging.agreement",
+        "judging.suggestions", "judging.screening", "judging.stopping", "judging.preferences", "judging.grading",
+        "judging.agreement",
     ),
     "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist", "export"),
     "Read and write": ("data",),

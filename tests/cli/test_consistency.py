@@ -19,7 +19,7 @@ from corank import cli
 
 COMMANDS = typer.main.get_command(cli.app).commands
 EXAMPLES = {verb.name: f"corank {verb.example}" for verbs in cli.GROUPS.values() for verb in verbs}
-NOT_RUN = {"demo": "test_demo runs it"}
+NOT_RUN = {"demo": "test_demo runs it", "serve": "tests/server runs it"}
 SAME = {
     "output": ["-o", "--output"], "force": ["--force"], "as_json": ["--json"], "seed": ["--seed"], "label": ["--label"],
     "qid": ["--qid"], "unscored": ["--unscored"], "config": ["--config"], "number": ["--number", "-n"],

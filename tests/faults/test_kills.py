@@ -36,3 +36,15 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count('"faults": []') == len(writers)
+
+
+@long
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_killed_server_keeps_what_it_acknowledged(database):
+    tests = Path(__file__).parent.parent
+    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    words = [sys.executable, tests / "faults" / "kill_server.py", "--kills", "5", "--database", database]
+    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"faults": []' in done.stdout

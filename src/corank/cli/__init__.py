@@ -36,6 +36,7 @@ from corank.cli.research import check_lambda, simulate_clicks
 from corank.cli.screening.screen import screen
 from corank.cli.screening.verify import certify, verify
 from corank.cli.search import index, learn_links, search
+from corank.cli.serve import serve
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 
@@ -78,6 +79,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
             "suggest model.safetensors train.txt --unscored -1 --number 20",
         ),
         Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
+        Verb(serve, "Judge in the browser, alone or in a team.", "serve reviews --port 8700"),
     ),
     "Search and clicks": (
         Verb(index, "Index documents.", "index articles --output articles.index"),
@@ -118,8 +120,8 @@ OTHER_NAMES = {
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
-    "deduplicate": "records", "dedup": "records",
-    "simulate": "simulate-clicks", "kappa": "agreement", "alpha": "agreement",
+    "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
+    "lab": "serve", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
 

@@ -8,12 +8,14 @@ from corank._lazy import lazy
 
 if TYPE_CHECKING:
     from corank.judging import agreement as agreement
+    from corank.judging import grading as grading
     from corank.judging import preferences as preferences
     from corank.judging import screening as screening
     from corank.judging import suggestions as suggestions
 
 _HOMES = {
     "agreement": "corank.judging",
+    "grading": "corank.judging",
     "preferences": "corank.judging",
     "screening": "corank.judging",
     "suggestions": "corank.judging",

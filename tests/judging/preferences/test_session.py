@@ -164,7 +164,7 @@ def test_bad_input_raises():
     with pytest.raises(InputError, match="repeat is 1"):
         PreferenceSession(Items(NAMES), repeat=1)
     session = PreferenceSession(Items(NAMES))
-    with pytest.raises(InputError, match="answer is 'up'; pass one of left, right, equal, skip"):
+    with pytest.raises(InputError, match="answer is 'up'; pass one of left, right, equal, bad, skip"):
         session.answer(session.next(), "up")
     with pytest.raises(InputError, match="all items have the same grade"):
         simulate(Items(NAMES), np.ones(8))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -23,8 +23,9 @@ class Question(NamedTuple):
     ----------
     left, right : int
         The items on the left and on the right.
-    chosen_by : {"start", "model", "repeat"}
-        How the pair was chosen: at random before the first answer, by the strategy, or as a repetition.
+    chosen_by : {"start", "model", "repeat", "overlap"}
+        How the pair was chosen: at random before the first answer, by the strategy, as a repetition, or because another
+        judge answered it.
     """
 
     left: int
@@ -54,13 +55,14 @@ class PreferenceEntry(JournalEntry):
     """
     One line of a journal of preferences.
 
-    action {"left", "right", "equal", "skip", "undo"}: which item is better; "skip" gives no answer, "undo" withdraws
-        the last entry.
+    action {"left", "right", "equal", "bad", "skip", "undo"}: which item is better; "bad" means that both are equally
+        bad, "skip" gives no answer, "undo" withdraws the last entry.
     left, right: names of the items.
-    by {"start", "model", "repeat"}: see `Question.chosen_by`.
+    by {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
+        the same pair.
     """
 
-    ACTIONS: ClassVar[tuple[str, ...]] = ("left", "right", "equal", "skip", "undo")
+    ACTIONS: ClassVar[tuple[str, ...]] = ("left", "right", "equal", "bad", "skip", "undo")
 
     left: str = ""
     right: str = ""
@@ -104,7 +106,13 @@ class PreferenceAnswers:
         if entry.left == entry.right:
             where = f"{entry.place}: " if entry.place else ""
             raise InputError(f"{where}an answer compares {entry.left!r} with itself; remove this line.")
-        self._kept.append((entry.action, Question(number[entry.left], number[entry.right], entry.by)))
+        question = Question(number[entry.left], number[entry.right], entry.by)
+        if entry.by == "change":
+            before = [at for at, (_, one) in enumerate(self._kept) if _pair(one) == _pair(question)]
+            if before:
+                question = question._replace(chosen_by=self._kept[before[-1]][1].chosen_by)
+                del self._kept[before[-1]]
+        self._kept.append((entry.action, question))
 
     @property
     def last(self) -> Question | None:
@@ -120,6 +128,11 @@ class PreferenceAnswers:
     def asked(self) -> list[tuple[int, int]]:
         """Pairs that were answered or skipped, each once."""
         return list(dict.fromkeys(_pair(question) for _, question in self._kept))
+
+    @property
+    def kept(self) -> Sequence[tuple[str, Question]]:
+        """Actions and questions that were not withdrawn, in the order of answering."""
+        return self._kept
 
     @property
     def n_skipped(self) -> int:
@@ -156,4 +169,4 @@ def _pair(question: Question) -> tuple[int, int]:
 def _answer(action: str, question: Question) -> PairwiseAnswer:
     if action == "right":
         return PairwiseAnswer(question.right, question.left)
-    return PairwiseAnswer(question.left, question.right, action == "equal")
+    return PairwiseAnswer(question.left, question.right, action in ("equal", "bad"))

@@ -11,9 +11,10 @@ from corank.data.formats.items import Items
 from corank.errors import InputError
 from corank.gp import gains, suggest_pairs
 from corank.gp.preference.questions import PAIR_STRATEGIES
-from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal, Question
+from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
 from corank.judging.preferences.model import PreferenceModel
 from corank.judging.preferences.ranking import Ranking
+from corank.judging.sessions.stored_journal import AnswerLog
 from corank.parameters import check_values, integer, number, one_of
 
 TOL = 0.03
@@ -62,7 +63,7 @@ class PreferenceSession:
     ----------
     items : Items
         Items to rank.
-    journal : PreferenceJournal, optional
+    journal : PreferenceJournal or StoredJournal, optional
         Journal that keeps the answers; answers in it are used.
     strategy : str
         How to choose pairs: a strategy of `corank.suggest_pairs`.
@@ -88,7 +89,7 @@ class PreferenceSession:
         self,
         items: Items,
         *,
-        journal: PreferenceJournal | None = None,
+        journal: AnswerLog[PreferenceEntry] | None = None,
         strategy: str = "bald",
         repeat: float = REPEAT,
         tol: float = TOL,
@@ -126,8 +127,9 @@ class PreferenceSession:
         ----------
         question : Question
             The question.
-        answer : {"left", "right", "equal", "skip"}
-            The better side; "skip" gives no answer, and the pair is not asked again.
+        answer : {"left", "right", "equal", "bad", "skip"}
+            The better side; "bad" means that both are equally bad; "skip" gives no answer, and the pair is not asked
+            again.
         """
         if answer not in PreferenceEntry.ACTIONS[:-1]:
             raise InputError(f"answer is {answer!r}; pass one of {', '.join(PreferenceEntry.ACTIONS[:-1])}.")

@@ -1,0 +1,110 @@
+"""`corank serve`: web pages for people who judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    import socket
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(help="Folder of the database corank.db, created if needed.")] = Path(),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8642,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is the whole network.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Name under which browsers reach the server; repeatable.", metavar="NAME"),
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(help="Database instead of corank.db: postgresql://user@host/name.", metavar="URL")
+    ] = None,
+    judge: Annotated[str, typer.Option(help="Your name in the log of answers.")] = "me",
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
+) -> None:
+    """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
+    import sys
+    import threading
+
+    from corank.cli.output import make_console
+    from corank.errors import import_extra
+
+    hosts = [one.strip().lower() for one in allow_host or () if one.strip()]
+    if host not in LOCAL and not hosts:
+        raise InputError(
+            f"--host is {host}, which other computers can reach; name the server with --allow-host, such as "
+            "--allow-host judge.example.org."
+        )
+    for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
+        import_extra(module, "web")
+    import uvicorn
+
+    from corank.judging.sessions.open_store import open_answer_store
+    from corank.server.app import create_app
+    from corank.server.compare import warm_up
+
+    if database is None and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db.")
+    with open_answer_store(database or folder / "corank.db") as store, _socket(host, port) as listening:
+        number = listening.getsockname()[1]
+        name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
+        link = f"http://{name}:{number}/enter?token={store.add_owner(judge)}"
+        console = make_console()
+        console.print(f"Open {link}", soft_wrap=True, highlight=False)
+        where = "the PostgreSQL database" if database else str(folder / "corank.db")
+        console.print(f"Answers are saved in {where}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
+        if host not in LOCAL:
+            typer.echo(
+                "corank: the pages are served without encryption; put a server with TLS in front (nginx, Caddy), or "
+                "others on the network can read the links.",
+                err=True,
+            )
+        config = uvicorn.Config(
+            create_app(store, hosts=hosts), log_level="warning", access_log=False, server_header=False, ws="none",
+            lifespan="off", timeout_graceful_shutdown=5, timeout_keep_alive=30,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        sys.setswitchinterval(0.001)  # a model that learns must not delay pages
+        threading.Thread(target=warm_up, daemon=True).start()
+        if not no_browser:
+            threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
+        try:
+            server.run(sockets=[listening])
+        except KeyboardInterrupt:
+            console.print("Stopped.")
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends without delay only on sockets that name the protocol; otherwise a page takes 40 ms more
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise InputError(
+            f"port {port} of {host} cannot be used ({error.strerror}); another server may use it. Choose another with "
+            "--port, or 0 for any free one."
+        ) from None
+    listening.listen(128)
+    return listening
+
+
+def _open_browser(server: Any, link: str) -> None:
+    import time
+    import webbrowser
+
+    while not server.started and not server.should_exit:
+        time.sleep(0.05)
+    if server.started:
+        webbrowser.open(link)

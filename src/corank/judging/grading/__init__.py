@@ -1,0 +1,21 @@
+"""Grade documents for queries: what to judge next, overlap of judges, agreement, conflicts and judgement lists."""
+
+from __future__ import annotations
+
+from corank.judging.grading.agreement import AlphaInterval, alpha_interval
+from corank.judging.grading.answers import Judgement
+from corank.judging.grading.reading import read_grading_task
+from corank.judging.grading.session import GradingSession
+from corank.judging.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+
+__all__ = [
+    "AlphaInterval",
+    "GradingDocument",
+    "GradingQuery",
+    "GradingScale",
+    "GradingSession",
+    "GradingTask",
+    "Judgement",
+    "alpha_interval",
+    "read_grading_task",
+]

@@ -1,0 +1,205 @@
+"""What is graded: queries, documents with texts and features, and the scale."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.errors import InputError
+
+DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
+
+
+@dataclass(frozen=True)
+class GradingScale:
+    """
+    The grades that judges may give.
+
+    Attributes
+    ----------
+    grades : tuple of int
+        Grades, the lowest first.
+    labels : tuple of str
+        One label per grade; may be empty texts.
+    """
+
+    grades: tuple[int, ...] = tuple(grade for grade, _ in DEFAULT_SCALE)
+    labels: tuple[str, ...] = tuple(label for _, label in DEFAULT_SCALE)
+
+    def __post_init__(self) -> None:
+        if len(self.grades) < 2 or list(self.grades) != sorted(set(self.grades)) or self.grades[0] < 0:
+            raise InputError(f"the grades are {list(self.grades)}; give two or more different ones, from 0 upwards.")
+        if len(self.labels) != len(self.grades):
+            raise InputError(f"there are {len(self.labels)} labels for {len(self.grades)} grades; give one each.")
+
+    @classmethod
+    def of_lines(cls, text: str) -> GradingScale:
+        """
+        Read one grade per line, with its label after an equals sign or a blank.
+
+        Parameters
+        ----------
+        text : str
+            Such as ``0 = off topic``, one grade per line.
+
+        Returns
+        -------
+        GradingScale
+            The scale.
+
+        Examples
+        --------
+        >>> GradingScale.of_lines("0 = no\\n1 = yes").labels
+        ('no', 'yes')
+        """
+        pairs = []
+        for line in (line.strip() for line in text.splitlines()):
+            number, _, label = line.replace("=", " ", 1).partition(" ")
+            if not line:
+                continue
+            if not (number.isascii() and number.isdigit()) or len(number) > 3:
+                raise InputError(f"{line!r} does not begin with a grade; write lines such as 0 = off topic.")
+            pairs.append((int(number), label.strip()))
+        pairs.sort()
+        return cls(tuple(grade for grade, _ in pairs), tuple(label for _, label in pairs))
+
+    def lines(self) -> str:
+        """
+        Return the scale as text, one grade per line.
+
+        Returns
+        -------
+        str
+            The inverse of `of_lines`.
+        """
+        return "\n".join(f"{grade} = {label}" for grade, label in zip(self.grades, self.labels, strict=True))
+
+
+@dataclass(frozen=True)
+class GradingQuery:
+    """
+    A query.
+
+    Attributes
+    ----------
+    id : str
+        Short name without blanks, for judgement lists.
+    text : str
+        What the user typed.
+    need : str
+        What the user wants to know.
+    """
+
+    id: str
+    text: str
+    need: str = ""
+
+
+@dataclass(frozen=True)
+class GradingDocument:
+    """
+    A document of a query.
+
+    Attributes
+    ----------
+    query : int
+        Number of the query.
+    id : str
+        Name of the document.
+    fields : mapping of str to str
+        What is shown, by column.
+    position : int
+        Rank in the list that was judged, from 1; hidden from judges by default.
+    """
+
+    query: int
+    id: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    position: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class GradingTask:
+    """
+    Queries and their documents.
+
+    Attributes
+    ----------
+    queries : sequence of GradingQuery
+        The queries.
+    documents : sequence of GradingDocument
+        The documents of all queries, each once per query.
+    X : array of shape (n_documents, n_features)
+        Features; no columns by default.
+    columns : sequence of str
+        Names of the features.
+    scale : GradingScale or None
+        The scale that the file names.
+    """
+
+    queries: Sequence[GradingQuery]
+    documents: Sequence[GradingDocument]
+    X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    columns: Sequence[str] = ()
+    scale: GradingScale | None = None
+
+    def __post_init__(self) -> None:
+        X = np.asarray(self.X, dtype=np.float64)
+        object.__setattr__(self, "X", X if X.size else np.empty((len(self.documents), 0)))
+        if not self.documents:
+            raise InputError("there are no documents to grade; give at least one query with a document.")
+        if len(self.number) < len(self.documents):
+            twice = next(key for at, key in enumerate(self.keys) if self.number[key] != at)
+            query, document = json.loads(twice)
+            raise InputError(f"document {document!r} appears twice for query {query!r}; remove one of the rows.")
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """Key of each document: query and document as JSON."""
+        return [json.dumps([self.queries[one.query].id, one.id]) for one in self.documents]
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Number of each document, by key."""
+        return {key: at for at, key in enumerate(self.keys)}
+
+    def to_json(self) -> dict[str, Any]:
+        """
+        Return the task as JSON values.
+
+        Returns
+        -------
+        dict
+            Input of `from_json`.
+        """
+        return {
+            "queries": [[one.id, one.text, one.need] for one in self.queries],
+            "documents": [[one.query, one.id, dict(one.fields), one.position] for one in self.documents],
+            "X": self.X.tolist() if self.X.shape[1] else [],
+            "columns": list(self.columns),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> GradingTask:
+        """
+        Return the task of JSON values.
+
+        Parameters
+        ----------
+        values : mapping
+            Result of `to_json`.
+
+        Returns
+        -------
+        GradingTask
+            The task.
+        """
+        queries = [GradingQuery(*one) for one in values["queries"]]
+        documents = [GradingDocument(*one) for one in values["documents"]]
+        return cls(queries, documents, np.array(values["X"], dtype=np.float64), values["columns"])

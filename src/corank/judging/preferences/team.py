@@ -1,0 +1,188 @@
+"""
+Pairwise comparison by several judges: questions for each of them, and one model of all answers.
+
+The model learns in the background: `TeamPreferences.fit` is a function of a list of answers, and `install` makes its
+result current. The next question never waits for it: a fit chooses some pairs ahead, and when they are used up, the
+best of some random pairs under the last model is asked.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.formats.items import Items
+from corank.gp import gains, suggest_pairs
+from corank.judging.preferences.answers import PairwiseAnswer, PreferenceAnswers, PreferenceEntry, Question
+from corank.judging.preferences.model import ItemPosterior, PreferenceModel
+from corank.judging.preferences.ranking import Ranking
+from corank.judging.preferences.session import REPEAT, TOL
+
+OVERLAP = 0.2
+AHEAD = 40
+"""Number of pairs that a fit chooses ahead."""
+_DRAWN = 300
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class TeamModel:
+    """
+    What all answers say.
+
+    n_answers: number of answers that were used.
+    posterior: joint Gaussian of the items.
+    ranking: the items in order.
+    ahead: pairs to ask next, by decreasing information.
+    is_precise: whether no pair reaches the tolerance, so that no more answers are needed.
+    """
+
+    n_answers: int
+    posterior: ItemPosterior
+    ranking: Ranking
+    ahead: tuple[Pair, ...]
+    is_precise: bool
+
+    def gain(self, pair: Pair) -> float:
+        """Expected information of an answer in nats; at most log 2."""
+        return float(gains(self.posterior.values, 2.0 * self.posterior.sigma_**2, "bald", [pair])[0])
+
+
+class Choice(NamedTuple):
+    """
+    A pair that a judge may get next.
+
+    pair: numbers of the items, the smaller first.
+    is_shared: whether another judge may get it at the same time.
+    """
+
+    pair: Pair
+    is_shared: bool
+
+
+class TeamPreferences:
+    """
+    The answers of all judges of a set of items.
+
+    items: the items.
+    repeat: share of questions that repeat an earlier one of the same judge.
+    overlap: share of questions that another judge answered.
+    tol: no more questions when no answer has this expected information, once there are as many answers as items.
+    random_state: random seed.
+    """
+
+    def __init__(
+        self, items: Items, *, repeat: float = REPEAT, overlap: float = OVERLAP, tol: float = TOL, random_state: int = 0
+    ) -> None:
+        self.items, self.repeat, self.overlap, self.tol = items, repeat, overlap, tol
+        self.model: TeamModel | None = None
+        self._seed = random_state
+        self._judges: dict[str, PreferenceAnswers] = {}
+        self._learner = PreferenceModel(items.X)
+
+    @property
+    def judges(self) -> Mapping[str, PreferenceAnswers]:
+        """Answers by judge."""
+        return self._judges
+
+    def add(self, judge: str, entry: PreferenceEntry) -> None:
+        """Apply an entry of a judge."""
+        self.answers_of(judge).add(entry)
+
+    def answers_of(self, judge: str) -> PreferenceAnswers:
+        """Return the answers of one judge."""
+        return self._judges.setdefault(judge, PreferenceAnswers(self.items))
+
+    def pairwise(self) -> list[PairwiseAnswer]:
+        """Return the answers of all judges."""
+        return [answer for answers in self._judges.values() for answer in answers.pairwise]
+
+    def asked(self) -> list[Pair]:
+        """Return the pairs that a judge answered or skipped, each once."""
+        return sorted({pair for answers in self._judges.values() for pair in answers.asked})
+
+    def fit(self, answers: Sequence[PairwiseAnswer], asked: Sequence[Pair]) -> TeamModel | None:
+        """
+        Learn from answers; may take seconds. Call it from one thread at a time, then `install` the result.
+
+        answers, asked: results of `pairwise` and `asked`.
+        Returns: None without answers.
+        """
+        if not answers:
+            return None
+        learnt = self._learner.learn(answers)
+        tol = self.tol if len(answers) >= len(self.items) else 0.0
+        ahead = suggest_pairs(learnt, n=AHEAD, strategy="bald", asked=np.array(asked), tol=tol, random_state=self._seed)
+        pairs = tuple((min(pair), max(pair)) for pair in ahead.tolist())
+        return TeamModel(len(answers), learnt, Ranking.of(learnt.values), pairs, not pairs)
+
+    def install(self, model: TeamModel | None) -> None:
+        """Make a model current."""
+        self.model = model
+
+    def choices(self, judge: str) -> list[Choice]:
+        """Return pairs that a judge may get next, the best first; empty if no more answers are needed."""
+        mine = self.answers_of(judge)
+        rng = self._rng(judge, mine.n_entries)
+        is_repeat, is_overlap = rng.random() < self.repeat, rng.random() < self.overlap
+        mine_asked = set(mine.asked)
+        found: list[Choice] = []
+        if self.model is not None and self.model.is_precise:
+            return []
+        if is_repeat and (repeatable := mine.repeatable):
+            found.append(Choice(repeatable[rng.integers(len(repeatable))], True))
+        theirs = set(self.asked()) - mine_asked
+        if is_overlap and theirs:
+            found.append(Choice(sorted(theirs)[rng.integers(len(theirs))], True))
+        everyones = mine_asked | theirs
+        if self.model is not None:
+            found += [Choice(pair, False) for pair in self.model.ahead if pair not in everyones]
+        found += [Choice(pair, False) for pair in self._drawn(rng, everyones)]
+        # if each pair was asked by some judge, or is before one, the others may answer it too
+        return found + [Choice(sorted(theirs)[at], True) for at in rng.permutation(len(theirs))]
+
+    def question(self, judge: str, pair: Pair) -> tuple[Question, float | None]:
+        """Return the question about a pair with random sides, and its expected information."""
+        mine = self.answers_of(judge)
+        is_swapped = self._rng(judge, mine.n_entries).random(3)[2] < 0.5
+        if pair in mine.asked:
+            by = "repeat"
+        elif pair in self.asked():
+            by = "overlap"
+        else:
+            by = "start" if self.model is None else "model"
+        left, right = reversed(pair) if is_swapped else pair
+        return Question(left, right, by), None if self.model is None else self.model.gain(pair)
+
+    def wins(self) -> NDArray[np.float64]:
+        """Return how often the row won against the column, all judges together; a tie is half a win for each."""
+        table = np.zeros((len(self.items), len(self.items)))
+        for better, worse, is_equal in self.pairwise():
+            table[better, worse] += 0.5 if is_equal else 1.0
+            table[worse, better] += 0.5 if is_equal else 0.0
+        return table
+
+    def _rng(self, judge: str, n_entries: int) -> np.random.Generator:
+        # the same question until it is answered, also after a restart
+        return np.random.default_rng([self._seed, zlib.crc32(judge.encode()), n_entries])
+
+    def _drawn(self, rng: np.random.Generator, asked: set[Pair]) -> list[Pair]:
+        """Some random pairs that were not asked, by decreasing information under the last model."""
+        n = len(self.items)
+        if n * (n - 1) // 2 <= _DRAWN:
+            pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
+        else:
+            a = rng.integers(0, n, _DRAWN)
+            b = (a + rng.integers(1, n, _DRAWN)) % n
+            pairs = list(dict.fromkeys(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True)))
+        pairs = [pair for pair in pairs if pair not in asked]
+        if self.model is None or not pairs:
+            return [pairs[at] for at in rng.permutation(len(pairs))]
+        posterior = self.model.posterior
+        values = gains(posterior.values, 2.0 * posterior.sigma_**2, "bald", pairs)
+        return [pairs[at] for at in np.argsort(-values, kind="stable")]

@@ -1,0 +1,451 @@
+"""
+The store of sessions: projects, judges with hashed tokens, append-only answers and holds, in one database.
+
+All statements are here; `SqliteStore` and `PostgresStore` open connections and translate errors. Writes go through one
+thread (`Writer`): the answers that are waiting are committed together, and each caller continues after the commit.
+A client id makes an answer unique for its judge, so that sending it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+
+from corank._version import __version__
+from corank.errors import InputError
+from corank.judging.sessions.migrations import migrate
+from corank.judging.sessions.writer import Pool, Writer
+
+T = TypeVar("T")
+HOLD_SECONDS = 900
+"""Time after which a question that was not answered is free for other judges."""
+OWNER_TOKENS = 10
+"""Number of tokens of the owner that stay valid: each start of the server makes one."""
+
+
+class StoreError(InputError):
+    """The database cannot be used now. The message is one sentence for the reader of a page."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """
+    A project: what is judged, and how.
+
+    id: random text for addresses.
+    kind: "compare", "grade" or "screen".
+    name: title, chosen by the owner.
+    settings: options of the kind.
+    created: time, UTC.
+    is_archived: whether it is hidden from judges.
+    """
+
+    id: str
+    kind: str
+    name: str
+    settings: Mapping[str, Any]
+    created: str
+    is_archived: bool = False
+
+
+@dataclass(frozen=True)
+class Judge:
+    """
+    A person with a link.
+
+    id: random text, the first part of the token.
+    project: id of the only project that the judge may see; None for the owner.
+    name: name in the log of answers.
+    is_owner: whether the judge may see and change everything.
+    """
+
+    id: str
+    project: str | None
+    name: str
+    is_owner: bool = False
+
+
+class StoredAnswer(NamedTuple):
+    """
+    One answer.
+
+    number: increases with every answer of the database.
+    judge: name.
+    item: key of what was judged.
+    action: what the judge did.
+    entry: the keys and values of a line of a journal.
+    time: UTC, ISO 8601.
+    client_id: makes the answer unique for the judge.
+    """
+
+    number: int
+    judge: str
+    item: str
+    action: str
+    entry: dict[str, Any]
+    time: str
+    client_id: str
+
+
+class Candidate(NamedTuple):
+    """
+    An item that a judge may get next.
+
+    item: key.
+    slots: number of judges who may hold it at once.
+    """
+
+    item: str
+    slots: int = 1
+
+
+class AnswerStore(ABC):
+    """A database of projects, judges and answers. It may be used by many threads."""
+
+    def __init__(self) -> None:
+        self._pool = Pool(self._connect, self._is_usable)
+        self._writer = Writer(self._connect, self._begin, self._is_usable)
+        try:
+            self._writer.run(lambda db: migrate(db, self.dialect))
+        except BaseException:
+            self.close()
+            raise
+
+    dialect: str
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Open a connection that commits after every statement."""
+
+    @abstractmethod
+    def _begin(self, connection: Any) -> None:
+        """Begin a transaction that writes."""
+
+    @abstractmethod
+    def _is_usable(self, connection: Any) -> bool:
+        """Return whether a connection may be used again after an error."""
+
+    @abstractmethod
+    def _explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database; other errors as they are."""
+
+    def close(self) -> None:
+        """End the thread that writes, and close all connections."""
+        self._writer.close()
+        self._pool.close()
+
+    def __enter__(self) -> AnswerStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            explained = self._explained(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    def _read(self, sql: str, *values: Any) -> list[Any]:
+        with self._explaining():
+            return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
+
+    def _write(self, job: Callable[[_Statements], T]) -> T:
+        with self._explaining():
+            return self._writer.run(lambda db: job(_Statements(db, self._sql)))
+
+    def _sql(self, statement: str) -> str:
+        return statement
+
+    # projects
+
+    @property
+    def database_id(self) -> str:
+        """Random text that distinguishes this database."""
+        return str(self._read("SELECT value FROM meta WHERE key = 'database'")[0][0])
+
+    def add_project(self, kind: str, name: str, settings: Mapping[str, Any], payload: Any) -> Project:
+        """
+        Add a project.
+
+        payload: what is judged, as JSON values.
+        """
+        project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), _now())
+        packed = zlib.compress(json.dumps(payload).encode(), 6)
+
+        def job(db: _Statements) -> None:
+            values = (project.id, kind, name, json.dumps(project.settings), project.created)
+            db(
+                "INSERT INTO projects (id, kind, name, settings, created, is_archived) VALUES (?, ?, ?, ?, ?, 0)",
+                *values,
+            )
+            db("INSERT INTO files (project, name, type, content) VALUES (?, '', 'payload', ?)", project.id, packed)
+
+        self._write(job)
+        return project
+
+    def projects(self) -> list[Project]:
+        """Return all projects, the newest first."""
+        return [_project(row) for row in self._read(f"SELECT {_PROJECT} FROM projects ORDER BY created DESC, id")]
+
+    def project(self, id: str) -> Project | None:
+        """Return a project, None if there is none with this id."""
+        rows = self._read(f"SELECT {_PROJECT} FROM projects WHERE id = ?", id)
+        return _project(rows[0]) if rows else None
+
+    def payload(self, project: str) -> Any:
+        """Return what is judged in a project."""
+        rows = self._read("SELECT content FROM files WHERE project = ? AND name = ''", project)
+        return json.loads(zlib.decompress(bytes(rows[0][0])))
+
+    def change_project(self, project: str, *, name: str, settings: Mapping[str, Any], is_archived: bool) -> None:
+        """Change name, settings and visibility of a project."""
+        text = json.dumps(dict(settings))
+        self._write(
+            lambda db: db(
+                "UPDATE projects SET name = ?, settings = ?, is_archived = ? WHERE id = ?",
+                name, text, int(is_archived), project,
+            )
+        )  # fmt: skip
+
+    def add_files(self, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
+        """
+        Add files that pages show, such as images.
+
+        files: media type and content by name; a file of the same name is replaced.
+        """
+
+        def job(db: _Statements) -> None:
+            for name, (kind, content) in files.items():
+                db("DELETE FROM files WHERE project = ? AND name = ?", project, name)
+                values = (project, name, kind, content)
+                db("INSERT INTO files (project, name, type, content) VALUES (?, ?, ?, ?)", *values)
+
+        self._write(job)
+
+    def file(self, project: str, name: str) -> tuple[str, bytes] | None:
+        """Return media type and content of a file."""
+        rows = self._read(
+            "SELECT type, content FROM files WHERE project = ? AND name = ? AND name <> ''", project, name
+        )
+        return (rows[0][0], bytes(rows[0][1])) if rows else None
+
+    def file_names(self, project: str) -> set[str]:
+        """Return the names of the files of a project."""
+        return {row[0] for row in self._read("SELECT name FROM files WHERE project = ? AND name <> ''", project)}
+
+    # judges
+
+    def add_owner(self, name: str = "me") -> str:
+        """Add a token of the owner, and return it; the oldest tokens beyond ten become invalid."""
+
+        def job(db: _Statements) -> str:
+            token = _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
+            old = db("SELECT id FROM judges WHERE project IS NULL ORDER BY created DESC, id").fetchall()[OWNER_TOKENS:]
+            for (id,) in old:
+                db("DELETE FROM judges WHERE id = ?", id)
+            return token
+
+        return self._write(job)
+
+    def add_judge(self, project: str, name: str) -> str:
+        """Add a judge to a project, and return the token, which is not stored."""
+
+        def job(db: _Statements) -> str:
+            if db("SELECT 1 FROM judges WHERE project = ? AND name = ?", project, name).fetchone():
+                raise InputError(
+                    f"{name!r} is a judge of this project already; make a new link, or choose another name."
+                )
+            return _add_judge(db, Judge(secrets.token_urlsafe(6), project, name))
+
+        return self._write(job)
+
+    def renew_token(self, judge: str) -> str:
+        """Give a judge a new token, and return it; the former one becomes invalid."""
+        secret = secrets.token_urlsafe(32)
+
+        def job(db: _Statements) -> None:
+            db("UPDATE judges SET token_hash = ?, is_revoked = 0 WHERE id = ?", _hash(secret), judge)
+
+        self._write(job)
+        return f"{judge}.{secret}"
+
+    def revoke(self, judge: str) -> None:
+        """Make the link of a judge invalid; the answers stay."""
+        self._write(lambda db: db("UPDATE judges SET is_revoked = 1 WHERE id = ? AND project IS NOT NULL", judge))
+
+    def judges(self, project: str) -> list[tuple[Judge, bool]]:
+        """Return the judges of a project, in the order in which they were added, and whether their link is valid."""
+        rows = self._read(
+            "SELECT id, project, name, is_revoked FROM judges WHERE project = ? ORDER BY created, id", project
+        )
+        return [(Judge(*row[:3]), not row[3]) for row in rows]
+
+    def judge_of(self, token: str) -> Judge | None:
+        """Return the judge with a token; None if it is invalid. The time does not depend on the secret."""
+        id, _, secret = token.partition(".")
+        rows = self._read("SELECT id, project, name, token_hash FROM judges WHERE id = ? AND is_revoked = 0", id)
+        expected = rows[0][3] if rows else _hash("")
+        if not hmac.compare_digest(_hash(secret), expected) or not rows:
+            return None
+        return Judge(rows[0][0], rows[0][1], rows[0][2], is_owner=rows[0][1] is None)
+
+    # answers
+
+    def append(
+        self, project: str, judge: str, item: str, entry: Mapping[str, Any], client_id: str | None = None
+    ) -> tuple[StoredAnswer, bool]:
+        """
+        Append an answer. When this returns, it is on the disk.
+
+        judge: name of the judge.
+        item: key of what is judged.
+        entry: keys and values of a line of a journal; `action` is required.
+        client_id: the same for all attempts to send this answer; random by default.
+        Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
+        """
+        client = client_id or secrets.token_urlsafe(12)
+        action, line, time = str(entry["action"]), json.dumps(dict(entry)), _now()
+
+        def job(db: _Statements) -> tuple[StoredAnswer, bool]:
+            values = (project, judge, client, item, action, line, time, __version__)
+            found = db(_INSERT, *values).fetchone()
+            if found is None:
+                before = db(f"{_ANSWERS} AND judge = ? AND client_id = ?", project, judge, client)
+                return _answer(before.fetchone()), False
+            db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
+            return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
+
+        return self._write(job)
+
+    def append_all(self, project: str, rows: Sequence[tuple[str, str, Mapping[str, Any], str, str]]) -> int:
+        """
+        Append many answers in one transaction.
+
+        rows: judge, item, entry, client id and time (empty for now) of each answer; those that are stored are skipped.
+        Returns: number of new answers.
+        """
+
+        def job(db: _Statements) -> int:
+            n_new = 0
+            for judge, item, entry, client, time in rows:
+                values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
+                n_new += db(_INSERT, *values, __version__).fetchone() is not None
+            return n_new
+
+        return self._write(job)
+
+    def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
+        """Return answers in the order in which they were given: those after a number, those of one judge."""
+        if judge is None:
+            rows = self._read(f"{_ANSWERS} AND number > ? ORDER BY number", project, after)
+        else:
+            rows = self._read(f"{_ANSWERS} AND number > ? AND judge = ? ORDER BY number", project, after, judge)
+        return [_answer(row) for row in rows]
+
+    def last_number(self, project: str) -> int:
+        """Return the number of the last answer; 0 if there is none."""
+        return int(self._read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
+
+    def claim(self, project: str, judge: str, candidates: Sequence[Candidate], seen: int) -> str | None:
+        """
+        Hold the first candidate that enough other judges neither hold nor have just answered.
+
+        candidates: by decreasing priority.
+        seen: number of the last answer that the candidates take into account.
+        Returns: the item; None if other judges hold all candidates.
+        """
+
+        def job(db: _Statements) -> str | None:
+            now = datetime.now(UTC).timestamp()
+            # a clock that went back must not extend holds
+            db(
+                "DELETE FROM holds WHERE project = ? AND (until <= ? OR until > ?)",
+                project,
+                now,
+                now + 2 * HOLD_SECONDS,
+            )
+            held: dict[str, set[str]] = {}
+            for item, holder in db("SELECT item, judge FROM holds WHERE project = ?", project).fetchall():
+                held.setdefault(item, set()).add(holder)
+            recent = "SELECT item, judge FROM answers WHERE project = ? AND number > ?"
+            for item, holder in db(recent, project, seen).fetchall():
+                held.setdefault(item, set()).add(holder)
+            for item, slots in candidates:
+                if len(held.get(item, set()) - {judge}) < slots:
+                    db("DELETE FROM holds WHERE project = ? AND judge = ?", project, judge)
+                    values = (project, item, judge, now + HOLD_SECONDS)
+                    db("INSERT INTO holds (project, item, judge, until) VALUES (?, ?, ?, ?)", *values)
+                    return item
+            return None
+
+        return self._write(job)
+
+    def held_by(self, project: str, judge: str) -> str | None:
+        """Return the item that a judge holds."""
+        now = datetime.now(UTC).timestamp()
+        found = self._read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
+        return str(found[0][0]) if found else None
+
+
+_PROJECT = "id, kind, name, settings, created, is_archived"
+_ANSWERS = "SELECT number, judge, item, action, entry, time, client_id FROM answers WHERE project = ?"
+_INSERT = (
+    "INSERT INTO answers (project, judge, client_id, item, action, entry, time, version) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, judge, client_id) DO NOTHING RETURNING number"
+)
+
+
+class _Statements:
+    """Runs statements of a transaction."""
+
+    def __init__(self, connection: Any, sql: Callable[[str], str]) -> None:
+        self._connection, self._sql = connection, sql
+
+    def __call__(self, statement: str, *values: Any) -> Any:
+        return self._connection.execute(self._sql(statement), _storable(values))
+
+
+def _storable(values: Sequence[Any]) -> list[Any]:
+    """Replace half characters, which have no UTF-8, and NUL, which PostgreSQL refuses."""
+    return [
+        one.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if isinstance(one, str) else one
+        for one in values
+    ]
+
+
+def _add_judge(db: _Statements, judge: Judge) -> str:
+    secret = secrets.token_urlsafe(32)
+    values = (judge.id, judge.project, judge.name, _hash(secret), _now())
+    db("INSERT INTO judges (id, project, name, token_hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)", *values)
+    return f"{judge.id}.{secret}"
+
+
+def _hash(secret: str) -> str:
+    # a random secret of 256 bits needs no slow hash
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _project(row: Sequence[Any]) -> Project:
+    return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
+
+
+def _answer(row: Sequence[Any]) -> StoredAnswer:
+    return StoredAnswer(int(row[0]), row[1], row[2], row[3], json.loads(row[4]), row[5], row[6])

@@ -1,0 +1,91 @@
+"""Projects as files: everything but the links of judges, to keep a copy or to continue elsewhere."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+from corank.errors import InputError
+from corank.judging.sessions.store import AnswerStore, Project
+
+FORMAT = 1
+MOST_BYTES = 1 << 30
+"""Largest size of a project after unpacking."""
+
+
+def export_project(store: AnswerStore, project: Project) -> bytes:
+    """Return a project with its answers as a .zip file."""
+    out = io.BytesIO()
+    names = sorted(store.file_names(project.id))
+    head = {
+        "format": FORMAT, "kind": project.kind, "name": project.name, "settings": dict(project.settings),
+        "payload": store.payload(project.id), "files": [],
+    }  # fmt: skip
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number, name in enumerate(names):
+            kind, content = store.file(project.id, name) or ("", b"")
+            head["files"].append({"name": name, "type": kind})
+            archive.writestr(f"files/{number}", content)
+        lines = [
+            json.dumps(
+                {"judge": one.judge, "item": one.item, "client_id": one.client_id, "time": one.time, "entry": one.entry}
+            )
+            for one in store.answers(project.id)
+        ]
+        archive.writestr("answers.jsonl", "".join(line + "\n" for line in lines))
+        archive.writestr("project.json", json.dumps(head))
+    return out.getvalue()
+
+
+def import_project(store: AnswerStore, content: bytes, kinds: Any) -> Project:
+    """
+    Add the project of a file that `export_project` made.
+
+    kinds: kinds of work that can be opened.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
+                raise InputError("the file unpacks to more than 1 GB, which is the limit for a project.")
+            head = json.loads(_read(archive, "project.json"))
+            lines = _read(archive, "answers.jsonl").decode().splitlines()
+            answers = [json.loads(line) for line in lines]
+            if head["format"] > FORMAT:
+                raise InputError("the file is of a newer corank; install a newer version (pip install -U corank).")
+            if head["kind"] not in kinds:
+                raise InputError(f"the file holds a project of the kind {head['kind']!r:.40}, which is unknown here.")
+            files = {
+                str(one["name"]): (str(one["type"]), _read(archive, f"files/{number}"))
+                for number, one in enumerate(head["files"])
+            }
+            rows = [
+                (str(one["judge"]), str(one["item"]), dict(one["entry"]), str(one["client_id"]), str(one["time"]))
+                for one in answers
+            ]
+            name, settings, payload = str(head["name"]), dict(head["settings"]), head["payload"]
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        TypeError,
+        ValueError,
+        RecursionError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("the file is not a project that corank saved; choose the .zip file of “Save files”.") from None
+    project = store.add_project(head["kind"], name, settings, payload)
+    store.add_files(project.id, files)
+    store.append_all(project.id, rows)
+    return project
+
+
+def _read(archive: zipfile.ZipFile, name: str) -> bytes:
+    with archive.open(name) as stream:
+        content = stream.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise InputError("the file unpacks to more than 1 GB, which is the limit for a project.")
+    return content

@@ -1,0 +1,293 @@
+"""The workspace of grades: a query, a document, and a scale."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from corank.errors import InputError
+from corank.judging.grading import export
+from corank.judging.grading.agreement import AlphaInterval, alpha_interval
+from corank.judging.grading.answers import GradingEntry
+from corank.judging.grading.reading import read_grading_task
+from corank.judging.grading.session import ORDERS, GradingSession
+from corank.judging.grading.task import GradingScale, GradingTask
+from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
+from corank.judging.sessions.stored_journal import entry_values, read_entry
+from corank.server.markup import clean, link, one_line, rich
+from corank.server.uploads import Upload
+from corank.server.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
+
+_LONG = 80
+_SHOWN = 100
+"""Number of queries and conflicts that the overview lists."""
+
+
+class GradeWorkspace(Workspace):  # noqa: D101
+    __doc__ = Workspace.__doc__
+    kind = "grade"
+    settings = (
+        Setting("question", "", "text"),
+        Setting("guidelines", "", "lines"),
+        Setting("scale", GradingScale().lines(), "lines"),
+        Setting("order", "query", "choice", choices=ORDERS),
+        Setting("depth", 0, "number", 0, 1_000_000),
+        Setting("judges", 1, "number", 1, 50),
+        Setting("shared", 1.0, "share", 0.0, 1.0),
+        Setting("show_rank", False, "flag"),
+        Setting("index", "documents", "text"),
+    )
+
+    def __init__(self, store: AnswerStore, project: Project) -> None:
+        super().__init__(store, project)
+        self.task = GradingTask.from_json(store.payload(project.id))
+        self.images = store.file_names(project.id)
+        self.session = GradingSession(
+            self.task, GradingScale.of_lines(self.setting("scale")), order=self.setting("order"),
+            depth=int(self.setting("depth")), overlap=int(self.setting("judges")), shared=self.setting("shared"),
+        )  # fmt: skip
+        self._alpha: tuple[int, AlphaInterval] | None = None
+        if self.session.order == "model":
+            self.background.request()
+
+    @classmethod
+    def create(cls, upload: Upload) -> Created:
+        """Read queries and documents, and the grades that they have."""
+        if not upload.tables:
+            raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
+        with upload.on_disk() as paths:
+            try:
+                found = read_grading_task(*paths)
+            except InputError as error:
+                message = str(error)
+                for path, file in zip(paths, upload.tables, strict=True):
+                    message = message.replace(str(path), file.name)
+                raise InputError(message) from None
+        scale = found.task.scale or GradingScale()
+        answers = [
+            (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
+        ]
+        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
+
+    def apply(self, answer: StoredAnswer) -> None:
+        """Take an answer of the store into account."""
+        self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
+
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """Read a line of a log of grades."""
+        entry = read_entry(GradingEntry, values, values["place"])
+        key = ""
+        if entry.action != "undo":
+            key = self.task.keys[self.session.number(entry)]
+        if entry.action in ("grade", "settle") and entry.grade not in map(str, self.session.scale.grades):
+            raise InputError(f"{entry.place}: the grade is {entry.grade!r}, which the scale of the project lacks.")
+        return key, entry_values(entry), str(values.get("time", ""))
+
+    def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
+        """Return a document with its query."""
+        if item is not None:
+            number, is_change = self._number(item), True
+        else:
+            with self.lock:
+                found, seen = self.session.open_for(judge), self.last
+            candidates = [Candidate(self.task.keys[one.number], one.slots) for one in found]
+            held = self.store.held_by(self.project.id, judge)
+            at = next((at for at, one in enumerate(candidates) if one.item == held), None)
+            if at:  # the same question until it is answered
+                candidates.insert(0, candidates.pop(at))
+            claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
+            if claimed is None:
+                return None
+            number, is_change = self._number(claimed), False
+        document = self.task.documents[number]
+        query = self.task.queries[document.query]
+        with self.lock:
+            before = self.session.judges.get(judge, {}).get(number)
+            n_entries = self.counts.get(judge, 0)
+        scale = self.session.scale
+        return {
+            "template": "grade_question.html",
+            "query": clean(query.text), "need": rich(query.need), "card": self.card(number),
+            "rank": document.position if self.setting("show_rank") else None,
+            "grades": [
+                {"grade": grade, "label": label, "key": str(grade) if grade < 10 else ""}
+                for grade, label in zip(scale.grades, scale.labels, strict=True)
+            ],
+            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
+            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
+            "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
+        }  # fmt: skip
+
+    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Store the answer of a form."""
+        number = self._number(form.get("item", ""))
+        action, grade = form.get("action", ""), ""
+        if action.startswith("grade-"):
+            action, grade = "grade", action.removeprefix("grade-")
+        if action not in ("grade", "unrateable", "later"):
+            raise InputError("the form has no answer; choose a grade.")
+        by = "change" if form.get("change") else self.session.order
+        return self._store(judge, number, action, grade, form, by)
+
+    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Fix the grade of a document."""
+        return self._store(judge, self._number(form.get("item", "")), "settle", form.get("grade", ""), form, "conflict")
+
+    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Withdraw the last answer of a judge."""
+        with self.lock:
+            last = self.session.last(judge)
+        saved = Saved(False) if last is None else self._store(judge, last, "undo", "", form, "")
+        if saved.is_new and last is not None:
+            self.ask_again(judge, self.task.keys[last])
+        return saved
+
+    def history(self, judge: str) -> list[dict[str, Any]]:
+        """Return the answers of a judge, the newest first."""
+        with self.lock:
+            recent = self.session.recent(judge)
+        labels = dict(zip(self.session.scale.grades, self.session.scale.labels, strict=True))
+        rows = []
+        for number, one in recent:
+            document = self.task.documents[number]
+            title, query = self._title(number), self.task.queries[document.query].text
+            rows.append(
+                {
+                    "query": one_line(query, 120), "title": title, "action": one.action, "grade": one.grade,
+                    "label": labels.get(one.grade, "") if one.grade is not None else "", "note": one.text,
+                    "item": self.task.keys[number], "text": f"{query} {title} {document.id} {one.text}",
+                }
+            )  # fmt: skip
+        return rows
+
+    def progress(self, judge: str) -> dict[str, Any]:
+        """Return counts for the head of a judge's page."""
+        with self.lock:
+            mine = self.session.judges.get(judge, {})
+            return {
+                "answered": sum(one.action != "later" for one in mine.values()), **self.session.counts,
+                "n_entries": self.counts.get(judge, 0), "can_undo": self.session.last(judge) is not None,
+            }  # fmt: skip
+
+    def overview(self) -> dict[str, Any]:
+        """Return progress, agreement and conflicts."""
+        with self.lock:
+            final, grades, conflicts = self.session.final(), self.session.grades(), self.session.conflicts()
+            counts = self.session.counts
+            if self._alpha is None or self._alpha[0] != self.last:
+                self._alpha = (self.last, alpha_interval([list(one.values()) for one in grades]))
+        queries: list[dict[str, Any]] = [
+            {"text": one_line(one.text, 120), "documents": 0, "graded": 0, "sum": 0.0} for one in self.task.queries
+        ]
+        for document, grade in zip(self.task.documents, final.tolist(), strict=True):
+            row = queries[document.query]
+            row["documents"] += 1
+            if grade == grade:
+                row["graded"] += 1
+                row["sum"] += grade
+        return {
+            "template": "grade_overview.html", **counts, "n_queries": len(queries), "queries": queries[:_SHOWN],
+            "alpha": self._alpha[1], "scale": self.session.scale, "n_conflicts": len(conflicts),
+            "conflicts": [
+                {
+                    "item": self.task.keys[number], "title": self._title(number), "number": number,
+                    "query": one_line(self.task.queries[self.task.documents[number].query].text, 120),
+                    "grades": grades[number],
+                }
+                for number in conflicts[:_SHOWN]
+            ],
+        }  # fmt: skip
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """Judgement lists."""
+
+        def locked(make: Callable[..., str | bytes], *more: str) -> Callable[[], str | bytes]:
+            def content() -> str | bytes:
+                with self.lock:
+                    return make(self.session, *more)
+
+            return content
+
+        name = self.project.name
+        found = {
+            "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
+            "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
+            "letor": Export("letor.txt", "text/plain", locked(export.as_letor)),
+            "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
+            "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
+            "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
+            "rank_eval": Export(
+                "rank-eval.json", "application/json", locked(export.as_rank_eval, self.setting("index"))
+            ),
+            "judgements": Export("judgements.csv", "text/csv", locked(export.as_judgements)),
+        }
+        if not self.task.X.shape[1]:
+            del found["letor"]
+        return found
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raise if the scale is not one, or lacks a grade that was given."""
+        scale = GradingScale.of_lines(settings["scale"])
+        if len(scale.grades) > 11:
+            raise InputError(f"the scale has {len(scale.grades)} grades; 11 is the most.")
+        with self.lock:
+            given = {one.grade for mine in self.session.judges.values() for one in mine.values()}
+            given |= set(self.session.settled.values())
+        lost = sorted(grade for grade in given if grade is not None and grade not in scale.grades)
+        if lost:
+            raise InputError(f"judges gave the grade {lost[0]}, which the new scale lacks; keep it in the scale.")
+
+    def card(self, number: int) -> dict[str, Any]:
+        """Return what is shown of a document."""
+        facts: list[tuple[str, Markup]] = []
+        texts: list[tuple[str, Markup]] = []
+        image = None
+        fields = dict(self.task.documents[number].fields)
+        for column, value in fields.items():
+            if column == _title_column(fields):
+                continue
+            name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
+            if image is None and name in self.images:
+                image = name
+            elif len(value) > _LONG or "\n" in value:
+                texts.append((column, rich(value[:50_000])))
+            elif column not in self.task.columns:  # numbers are for models
+                facts.append((column, link(value)))
+        return {"title": self._title(number), "image": image, "texts": texts, "facts": facts}
+
+    def _learn(self) -> None:
+        if self.session.order != "model":
+            return
+        with self.lock:
+            y = self.session.final()
+        ahead = self.session.suggest(y)
+        with self.lock:
+            self.session.install(ahead)
+
+    def _title(self, number: int) -> str:
+        fields = self.task.documents[number].fields
+        column = _title_column(fields)
+        return one_line(fields[column] if column else self.task.documents[number].id)
+
+    def _number(self, item: str) -> int:
+        number = self.task.number.get(item)
+        if number is None:
+            raise InputError("this project does not have the document of the form; open the project again.")
+        return number
+
+    def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> Saved:
+        document = self.task.documents[number]
+        note = clean(form.get("note", "")).strip()[:MOST_TEXT] if action != "undo" else ""
+        if action in ("grade", "settle") and grade not in map(str, self.session.scale.grades):
+            raise InputError(f"the grade is {grade!r}; choose one of the scale.")
+        entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)
+        return self.append(judge, self.task.keys[number], entry_values(entry), form.get("client_id", ""))
+
+
+def _title_column(fields: Mapping[str, str]) -> str | None:
+    lower = {column.casefold(): column for column in reversed(list(fields))}
+    return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)

@@ -1,0 +1,75 @@
+"""Pages of judges: the next question, the answers so far, and images."""
+
+from __future__ import annotations
+
+from starlette.responses import PlainTextResponse, Response
+
+from corank.errors import InputError
+from corank.judging.sessions.store import StoreError
+from corank.server.site import FRAGMENT, Visit
+from corank.server.texts import text
+from corank.server.uploads import image_type
+
+
+def question(visit: Visit) -> Response:
+    """Show the next question, or an earlier one to change."""
+    return _question(visit, item=visit.request.query_params.get("item"))
+
+
+def answer(visit: Visit) -> Response:
+    """Store an answer and show the next question. An answer that is sent twice counts once."""
+    return _changed(visit, visit.workspace.save(visit.me.name, visit.form).is_new)
+
+
+def undo(visit: Visit) -> Response:
+    """Withdraw the last answer and show its question again."""
+    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form).is_new)
+
+
+def history(visit: Visit) -> Response:
+    """List the visitor's own answers."""
+    workspace = visit.workspace
+    wanted = visit.request.query_params.get("find", "").strip()[:200]
+    rows = workspace.history(visit.me.name)
+    n_all = len(rows)
+    if wanted:
+        rows = [row for row in rows if wanted.casefold() in row["text"].casefold()]
+    return visit.render(
+        f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:500], n_all=n_all,
+        n_found=len(rows), find=wanted,
+    )  # fmt: skip
+
+
+def image(visit: Visit) -> Response:
+    """Serve an image of the project, with the type that its content has."""
+    found = visit.site.store.file(visit.here.id, visit.request.path_params["name"])
+    kind = None if found is None else image_type(found[1])
+    if found is None or kind is None:
+        return PlainTextResponse("not found\n", 404)
+    headers = {
+        "Cache-Control": "private, max-age=86400",
+        "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+    }
+    return Response(found[1], media_type=kind, headers=headers)
+
+
+def _changed(visit: Visit, is_new: bool) -> Response:
+    notice = "" if is_new else text("answer.twice")
+    if FRAGMENT in visit.request.headers:
+        return _question(visit, notice=notice)
+    return visit.go(f"/p/{visit.here.id}/judge" + ("" if is_new else "?again=1"))
+
+
+def _question(visit: Visit, item: str | None = None, notice: str = "") -> Response:
+    workspace = visit.workspace
+    notice = notice or (text("answer.twice") if "again" in visit.request.query_params else "")
+    progress = workspace.progress(visit.me.name)
+    try:
+        found = workspace.question(visit.me.name, item)
+    except StoreError:
+        raise
+    except InputError as error:
+        return visit.render("message.html", 404, title=text("error.missing"), message=str(error))
+    if found is None:
+        return visit.render("done.html", progress=progress, notice=notice)
+    return visit.render(found.pop("template"), progress=progress, notice=notice, **found)

@@ -1,0 +1,148 @@
+// Keys, saving without a new page, drag and drop, live figures. Every page works without this script.
+"use strict";
+(() => {
+  const words = document.body.dataset;
+  const status = document.getElementById("status");
+  const main = document.getElementById("main");
+  let isSending = false;
+  let clearing = 0;
+
+  function say(text, seconds) {
+    clearTimeout(clearing);
+    status.textContent = text || "";
+    if (text && seconds) clearing = setTimeout(() => { status.textContent = ""; }, 1000 * seconds);
+  }
+
+  const pause = (seconds) => new Promise((done) => {
+    const timer = setTimeout(done, 1000 * seconds);
+    addEventListener("online", () => { clearTimeout(timer); done(); }, { once: true });
+  });
+
+  const shape = (date) => ({
+    month: "short", day: "numeric", hour: "numeric", minute: "2-digit",
+    ...(date.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" }),
+  });
+
+  function localTimes(root) {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const date = new Date(time.dateTime);
+      if (!isNaN(date)) time.textContent = date.toLocaleString(undefined, shape(date));
+    }
+  }
+
+  function show(html) {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    main.replaceChildren(...page.body.childNodes);
+    localTimes(main);
+    const title = main.querySelector("h1");
+    if (title) title.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+
+  // An answer is sent until the server confirms it. The id in the form makes repetitions harmless.
+  async function send(form, button) {
+    if (isSending) return;
+    isSending = true;
+    // buttons are named "action", which hides form.action
+    const body = new URLSearchParams(new FormData(form));
+    if (button && button.name) body.set(button.name, button.value);
+    for (const one of main.querySelectorAll("[data-answer] button")) one.disabled = true;
+    const slow = setTimeout(() => say(words.sending), 400);
+    for (let tries = 0; ; tries++) {
+      try {
+        const answer = await fetch(form.getAttribute("action"), { method: "POST", body, headers: { "X-Corank": "1" } });
+        if (answer.status >= 500 && answer.status !== 500) throw new Error(String(answer.status));
+        const html = await answer.text();
+        clearTimeout(slow);
+        say("");
+        show(html);
+        if (location.search) history.replaceState(null, "", location.pathname);
+        break;
+      } catch {
+        clearTimeout(slow);
+        say(words.waiting);
+        await pause(Math.min(2 ** tries, 15));
+      }
+    }
+    isSending = false;
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (form.matches("[data-answer]")) {
+      event.preventDefault();
+      send(form, event.submitter);
+    } else if (form.matches("[data-drop]")) {
+      say(words.uploading);
+    }
+  });
+
+  addEventListener("beforeunload", (event) => { if (isSending) event.preventDefault(); });
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+    if (event.target.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, summary, [contenteditable]")) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    for (const button of main.querySelectorAll("[data-key]")) {
+      if (button.dataset.key.split(" ").includes(key)) {
+        event.preventDefault();
+        if (!button.disabled) button.click();
+        return;
+      }
+    }
+  });
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    const field = document.getElementById(button.dataset.copy);
+    field.select();
+    try { await navigator.clipboard.writeText(field.value); } catch { document.execCommand("copy"); }
+    say(words.copied, 3);
+  });
+
+  for (const form of document.querySelectorAll("[data-drop]")) {
+    const input = form.querySelector("input[type=file]");
+    for (const kind of ["dragenter", "dragover"]) {
+      form.addEventListener(kind, (event) => { event.preventDefault(); form.classList.add("over"); });
+    }
+    for (const kind of ["dragleave", "drop"]) {
+      form.addEventListener(kind, () => form.classList.remove("over"));
+    }
+    form.addEventListener("drop", (event) => {
+      event.preventDefault();
+      if (!event.dataTransfer.files.length) return;
+      input.files = event.dataTransfer.files;
+      form.requestSubmit();
+    });
+  }
+  // a file that misses the target must not replace the page
+  for (const kind of ["dragover", "drop"]) addEventListener(kind, (event) => event.preventDefault());
+
+  const live = document.querySelector("[data-live]");
+  if (live) {
+    let before = live.innerHTML;
+    setInterval(async () => {
+      if (document.hidden || live.contains(document.activeElement)) return;
+      try {
+        const answer = await fetch(live.dataset.live);
+        if (!answer.ok) return;
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const fresh = page.querySelector("[data-live]");
+        if (!fresh || fresh.innerHTML === before) return;
+        before = fresh.innerHTML;
+        const open = [...live.querySelectorAll("details")].map((one) => one.open);
+        live.replaceChildren(...fresh.childNodes);
+        live.querySelectorAll("details").forEach((one, at) => { one.open = open[at] || false; });
+        localTimes(live);
+      } catch { /* the next round tries again */ }
+    }, 5000);
+  }
+
+  localTimes(document);
+  const title = main.querySelector("h1[tabindex]");
+  if (title && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
+})();

@@ -1,0 +1,112 @@
+"""
+Screenshots of all pages at three widths, light and dark: ``python tests/browser/screenshots.py FOLDER``.
+
+The pages are those of two small projects with three judges.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+from some_projects import DOCUMENTS, TEAS
+
+from some_server import ServerProcess
+
+WIDTHS = (360, 900, 1600)
+
+
+def upload(page, base, kind, name, text):
+    page.goto(f"{base}/")
+    form = page.locator(f"form.kind:has(input[value={kind}])")
+    form.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": text.encode()})
+    form.get_by_role("button", name="Create project").click()
+    page.wait_for_url("**/p/*")
+    return page.url
+
+
+def add_judge(browser, page, project, name):
+    page.goto(project)
+    page.get_by_label("Name of a new judge").fill(name)
+    page.get_by_role("button", name="Make a link").click()
+    link = page.locator("#link").input_value()
+    other = browser.new_context().new_page()
+    other.goto(link)
+    other.wait_for_url("**/")
+    return other
+
+
+def press(page, project, keys):
+    page.goto(f"{project}/judge")
+    for key in keys:
+        if not page.locator("input[name=client_id]").count():
+            break
+        before = page.locator("input[name=client_id]").first.input_value()
+        page.keyboard.press(key)
+        page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
+
+
+def main(folder):
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
+        server = ServerProcess(place)
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        try:
+            page = browser.new_context().new_page()
+            page.goto(server.link)
+            page.wait_for_url("**/")
+            shoot(browser, page, target, {"start": f"{server.base}/"})
+            teas = upload(page, server.base, "compare", "teas.csv", TEAS)
+            shoot(browser, page, target, {"compare-empty": teas})
+            for name in ("Ann", "Bernadette"):
+                press(
+                    add_judge(browser, page, teas, name), teas, ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowLeft", "s"]
+                )
+            press(page, teas, ["ArrowLeft", "ArrowRight", "b", "ArrowLeft"])
+            documents = upload(page, server.base, "grade", "heating.csv", DOCUMENTS)
+            page.locator("summary", has_text="Settings").click()
+            page.get_by_label("Judges per document").fill("2")
+            page.get_by_label("Guidelines").fill(
+                "Grade what the searcher would *use*.\n- 3: answers the question\n- 0: off topic"
+            )
+            page.get_by_role("button", name="Save settings").click()
+            press(add_judge(browser, page, documents, "Ann"), documents, ["3", "0", "2", "x", "1"])
+            press(page, documents, ["3", "1", "l", "1"])
+            page.goto(teas)
+            page.get_by_label("Name of a new judge").fill("Chen")
+            page.get_by_role("button", name="Make a link").click()
+            page.wait_for_timeout(2500)
+            pages = {
+                "projects": f"{server.base}/", "compare": f"{teas}/judge", "compare-answers": f"{teas}/history",
+                "compare-overview": teas, "grade": f"{documents}/judge", "grade-answers": f"{documents}/history",
+                "grade-overview": documents, "missing": f"{server.base}/nothing",
+            }  # fmt: skip
+            shoot(browser, page, target, pages)
+        finally:
+            browser.close()
+            server.stop()
+
+
+def shoot(browser, page, target, pages):
+    for scheme in ("light", "dark"):
+        for width in WIDTHS:
+            context = browser.new_context(
+                viewport={"width": width, "height": 900},
+                color_scheme=scheme,
+                storage_state=page.context.storage_state(),
+            )
+            view = context.new_page()
+            for name, address in pages.items():
+                view.goto(address)
+                view.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+                view.screenshot(path=target / f"{name}-{width}-{scheme}.png", full_page=True)
+            context.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,192 @@
+"""Whole stories in Chromium: drag and drop, keys, retries, accessibility, narrow and dark pages."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from screenshots import add_judge, press, upload
+from some_projects import DOCUMENTS, TEAS, image
+
+from some_server import ServerProcess
+
+pytestmark = pytest.mark.long
+
+
+def status_of(page, text):
+    page.wait_for_function("t => document.body.innerText.includes(t)", arg=text)
+
+
+def test_compare_with_keys_undo_restart_and_a_second_judge(browser, server, owner, tmp_path):
+    teas = upload(owner, server.base, "compare", "teas.csv", TEAS)
+    owner.get_by_role("link", name="Judge", exact=True).first.click()
+    owner.wait_for_url("**/judge")
+    press(owner, teas, ["ArrowLeft", "ArrowRight", "ArrowUp"])
+    status_of(owner, "3 answered")
+    owner.keyboard.press("u")
+    status_of(owner, "2 answered")
+    owner.get_by_role("button", name="Both bad").click()
+    status_of(owner, "3 answered")
+    ann = add_judge(browser, owner, teas, "Ann")
+    press(ann, teas, ["ArrowLeft"])
+    assert "Ann" in ann.locator("header").inner_text()
+    assert ann.goto(teas).status == 403
+    port = server.port
+    server.kill()
+    again = ServerProcess(tmp_path, port=port)
+    try:
+        press(ann, teas, ["ArrowRight"])
+        status_of(ann, "2 answered")
+        owner.goto(teas)
+        status_of(owner, "Order so far")
+        rows = owner.locator("#judges tbody tr").all_inner_texts()
+        assert [re.split(r"\s+", row)[0] for row in rows] == ["me", "Ann"]
+        with owner.expect_download() as saved:
+            owner.get_by_role("link", name="All comparisons").click()
+        assert len(saved.value.path().read_text().splitlines()) == 1 + 7
+    finally:
+        again.kill()
+
+
+def test_an_answer_given_while_the_server_is_away_is_saved_once(browser, server, owner, tmp_path):
+    teas = upload(owner, server.base, "compare", "teas.csv", TEAS)
+    owner.goto(f"{teas}/judge")
+    port = server.port
+    server.kill()
+    owner.keyboard.press("ArrowLeft")
+    status_of(owner, "Not saved yet")
+    owner.keyboard.press("ArrowLeft")  # impatience
+    again = ServerProcess(tmp_path, port=port)
+    try:
+        status_of(owner, "1 answered")
+        owner.goto(f"{teas}/history")
+        status_of(owner, "1 of 1 answers")
+    finally:
+        again.kill()
+
+
+def test_images_dropped_on_the_page_become_a_project(server, owner):
+    owner.goto(f"{server.base}/")
+    pictures = {
+        f"{name}.png": list(image(*colour))
+        for name, colour in {"red": (170, 40, 40), "blue": (40, 40, 170), "green": (30, 130, 60)}.items()
+    }
+    owner.evaluate(
+        """files => {
+            const form = document.querySelector("form.kind:has(input[value=compare])");
+            const data = new DataTransfer();
+            for (const [name, bytes] of Object.entries(files)) data.items.add(new File([new Uint8Array(bytes)], name));
+            form.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        pictures,
+    )
+    owner.wait_for_url("**/p/*")
+    owner.get_by_role("link", name="Judge", exact=True).first.click()
+    owner.wait_for_url("**/judge")
+    sizes = owner.evaluate("[...document.images].map(one => one.naturalWidth)")
+    assert sizes == [160, 160]
+
+
+def test_grade_from_a_quepid_file_to_qrels(server, owner):
+    rows = "query,docid,rating\nred tea,a,3\nred tea,b,\nblack tea,c,\n"
+    case = upload(owner, server.base, "grade", "case.csv", rows)
+    status_of(owner, "1 of 3 documents")
+    press(owner, case, ["0"])
+    owner.get_by_label("Note (optional)").fill("not sure")
+    owner.get_by_label("Note (optional)").press("2")  # a key in a field is a letter
+    assert owner.get_by_label("Note (optional)").input_value() == "not sure2"
+    owner.get_by_role("button", name=re.compile("^2")).click()
+    status_of(owner, "No more questions")
+    owner.goto(case)
+    with owner.expect_download() as saved:
+        owner.get_by_role("link", name="TREC qrels").click()
+    assert saved.value.path().read_text() == "q1 0 a 3\nq1 0 b 0\nq2 0 c 2\n"
+
+
+def test_pages_work_without_the_script(browser, server, owner):
+    teas = upload(owner, server.base, "compare", "teas.csv", TEAS)
+    context = browser.new_context(java_script_enabled=False, storage_state=owner.context.storage_state())
+    page = context.new_page()
+    page.goto(f"{teas}/judge")
+    page.get_by_role("button", name="This one").first.click()
+    page.get_by_text("1 answered").wait_for()
+    page.go_back()
+    page.get_by_role("button", name="This one").last.click()
+    assert "0 answered" not in page.locator("main").inner_text()
+    context.close()
+
+
+@pytest.fixture
+def pages(browser, server, owner):
+    """Addresses of all pages, with answers of two judges."""
+    teas = upload(owner, server.base, "compare", "teas.csv", TEAS)
+    press(add_judge(browser, owner, teas, "Ann"), teas, ["ArrowLeft", "ArrowRight"])
+    press(owner, teas, ["ArrowLeft"])
+    documents = upload(owner, server.base, "grade", "heating.csv", DOCUMENTS)
+    owner.locator("summary", has_text="Settings").click()
+    owner.get_by_label("Judges per document").fill("2")
+    owner.get_by_role("button", name="Save settings").click()
+    press(add_judge(browser, owner, documents, "Ann"), documents, ["3", "1"])
+    press(owner, documents, ["0", "1"])
+    return [
+        f"{server.base}/", teas, f"{teas}/judge", f"{teas}/history", documents, f"{documents}/judge",
+        f"{documents}/history", f"{server.base}/nothing",
+    ]  # fmt: skip
+
+
+def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe):
+    found = []
+    for scheme in ("light", "dark"):
+        for width in (320, 1920):
+            context = browser.new_context(
+                viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True,
+                storage_state=owner.context.storage_state(), reduced_motion="reduce",
+            )  # fmt: skip
+            page = context.new_page()
+            for address in pages:
+                page.goto(address)
+                page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+                page.evaluate(axe)
+                result = page.evaluate("axe.run()")
+                found += [(scheme, width, address, one["id"], one["nodes"][0]["html"]) for one in result["violations"]]
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                if wide > width:
+                    found.append((scheme, width, address, "overflow", wide))
+            context.close()
+    assert found == []
+
+
+def test_the_order_that_a_screen_reader_meets(owner, pages):
+    owner.goto(pages[2])
+    tree = owner.locator("body").aria_snapshot()
+    wanted = [
+        "Skip to the content",
+        "banner",
+        "Judging as me",
+        "main",
+        "Which is better?",
+        "article",
+        "This one",
+        "article",
+        "This one",
+        "Other answers",
+        "Equally good",
+    ]
+    at = -1
+    for word in wanted:
+        at = tree.find(word, at + 1)
+        assert at >= 0, f"{word!r} is missing or out of order:\n{tree}"
+
+
+def test_scripts_of_texts_do_not_run_and_no_other_host_is_asked(server, owner):
+    hostile = (
+        "name,note,link\n<script>hacked = 1</script>,<img src=x onerror='hacked = 1'>,javascript:hacked=1\n"
+        "two,<svg onload=hacked=1>,https://elsewhere.example/x\n"
+    )
+    asked = []
+    owner.on("request", lambda request: asked.append(request.url))
+    path = upload(owner, server.base, "compare", "x.csv", hostile)
+    for page in (path, f"{path}/judge", f"{path}/history"):
+        owner.goto(page)
+        assert owner.evaluate("typeof hacked") == "undefined"
+    assert all(url.startswith(server.base) for url in asked)

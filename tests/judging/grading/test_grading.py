@@ -1,0 +1,285 @@
+"""Grading: readers, who grades what, agreement, conflicts and judgement lists."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from corank.data.letor.reader import read_letor
+from corank.errors import InputError
+from corank.judging.agreement import krippendorff_alpha, read_judgements
+from corank.judging.grading import (
+    GradingDocument,
+    GradingQuery,
+    GradingScale,
+    GradingSession,
+    GradingTask,
+    alpha_interval,
+    export,
+    read_grading_task,
+)  # fmt: skip
+from corank.judging.grading.answers import GradingEntry
+
+NAN = float("nan")
+
+
+def task(n_queries=3, n_documents=4):
+    queries = [GradingQuery(f"q{q}", f"query {q}") for q in range(n_queries)]
+    documents = [
+        GradingDocument(q, f"d{d}", {"text": f"text {q} {d}"}, d + 1)
+        for q, d in product(range(n_queries), range(n_documents))
+    ]
+    return GradingTask(queries, documents)
+
+
+def grade(session, judge, number, value, action="grade"):
+    one = session.task.documents[number]
+    query = session.task.queries[one.query].id
+    session.add(judge, GradingEntry(action, query, one.id, str(value) if action in ("grade", "settle") else ""))
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def test_a_table_gives_documents_features_and_grades(tmp_path):
+    path = write(
+        tmp_path, "a.csv",
+        "query,docid,title,bm25,rating,judge\nheat pump,d1,One,1.5,2,ann\nheat pump,d1,One,1.5,0,bob\n"
+        "heat pump,d2,Two,0.5,,\nwind,d1,One,3,1,ann\n",
+    )  # fmt: skip
+    found = read_grading_task(path)
+    assert [(one.id, one.text) for one in found.task.queries] == [("q1", "heat pump"), ("wind", "wind")]
+    assert [(one.query, one.id, one.position) for one in found.task.documents] == [
+        (0, "d1", 1),
+        (0, "d2", 2),
+        (1, "d1", 1),
+    ]
+    assert found.task.columns == ["bm25"]
+    assert found.task.X.tolist() == [[1.5], [0.5], [3.0]]
+    assert [(judge, one.document, one.grade) for judge, one in found.known] == [
+        ("ann", "d1", "2"),
+        ("bob", "d1", "0"),
+        ("ann", "d1", "1"),
+    ]
+    assert found.task.from_json(json.loads(json.dumps(found.task.to_json()))).keys == found.task.keys
+
+
+def test_the_csv_of_quepid_has_queries_without_documents(tmp_path):
+    path = write(tmp_path, "case.csv", "query,docid,rating\ntea,1,3\ntea,2,\ncoffee,,\n")
+    found = read_grading_task(path)
+    assert [one.text for one in found.task.queries] == ["tea"]
+    assert len(found.known) == 1
+
+
+def test_a_book_round_trips(tmp_path):
+    session = GradingSession(task(2, 2), GradingScale((0, 1, 2), ("no", "some", "yes")))
+    grade(session, "ann@x", 0, 2)
+    grade(session, "bob@x", 0, 0)
+    grade(session, "ann@x", 1, 0, "unrateable")
+    grade(session, "ann@x", 2, 0, "later")
+    path = write(tmp_path, "book.json", export.as_quepid_book(session, "B"))
+    found = read_grading_task(path)
+    assert found.task.scale == session.scale
+    again = GradingSession(found.task)
+    for judge, entry in found.known:
+        again.add(judge, entry)
+    assert again.judges == session.judges
+    book = read_judgements(path)
+    np.testing.assert_array_equal(book.y, [2, 0, NAN, NAN])
+
+
+def test_a_run_with_texts(tmp_path):
+    run = write(tmp_path, "run.txt", "7 Q0 a 1 0.5 t\n7 Q0 b 2 0.9 t\n8 Q0 a 1 1 t\n")
+    texts = write(tmp_path, "texts.csv", "docid,title,text\na,Tea,about tea\nb,Pot,about pots\n")
+    queries = write(tmp_path, "queries.tsv", "qid\tquery_text\n7\tgreen tea\n8\tpots\n")
+    found = read_grading_task(queries, run, texts).task
+    assert [(one.id, one.text) for one in found.queries] == [("7", "green tea"), ("8", "pots")]
+    assert [(one.id, one.fields["title"], one.position) for one in found.documents] == [
+        ("b", "Pot", 1),
+        ("a", "Tea", 2),
+        ("a", "Tea", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "title,rating\nx,1\n", "has no column of queries"),
+        ("a.csv", "query,title\nx,1\n", "has no column of documents"),
+        ("a.csv", "query,docid\n", "has no documents"),
+        ("a.csv", "query,docid,rating\nx,1,good\n", "the grade is 'good'"),
+        ("a.csv", "query,docid,rating\nx,1,1.5\n", "the grade is '1.5'"),
+        ("a.csv", "query,docid,rating\nx,1,50\n", "has grades up to 50"),
+        ("a.json", "[]", "is not a book of Quepid"),
+        ("a.json", '{"query_doc_pairs": [1]}', "expected query_text and doc_id"),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_graded(tmp_path, name, text, message):
+    with pytest.raises(InputError, match=message):
+        read_grading_task(write(tmp_path, name, text))
+
+
+@pytest.mark.parametrize("text", ["", "0 = a", "x = 1\n0 = b", "0 = a\n0 = b"])
+def test_a_scale_needs_two_grades(text):
+    with pytest.raises(InputError):
+        GradingScale.of_lines(text)
+
+
+def test_orders_and_depth():
+    def order(**options):
+        session = GradingSession(task(2, 3), **options)
+        return [
+            (session.task.documents[one.number].query, session.task.documents[one.number].id)
+            for one in session.open_for("ann")
+        ]
+
+    assert order() == [(0, "d0"), (0, "d1"), (0, "d2"), (1, "d0"), (1, "d1"), (1, "d2")]
+    assert order(order="depth", depth=2) == [(0, "d0"), (1, "d0"), (0, "d1"), (1, "d1")]
+
+
+def test_overlap_is_kept_and_later_comes_last():
+    session = GradingSession(task(1, 3), overlap=2)
+    grade(session, "ann", 0, 1)
+    grade(session, "bob", 0, 0, "unrateable")
+    assert [one.number for one in session.open_for("cat")] == [1, 2]  # two judges answered
+    grade(session, "ann", 1, 0, "later")
+    assert [one.number for one in session.open_for("ann")] == [2]
+    grade(session, "ann", 2, 0)
+    assert [one.number for one in session.open_for("ann")] == [1]
+    assert session.counts == {"wanted": 3, "finished": 1, "missing": 3}
+
+
+def test_every_document_gets_exactly_its_judges_whatever_the_turns():
+    rng = np.random.default_rng(0)
+    session = GradingSession(task(5, 8), overlap=3, shared=0.5)
+    judges = ["ann", "bob", "cat", "dan"]
+    while any(session.open_for(judge) for judge in judges):
+        judge = judges[rng.integers(4)]
+        free = session.open_for(judge)
+        if free:
+            grade(session, judge, free[0].number, int(rng.integers(4)))
+    n_grades = np.array([len(one) for one in session.grades()])
+    assert set(n_grades) == {1, 3}
+    assert 8 <= (n_grades == 3).sum() <= 32
+
+
+def test_undo_restores_the_answer_before():
+    session = GradingSession(task(1, 2))
+    grade(session, "ann", 0, 1)
+    grade(session, "ann", 0, 3)
+    session.add("ann", GradingEntry("undo"))
+    assert session.judges["ann"][0].grade == 1
+    session.add("ann", GradingEntry("undo"))
+    session.add("ann", GradingEntry("undo"))
+    assert session.judges["ann"] == {}
+    assert session.counts["missing"] == 2
+
+
+def test_final_grades_and_conflicts():
+    session = GradingSession(task(1, 3), overlap=2)
+    grade(session, "ann", 0, 3)
+    grade(session, "bob", 0, 0)
+    grade(session, "ann", 1, 2)
+    grade(session, "bob", 1, 1)
+    grade(session, "ann", 2, 1)
+    assert session.conflicts() == [0, 1]
+    np.testing.assert_array_equal(session.final(), [0, 1, 1])
+    grade(session, "me", 0, 2, "settle")
+    assert session.conflicts() == [1]
+    np.testing.assert_array_equal(session.final(), [2, 1, 1])
+
+
+def test_grades_outside_the_scale_and_unknown_documents_are_refused():
+    session = GradingSession(task(1, 1))
+    with pytest.raises(InputError, match="the grade is '9'"):
+        grade(session, "ann", 0, 9)
+    with pytest.raises(InputError, match="an answer about 'q9/d0'"):
+        session.add("ann", GradingEntry("grade", "q9", "d0", "1"))
+
+
+def test_the_model_suggests_open_documents_of_all_queries():
+    rng = np.random.default_rng(1)
+    some = task(4, 10)
+    session = GradingSession(
+        GradingTask(some.queries, some.documents, rng.normal(size=(40, 3)), ["a", "b", "c"]), order="model", depth=8
+    )
+    for number in (0, 1, 10, 11):
+        grade(session, "ann", number, number % 2 * 3)
+    session.install(session.suggest(session.final()))
+    free = session.open_for("ann", most=8)
+    assert {some.documents[one.number].query for one in free} == {0, 1, 2, 3}
+    assert {one.number for one in free}.isdisjoint({0, 1, 10, 11, 8, 9, 18, 19})
+    words = GradingSession(some, order="model")  # without features: words
+    assert len(words.suggest(words.final())) == 40
+
+
+def test_alpha_is_that_of_the_coefficient_and_its_interval_covers_it():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 4, 60)
+    table = np.clip(truth + rng.integers(-1, 2, (3, 60)), 0, 3).astype(float)
+    table[0, :10] = table[1, 5:15] = NAN
+    rows = [[value for value in column if value == value] for column in table.T.tolist()]
+    found = alpha_interval(rows)
+    assert found.alpha == pytest.approx(krippendorff_alpha(table))
+    assert found.low < found.alpha < found.high
+    assert found.high - found.low < 0.3
+    assert np.isnan(alpha_interval([[1], [2]]).alpha)
+
+
+def test_the_bootstrap_draws_documents_not_grades():
+    rows = [[0, 0], [3, 3], [1, 1, 1], [2, 2]]
+    assert alpha_interval(rows)[:3] == (1.0, 1.0, 1.0)
+
+
+@pytest.fixture
+def graded():
+    queries = [GradingQuery("q1", "=tea pots"), GradingQuery("wind", "wind")]
+    documents = [
+        GradingDocument(0, "a b", {"title": "x"}, 1),
+        GradingDocument(0, "c", {}, 2),
+        GradingDocument(1, "c", {}, 1),
+    ]
+    session = GradingSession(GradingTask(queries, documents, np.array([[1.0], [2.0], [3.0]]), ["f"]))
+    grade(session, "ann", 0, 3)
+    grade(session, "ann", 1, 0)
+    return session
+
+
+def test_lists_for_other_tools(graded, tmp_path):
+    assert export.as_qrels(graded) == "q1 0 a%20b 3\nq1 0 c 0\n"
+    path = tmp_path / "qrels.txt"
+    path.write_text(export.as_qrels(graded))
+    assert read_judgements(path).y.tolist() == [3, 0]
+    assert export.as_quepid_csv(graded) == "query,docid,rating\n =tea pots,a b,3\n =tea pots,c,0\nwind,,\n"
+    opensearch = json.loads(export.as_opensearch(graded, "n"))
+    assert opensearch["type"] == "IMPORT_JUDGMENT"
+    assert opensearch["judgmentRatings"] == [
+        {"query": "=tea pots", "ratings": [{"docId": "a b", "rating": 3}, {"docId": "c", "rating": 0}]}
+    ]
+    request = json.loads(export.as_rank_eval(graded, "idx"))
+    assert request["requests"][0]["ratings"] == [
+        {"_index": "idx", "_id": "a b", "rating": 3},
+        {"_index": "idx", "_id": "c", "rating": 0},
+    ]
+    assert request["metric"] == {"dcg": {"k": 10, "normalize": True}}
+    letor = tmp_path / "letor.txt"
+    letor.write_bytes(export.as_letor(graded))
+    rows = read_letor(letor)
+    assert rows.y.tolist() == [3, 0]
+    assert rows.X.tolist() == [[1], [2]]
+    table = tmp_path / "all.csv"
+    table.write_text(export.as_judgements(graded))
+    assert read_judgements(table).judges.tolist() == ["ann", "ann"]
+    assert "'=tea pots" in export.as_judgements(graded)
+    assert export.as_queries(graded).splitlines()[1] == "q1,'=tea pots,"
+
+
+def test_nothing_to_save_is_one_sentence():
+    with pytest.raises(InputError, match="there are no grades yet"):
+        export.as_qrels(GradingSession(task()))

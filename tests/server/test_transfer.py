@@ -1,0 +1,73 @@
+"""Projects that leave and come back, and journals of the terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from corank.data.formats.items import read_items
+from corank.judging.preferences import PreferenceJournal, PreferenceSession
+from corank.judging.sessions.sqlite_store import SqliteStore
+from corank.server.app import create_app
+from some_pages import TEAS, PageClient, fields, new_project, words
+from some_stores import open_new
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with SqliteStore(tmp_path / "corank.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def owner(store):
+    return PageClient(create_app(store), store.add_owner())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_project_round_trips(kind, store, owner, tmp_path):
+    path = new_project(owner, files=[("teas.csv", TEAS.replace(b"strong", b"a.png")), ("a.png", PNG)])
+    for action in ("left", "bad", "skip"):
+        owner.post(f"{path}/judge", {**fields(owner.get(f"{path}/judge").text), "action": action})
+    saved = owner.get(f"{path}/export/project")
+    assert saved.headers["content-disposition"] == 'attachment; filename="teas.zip"'
+    (tmp_path / "other").mkdir()
+    with open_new(kind, tmp_path / "other") as elsewhere:
+        client = PageClient(create_app(elsewhere), elsewhere.add_owner())
+        again = new_project(client, "project", [("teas.zip", saved.content)])
+        before, after = store.project(path[3:]), elsewhere.project(again[3:])
+        assert (after.name, after.kind, after.settings) == (before.name, before.kind, before.settings)
+        assert elsewhere.payload(after.id) == store.payload(before.id)
+        assert elsewhere.file(after.id, "a.png") == ("image/png", PNG)
+        kept = [one._replace(number=0) for one in store.answers(before.id)]
+        assert [one._replace(number=0) for one in elsewhere.answers(after.id)] == kept
+        assert "2 answered" in words(client.get(f"{again}/judge").text)
+        assert elsewhere.judges(after.id) == []  # links do not travel
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04", b"no archive", b""])
+def test_a_file_that_is_not_a_project(owner, content):
+    answer = owner.post("/projects", {"kind": "project"}, [("files", ("x.zip", content))])
+    assert answer.status_code == 422
+
+
+def test_a_journal_of_the_terminal_is_added_once(store, owner, tmp_path):
+    table = tmp_path / "teas.csv"
+    table.write_bytes(TEAS)
+    items, _ = read_items(table)
+    place = PreferenceJournal.path_for(table, "ann")
+    with PreferenceJournal(place) as journal:
+        session = PreferenceSession(items, journal=journal)
+        for _ in range(3):
+            session.answer(session.next(), "left")
+        session.undo()
+    path = new_project(owner)
+    for _ in range(2):
+        assert owner.post(f"{path}/answers", {}, [("files", ("ann.jsonl", place.read_bytes()))]).status_code == 303
+    assert [one.action for one in store.answers(path[3:], judge="ann")] == ["left", "left", "left", "undo"]
+    owner.app.app.state.site.workspaces.get(store.project(path[3:])).background.wait()
+    assert "2 answers about 5 items" in words(owner.get(path).text)
+    for wrong in (b"[]\n", b'{"action": "left", "left": "no", "right": "Assam"}\n', b"x", b'{"action": "up"}\n'):
+        assert owner.post(f"{path}/answers", {}, [("files", ("bob.jsonl", wrong))]).status_code == 422
+    assert store.answers(path[3:], judge="bob") == []
