@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from corank._version import __version__
 from corank.data.durable.regular import read_regular
 from corank.data.records.duplicates import find_duplicates
 from corank.data.records.records import read_records
-from corank.errors import InputError
+from corank.errors import InputError, suggest_names
 from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from corank.judging.screening.judges import combine
 from corank.judging.screening.matching import UniqueRecords
@@ -34,6 +35,10 @@ PARTS = ("rule", "records", "answers", "reading", "sample", "result")
 Values = dict[str, Any]
 
 
+class SeparateSamplesError(InputError):
+    """Several judges have drawn random samples of their own, so that no sample covers all answers."""
+
+
 def make_certificate(
     records: Sequence[Path],
     answers: Path | None = None,
@@ -43,6 +48,7 @@ def make_certificate(
     confidence: float = 0.95,
     seed: int = 0,
     keep_duplicates: bool = False,
+    judge: str | None = None,
 ) -> Values:
     """
     Make the certificate of a screening.
@@ -57,13 +63,20 @@ def make_certificate(
         As they were screened with; see `corank.judging.screening.Screening`.
     keep_duplicates : bool
         Whether duplicates were judged as single records.
+    judge : str, optional
+        The only judge whose answers count; by default those of all judges together.
 
     Returns
     -------
     dict
-        The certificate; write it with `certificate_bytes`.
+        The certificate; write it with `certificate_bytes`. `SeparateSamplesError` if several judges have each drawn a
+        sample of their own.
     """
     logs = {path.stem: read_regular(path) for path in ScreeningJournal.paths(records[0], answers)}
+    if judge is not None:
+        if judge not in logs:
+            raise InputError(f"there are no answers of the judge {judge!r}; {suggest_names(judge, list(logs))}.")
+        logs = {judge: logs[judge]}
     parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates)
     return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
@@ -190,7 +203,9 @@ def _compute(
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
     rule = stopping_rule(name, n - len(team.beforehand), target, confidence)
-    sample = _sample(rule, team, unique, seed, entries)
+    if rule.sample == "before":
+        raise InputError(f"rule is {name!r}, which is for replays only; pass 'sample' for a proof.")
+    sample = _sample(rule, team, judges, seed, entries)
     return {
         "rule": {
             "name": name, "target": target, "confidence": confidence, "evidence": rule.evidence,
@@ -227,14 +242,18 @@ def _unique(paths: Sequence[Path], entries: Mapping[str, list[ScreeningEntry]], 
 
 
 def _sample(
-    rule: StoppingRule, team: ScreeningAnswers, unique: UniqueRecords, seed: int, entries: Mapping[str, list[Any]]
+    rule: StoppingRule,
+    team: ScreeningAnswers,
+    judges: Mapping[str, ScreeningAnswers],
+    seed: int,
+    entries: Mapping[str, list[Any]],
 ) -> Values | None:
     """The random sample of a rule that needs one; raise if its answers do not follow the order of the seed."""
     if rule.sample != "after" or not team.is_sampled:
         return None
-    ids = unique.unique.ids
+    ids = team.unique.unique.ids
     sample = RandomSample(team, len(ids), rule, seed)
-    _require_order(sample, [number for number, way in team.chosen_by.items() if way == "sample"], ids, seed)
+    _require_order(sample, judges, ids)
     for judge, lines in entries.items():
         _require_times(judge, lines)
     labels = sample.labels
@@ -248,20 +267,39 @@ def _sample(
     }  # fmt: skip
 
 
-def _require_order(sample: RandomSample, answered: Sequence[int], ids: Sequence[str], seed: int) -> None:
-    """Raise if a sampled record was answered out of turn: only the draws before the next test may be answered."""
+def _require_order(sample: RandomSample, judges: Mapping[str, ScreeningAnswers], ids: Sequence[str]) -> None:
+    """Raise if the sample of all judges together was not answered in its order; say so if each judge drew another."""
+    wrong = _out_of_turn(sample)
+    if wrong is None:
+        return
+    sampling = [judge for judge, answers in judges.items() if answers.is_sampled]
+    if len(judges) > 1 and all(_out_of_turn(replace(sample, answers=judges[judge])) is None for judge in sampling):
+        names = " and ".join(", ".join(sampling).rsplit(", ", 1))
+        drew = "drew a random sample" if len(sampling) == 1 else "each drew a random sample"
+        raise SeparateSamplesError(
+            f"{names} {drew} from the records that this judge alone had not read, so no sample covers the answers of "
+            f"all judges; certify one judge (corank certify --judge {sampling[0]}), or sample together (--share)."
+        )
+    raise InputError(
+        f"record {ids[wrong]!r} was answered as part of the sample, but the order of seed {sample.seed} does not draw "
+        "it then; pass the seed of the screening, or read the sample in its order."
+    )
+
+
+def _out_of_turn(sample: RandomSample) -> int | None:
+    """The first sampled record that was answered out of turn: only the draws before the next test may be answered."""
     done: set[int] = set()
     prefix = 0
-    for number in answered:
+    for number, way in sample.answers.chosen_by.items():
+        if way != "sample":
+            continue
         size = next((size for size in sample.plan.sizes if size > prefix), len(sample.drawn))
         if number not in sample.drawn[:size]:
-            raise InputError(
-                f"record {ids[number]!r} was answered as part of the sample, but the order of seed {seed} does not "
-                "draw it then; pass the seed of the screening, or read the sample in its order."
-            )
+            return number
         done.add(number)
         while prefix < len(sample.drawn) and sample.drawn[prefix] in done:
             prefix += 1
+    return None
 
 
 def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:

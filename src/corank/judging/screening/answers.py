@@ -113,7 +113,7 @@ class ScreeningAnswers:
     current: the entry that holds for each answered or postponed record, by number.
     relevant: the answer to each record, in the order of answering. A duplicate of another record is not relevant:
         it does not count as a further find.
-    chosen_by: how each of these records was chosen.
+    chosen_by, answered_at: how each of these records was chosen, and the time of its first answer.
     later, duplicates, notes, topic: postponed records, ids of the records that records are duplicates of, notes and
         the topic.
     adjudicated: entries that settle conflicts of judges.
@@ -127,6 +127,7 @@ class ScreeningAnswers:
         self.current: dict[int, ScreeningEntry] = {}
         self.relevant: dict[int, bool] = {}
         self.chosen_by: dict[int, str] = {}
+        self.answered_at: dict[int, str] = {}
         self.later: dict[int, None] = {}
         self.duplicates: dict[int, str] = {}
         self.notes: dict[int, str] = {}
@@ -198,6 +199,7 @@ class ScreeningAnswers:
         self.duplicates.pop(number, None)
         if entry is None or entry.action == "later":
             self.relevant.pop(number, None)
+            self.answered_at.pop(number, None)
             self.n_sampled -= self.chosen_by.pop(number, "") == "sample"
             self._beforehand.pop(number, None)
             self.current.pop(number, None)
@@ -210,6 +212,7 @@ class ScreeningAnswers:
         if not was_answered:
             way = entry.by if entry.by != "history" or before is None else before.by
             self.chosen_by[number] = way
+            self.answered_at[number] = entry.time
             self.n_sampled += way == "sample"
             if way == "known":
                 self._beforehand[number] = None

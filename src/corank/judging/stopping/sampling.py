@@ -123,6 +123,10 @@ class SampledAnswers(Protocol):
         """The answer to each record."""
 
     @property
+    def chosen_by(self) -> Mapping[int, str]:
+        """How each record was chosen, in the order of answering."""
+
+    @property
     def later(self) -> Mapping[int, None]:
         """Postponed records."""
 
