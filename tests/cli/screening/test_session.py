@@ -356,3 +356,20 @@ def test_a_terminal_asks_what_a_labelled_file_is_for(keys, said, tmp_path):
     terminal.wait_for_end()
     terminal.close()
     assert said in terminal.said
+
+
+def test_the_label_of_any_duplicate_is_known_and_different_labels_are_not(tmp_path):
+    rows = [
+        "a,Sleep and memory in young rats,Rats sleep well after food,2001,10.1000/a,",
+        "b,Sleep and memory in young rats,,2001,10.1000/a,1",
+        "c,Gold mines of the old north,Gold is found in the river,2002,10.1000/c,1",
+        "d,Gold mines of the old north,,2002,10.1000/c,0",
+        "e,Trade of copper and tin by sea,Ships carry tin,2003,10.1000/e,",
+    ]
+    path = tmp_path / "works.csv"
+    path.write_text("id,title,abstract,year,doi,included\n" + "".join(f"{row}\n" for row in rows))
+    said = types(path, "q\n")
+    assert "One group of duplicates with different labels counts as unlabelled: c." in said
+    first = log(path)[0]
+    assert (first["id"], first["action"], first["by"], first["text"]) == ("a", "relevant", "known", LABEL)
+    assert len(log(path)) == 1
