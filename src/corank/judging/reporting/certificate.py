@@ -25,7 +25,7 @@ from corank.judging.screening.judges import combine
 from corank.judging.screening.matching import UniqueRecords
 from corank.judging.stopping.rule import StoppingRule
 from corank.judging.stopping.rules import DEFAULT_RULE, stopping_rule
-from corank.judging.stopping.sampling import RandomSample
+from corank.judging.stopping.sampling import RandomSample, percent, proof_sentence
 from corank.judging.stopping.urns import p_missed
 
 KIND, FORMAT = "corank screening certificate", 1
@@ -317,7 +317,7 @@ def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
 
 def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
     """What the rule states."""
-    unread, target, sure = n - len(team.relevant), _percent(rule.target), _percent(rule.confidence)
+    unread, target, sure = n - len(team.relevant), percent(rule.target), percent(rule.confidence)
     finds, read = team.finds, len(team.ranked)
     p = p_missed(finds, read, rule.n, team.n_known, rule.target)
     probability = rule.rates.probability(finds, read, team.n_known, rule.target)
@@ -332,9 +332,7 @@ def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values |
         if sample is None:
             says = "No proof: no random sample was read."
         elif rule.evidence == "proved":
-            says = (
-                f"Proved at {sure} confidence: at least {_percent(sample['bound'])} of the relevant records are found."
-            )
+            says = proof_sentence(sample["bound"], unread, rule.confidence)
         else:
             says = f"Tested at {sure} confidence: a recall below {target} is {'' if reached else 'not '}rejected."
     else:
@@ -385,8 +383,3 @@ def _short(value: Any) -> str:
 
 def _n(n: int, thing: str) -> str:
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
-
-
-def _percent(share: float) -> str:
-    """A share as a percentage, rounded down."""
-    return f"{int(share * 1000 + 1e-6) / 10:g} %"
