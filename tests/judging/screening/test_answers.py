@@ -240,3 +240,22 @@ def test_labels_of_a_group_count_if_they_agree():
     for labels, expected in (((1, np.nan), 1.0), ((np.nan, 0), 0.0), ((1, 0), np.nan)):
         records = replace(make([one, one, article(2)], ["a", "b", "c"]), labels=np.array([*labels, np.nan]))
         assert np.array_equal(UniqueRecords(records, find_duplicates(records)).unique.labels, [expected, np.nan], True)
+
+
+def test_references_link_records_by_whatever_name_they_use():
+    details = [
+        RecordDetails(2001, ("Roe, A.",), doi="10.1000/x1"), RecordDetails(2001, ("Roe, A.",), doi="10.1000/x1"),
+        RecordDetails(1999, ("Doe, B.",), pmid="77"), RecordDetails(2005, ("Poe, C.",)),
+    ]  # fmt: skip
+    titles = ["Sleep and memory in young rats", "Sleep and memory in young rats", "Trade of tin by sea", "A review"]
+    references = [
+        (), ("Doe B., Trade of tin by sea, Ore, 4, pp. 5-9, (1999)",), ("https://doi.org/10.1000/X1",),
+        ("b", "PMID: 77", "10.9999/far", "d"),
+    ]  # fmt: skip
+    records = Records(list("abcd"), titles, ["", "long", "", ""], references, details=details)
+    unique = UniqueRecords(records, find_duplicates(records))
+    first = unique.unique.ids[unique.find("a")]
+    linked = dict(zip(unique.unique.ids, unique.linked().references, strict=True))
+    assert linked == {first: ("c",), "c": (first,), "d": (first, "c", "doi:10.9999/far")}
+    plain = Records(list("abc"), titles[1:], [""] * 3, [("b", "W9"), ("b",), ()])
+    assert UniqueRecords(plain).linked() is plain

@@ -18,6 +18,7 @@ import numpy as np
 
 from corank.data.records.identity import IdentityIndex
 from corank.data.records.records import Records
+from corank.data.records.references import match_references
 
 if TYPE_CHECKING:
     from corank.data.records.duplicates import DuplicateGroups
@@ -68,6 +69,31 @@ class UniqueRecords:
                 found = np.unique(found[~np.isnan(found)])
                 labels[place] = found[0] if len(found) == 1 else np.nan
         self.unique = replace(records.take(self.originals.tolist()), labels=labels)
+
+    def linked(self) -> Records:
+        """
+        Return the records to judge with references to each other by id, whatever names their files use.
+
+        Returns
+        -------
+        Records
+            The same records. References are matched by id, DOI, PubMed id or free text (`match_references`). A
+            reference to a duplicate is one to the record that is judged, which has the references of all duplicates.
+        """
+        everything = self.everything
+        if not any(everything.references):
+            return self.unique
+        matched = match_references(everything)[0].references
+        ids, number = self.unique.ids, everything.number
+        references: list[dict[str, None]] = [{} for _ in ids]
+        for place, listed in zip(self._place.tolist(), matched, strict=True):
+            if listed:
+                found = (ids[self._place[number[one]]] if one in number else one for one in listed)
+                references[place] |= dict.fromkeys(one for one in found if one != ids[place])
+        given = zip(ids, self.unique.references, references, strict=True)
+        if all({id, *before} == {id, *after} for id, before, after in given):
+            return self.unique  # all references are ids already
+        return replace(self.unique, references=[tuple(listed) for listed in references])
 
     def members(self, number: int) -> tuple[int, ...]:
         """

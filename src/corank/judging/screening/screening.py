@@ -100,12 +100,12 @@ class Screening:
             shared.begin(self.unique, self._answers)
         self._open = np.ones(len(self.records), dtype=np.bool_)
         self._open[list(self._answers.relevant)] = False
-        n_known = sum(entry.action != "undo" for entry in start) + len(self._answers.beforehand)
+        n_known = len(self._answers.beforehand) + sum(-1 if entry.action == "undo" else 1 for entry in start)
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
         if self._rule.sample == "before":
             raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
         self._forecaster = Forecaster(self._rule)
-        self.views = views if views is not None else make_views(self.records)
+        self.views = views if views is not None else make_views(self.unique.linked())
         self._model = ScreeningModel(self.views)
         self._record_all(start)
         if topic and topic != self._answers.topic:
