@@ -18,7 +18,7 @@ import numpy as np
 
 from corank.data.records.identity import IdentityIndex
 from corank.data.records.records import Records
-from corank.data.records.references import match_references
+from corank.data.records.references import ReferenceCounts, match_references
 
 if TYPE_CHECKING:
     from corank.data.records.duplicates import DuplicateGroups
@@ -48,11 +48,14 @@ class UniqueRecords:
         For each of them, its number among all records.
     groups : DuplicateGroups or None
         The groups.
+    reference_counts : ReferenceCounts or None
+        How references were matched; None before `linked` was called.
     """
 
     def __init__(self, records: Records, groups: DuplicateGroups | None = None) -> None:
         self.everything = records
         self.groups = groups
+        self.reference_counts: ReferenceCounts | None = None
         n = len(records)
         self.originals = np.arange(n) if groups is None else np.array(groups.representatives, dtype=np.intp)
         self._place = np.arange(n)
@@ -83,13 +86,14 @@ class UniqueRecords:
         everything = self.everything
         if not any(everything.references):
             return self.unique
-        matched = match_references(everything)[0].references
+        found, self.reference_counts = match_references(everything)
+        matched = found.references
         ids, number = self.unique.ids, everything.number
         references: list[dict[str, None]] = [{} for _ in ids]
         for place, listed in zip(self._place.tolist(), matched, strict=True):
             if listed:
-                found = (ids[self._place[number[one]]] if one in number else one for one in listed)
-                references[place] |= dict.fromkeys(one for one in found if one != ids[place])
+                cited = (ids[self._place[number[one]]] if one in number else one for one in listed)
+                references[place] |= dict.fromkeys(one for one in cited if one != ids[place])
         given = zip(ids, self.unique.references, references, strict=True)
         if all({id, *before} == {id, *after} for id, before, after in given):
             return self.unique  # all references are ids already
