@@ -83,6 +83,13 @@ def test_a_proved_bound_is_stated_rounded_down():
     assert "did not advise to stop. The sample proves a recall of at least 0.962." in early
 
 
+def test_control_characters_of_names_are_shown():
+    counts = PrismaCounts((("a\x1b[31m.csv", 5),), 0, 0, (("dose\x07\n", 4),), 1)
+    text = methods_paragraph(ScreeningFacts(counts))
+    assert text.isprintable()
+    assert "a\\x1b[31m.csv" in text
+
+
 def test_singular_and_plural():
     one = PrismaCounts((("PubMed", 5),), 1, 0, (("animals", 1),), 1, 1, 1)
     text = methods_paragraph(ScreeningFacts(one, ["ann"], n_known=1, n_settled=1))

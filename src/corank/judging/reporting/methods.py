@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from corank._version import __version__
+from corank.console import one_line
 from corank.judging.reporting.prisma import NO_REASON, PrismaCounts
 
 MANY = 8
@@ -147,7 +148,7 @@ def methods_paragraph(facts: ScreeningFacts) -> str:
     8 were excluded (animals: 8), and 3 were included, to be sought for full text.
     """
     parts = [_identified, _duplicates, _judges, _order, _agreement, _stopping, _result]
-    return " ".join(sentence for part in parts if (sentence := part(facts)))
+    return one_line(" ".join(sentence for part in parts if (sentence := part(facts))))
 
 
 def _identified(facts: ScreeningFacts) -> str:

@@ -208,8 +208,8 @@ class UniqueRecords:
         return IdentityIndex(self.everything)
 
     def _is_same(self, number: int, keys: Iterable[str]) -> bool:
-        """Whether a record shares a key that is more than an id with an answer."""
-        own = {key for key in self.everything.keys[number] if not key.startswith("id:")}
+        """Whether a record shares its fingerprint with an answer; a DOI may be that of a whole supplement."""
+        own = {key for key in self.everything.keys[number] if key.startswith("title:")}
         return not own.isdisjoint(keys)
 
     def _find_old(self, id: str) -> int | None:
