@@ -176,6 +176,32 @@ def test_a_certificate_with_a_new_hash_is_computed_anew(sampled, part, key, valu
         verify(certificate_bytes(forged), [path])
 
 
+def _places(value, place=()):
+    inside = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    return [place, *(one for key, part in inside for one in _places(part, (*place, key)))]
+
+
+@pytest.mark.long
+def test_certificates_of_any_form_with_a_new_hash_are_refused(sampled):
+    path, _, certificate = sampled
+    places = [place for place in _places(json.loads(certificate_bytes(certificate))) if place and place[-1] != "sha256"]
+    for place in [*places, ("proved",)]:
+        if place in (("software",), ("records", "duplicates_joined")):  # a claim, and one without duplicates is true
+            continue
+        for value in (None, "x", [], {}, -1, True):
+            forged = json.loads(certificate_bytes(certificate))
+            inner = forged
+            for key in place[:-1]:
+                inner = inner[key]
+            if isinstance(inner, dict) and inner.get(place[-1], ...) is value:
+                continue
+            inner[place[-1]] = value
+            del forged["sha256"]
+            forged["sha256"] = _hash_of(forged)
+            with pytest.raises(InputError):
+                verify(certificate_bytes(forged), [path])
+
+
 def test_a_sample_must_be_drawn_before_its_answers(sampled, tmp_path):
     path, _, _ = sampled
     lines = [json.loads(line) for line in ScreeningJournal.path_for(path, "me").read_text().splitlines()]

@@ -32,6 +32,15 @@ KIND, FORMAT = "corank screening certificate", 1
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
 """Parts that are computed from the files."""
 
+FORM: Mapping[str, Any] = {
+    "kind": str, "format": int, "software": str,
+    "rule": {"name": str, "target": float, "confidence": float},
+    "records": {"files": [{"name": str, "sha256": str}], "n": int, "to_judge": int, "duplicates_joined": bool},
+    "answers": [{"judge": str, "bytes": int, "sha256": str}],
+    "reading": {}, "sample": {"seed": int}, "result": {"statement": str}, "sha256": str,
+}  # fmt: skip
+"""Types of the values that are read before everything is computed; other values are compared with those computed."""
+
 Values = dict[str, Any]
 
 
@@ -149,9 +158,20 @@ def _opened(content: bytes) -> Values:
         raise InputError(
             "the certificate was changed after it was made: its hash does not fit its content; ask for the original."
         )
-    if text != content or {*PARTS} - values.keys():
+    if text != content or values.keys() != FORM.keys() or not _has_form(values, FORM):
         raise InputError("the certificate was changed after it was made: it is not written as corank writes it.")
     return values
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    """Whether values have the types of `FORM`, and more of them at most inside; the sample may be None."""
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            return value is None and form is FORM["sample"]
+        return all(key in value and _has_form(value[key], form[key]) for key in form)
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_has_form(one, form[0]) for one in value)
+    return type(value) is form and (form is not int or value >= 0)
 
 
 def _require_files(files: Sequence[Mapping[str, Any]], records: Sequence[Path]) -> None:
