@@ -166,7 +166,7 @@ def test_judges_disagree_and_an_adjudicator_settles(works):
     bob = shown(types(works, "n age\nn\nq\n", *known, "--judge", "bob"))
     assert first[0] == bob[0]
     said = types(works, "", "--agreement")
-    assert "1 conflicts, 0 of them settled" in said
+    assert "1 conflict, 0 settled" in said
     assert "Settle conflicts with --adjudicate" in said
     said = types(works, "?\nd\nn age\nq\n", "--adjudicate", "--judge", "eve")
     assert shown(said) == [first[0]]

@@ -144,3 +144,9 @@ def test_settling_by_counting_votes(rows):
 def test_choices_are_the_documented_ones():
     assert all(f'"{one}"' in export_screening.__doc__ for one in ONLY)
     assert SettledAnswer(0).status == "unread"
+
+
+def test_different_reasons_of_judges_are_one_reason_in_any_order():
+    pop, dose = (JudgeAnswer(0.0, reason) for reason in ("population", "dose"))
+    found = settle({"ann": {0: pop, 1: dose}, "bob": {0: dose, 1: pop}}, {})
+    assert [found[number].reason for number in (0, 1)] == ["dose / population"] * 2

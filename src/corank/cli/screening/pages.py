@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -56,15 +57,16 @@ def read_all(
         reading = Reading(session, console, ask if is_terminal else None, tuple(reasons), highlights or Highlights())
         if notices and not reading.begin(notices):
             return
-        reading.open(session.next())
-        while reading.record is not None:
-            reading.show()
-            action, text = _action(ask, reading, is_terminal)
-            if action == "quit":
-                break
-            reading.apply(action, text)
-            if reading.is_over:
-                break
+        with suppress(KeyboardInterrupt):  # Ctrl-C quits, while a page is drawn too; all answers are on the disk
+            reading.open(session.next())
+            while reading.record is not None:
+                reading.show()
+                action, text = _action(ask, reading, is_terminal)
+                if action == "quit":
+                    break
+                reading.apply(action, text)
+                if reading.is_over:
+                    break
         reading.settle()
     if is_terminal and console.is_terminal:
         console.clear()

@@ -261,7 +261,7 @@ def _settled(
     return SettledAnswer(
         number,
         label,
-        "; ".join(_distinct(one.reason for one in reasons)) if label != 1 else "",
+        " / ".join(sorted(_distinct(one.reason for one in reasons))) if label != 1 else "",
         tuple(_distinct(tag for one in everyone for tag in one.tags)),
         "; ".join(notes),
         {judge: one.label for judge, one in given.items()},

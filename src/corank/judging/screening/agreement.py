@@ -91,9 +91,10 @@ class ScreeningAgreement:
             )
             for one in self.pairs
         )
+        conflicts = f"{self.n_conflicts} conflict{'s' * (self.n_conflicts != 1)}"
         note = (
-            f"{self.n_conflicts} conflicts, {self.n_settled} of them settled. Kappa with 95 % interval; reasons are "
-            "compared on the records that both judges excluded."
+            f"{conflicts}, {self.n_settled} settled. Kappa with 95 % interval; reasons are compared on records that "
+            "both judges excluded."
         )
         columns = ("judges", "question", "both read", "same", "both yes", "kappa", "low", "high")
         return ReportTable("Agreement of judges", columns, rows, digits=2, note=note)
