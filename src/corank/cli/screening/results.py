@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from corank.judging.reporting.export import JudgeAnswer, SettledAnswer
     from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry
 
-MODEL = "a kernel least-squares model of words and citations, refitted after every answer"
+MODEL = "a kernel least-squares model of words and citations"
 """The model, for the methods paragraph."""
 
 
@@ -80,12 +80,14 @@ def report(
     team = combine(judges)
     n_ranked = len(unique.unique) - len(team.beforehand)
     rule = stopping_rule(stopping["rule"], n_ranked, stopping["target"], stopping["confidence"])
+    is_reached = not rule.needs_sample and rule.advises(team.finds, len(team.ranked), team.n_known)
+    stopped_by = f"stopped by the rule '{rule.name}'" if is_reached else ""
     facts = ScreeningFacts(
-        prisma_counts(files.records, settled_answers(files), unique.groups),
+        prisma_counts(files.records, settled_answers(files), unique.groups, stopped_by=stopped_by),
         judges=[judge for judge, answers in judges.items() if independent(answers)],
         model=MODEL,
         rule=rule,
-        is_reached=not rule.needs_sample and rule.advises(team.finds, len(team.ranked), team.n_known),
+        is_reached=is_reached,
         duplicates_by="identifiers and similar titles, years and authors" if unique.groups is not None else "",
         n_known=len({number for answers in judges.values() for number in answers.beforehand}),
         n_sampled=len({n for answers in judges.values() for n, way in answers.chosen_by.items() if way == "sample"}),
