@@ -38,7 +38,7 @@ FENCE = re.compile(r"(?:<!-- not run: ([^\n]+) -->\n)?^```([\w{}-]*)[^\n]*\n(.*?
 MOST_NOT_RUN = 4
 SHOWN = {"xgboost.md": "xgboost"}
 # these start many processes, or learn for seconds
-LONG = {"clicks", "command-line", "comparing", "data", "deploy", "distributed", "search-engineer"}
+LONG = {"clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer"}
 
 
 class Block(NamedTuple):
