@@ -121,8 +121,8 @@ class ScreeningAnswers:
     relevant : dict of int to bool
         The answer to each record, in the order of answering. A duplicate of another record is not relevant: it does
         not count as a further find.
-    chosen_by : dict of int to str
-        How each of these records was chosen.
+    chosen_by, answered_at : dict of int to str
+        How each of these records was chosen, and the time of its first answer.
     later, duplicates, notes, topic : dict of int, or str
         Postponed records, ids of the records that records are duplicates of, notes, and the topic.
     adjudicated : dict of int to ScreeningEntry
@@ -140,6 +140,7 @@ class ScreeningAnswers:
         self.current: dict[int, ScreeningEntry] = {}
         self.relevant: dict[int, bool] = {}
         self.chosen_by: dict[int, str] = {}
+        self.answered_at: dict[int, str] = {}
         self.later: dict[int, None] = {}
         self.duplicates: dict[int, str] = {}
         self.notes: dict[int, str] = {}
@@ -223,6 +224,7 @@ class ScreeningAnswers:
         self.duplicates.pop(number, None)
         if entry is None or entry.action == "later":
             self.relevant.pop(number, None)
+            self.answered_at.pop(number, None)
             self.n_sampled -= self.chosen_by.pop(number, "") == "sample"
             self._beforehand.pop(number, None)
             self.current.pop(number, None)
@@ -235,6 +237,7 @@ class ScreeningAnswers:
         if not was_answered:
             way = entry.by if entry.by != "history" or before is None else before.by
             self.chosen_by[number] = way
+            self.answered_at[number] = entry.time
             self.n_sampled += way == "sample"
             if way == "known":
                 self._beforehand[number] = None

@@ -14,7 +14,7 @@ Pairs are numbers and are sorted in parts of `PART`, so that little memory is ne
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,11 +68,11 @@ class TfidfVocabulary:
     weights: Floats
 
     @classmethod
-    def learn(cls, texts: Sequence[str]) -> tuple[TfidfVocabulary, Any]:
+    def learn(cls, texts: Iterable[str]) -> tuple[TfidfVocabulary, Any]:
         """Learn the vocabulary of texts; return it with the rows of these texts."""
         number = _WordNumbers()
         words, ends = _numbers(texts, number)
-        n, n_words = len(texts), len(number)
+        n, n_words = len(ends) - 1, len(number)
 
         def idf(frequency: Any) -> Floats:
             weights = np.log((1 + n) / (1 + frequency)) + 1
@@ -90,9 +90,11 @@ class TfidfVocabulary:
         pairs = sparse.csr_matrix((counts, (rows, places)), shape=(n, len(codes)))
         del rows, counts, places
         singles = sparse.csr_matrix((np.ones(len(words), np.float32), words, ends), shape=(n, n_words))
+        del words
         singles.sum_duplicates()
         weights = np.concatenate([idf(np.bincount(singles.indices, minlength=n_words)), idf(frequency)])
         both = sparse.hstack([singles, pairs], format="csr", dtype=np.float32)
+        del singles, pairs
         learnt = cls(dict(number), n_words, codes, weights)
         return learnt, learnt._weighted(both, squares * float(idf(np.array(1))) ** 2)
 
@@ -133,7 +135,7 @@ def unit_rows(rows: Any, squares: Any = 0.0) -> Any:
     return rows
 
 
-def _numbers(texts: Sequence[str], number: dict[str, int]) -> tuple[Numbers, Numbers]:
+def _numbers(texts: Iterable[str], number: dict[str, int]) -> tuple[Numbers, Numbers]:
     """Numbers of all words of the texts in order, and where each text begins, with the end of the last."""
     words, ends, of = array("i"), array("i", [0]), number.__getitem__
     for text in texts:

@@ -110,7 +110,7 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
     Views
         Rows of all records, and their kernel.
     """
-    both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
+    both = (f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True))
     vocabulary, text = TfidfVocabulary.learn(both)
     if not text.nnz:
         raise InputError(
@@ -121,9 +121,12 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
     if any(records.references):
         views = [(text, own), *(_shared(rows) for rows in reference_views(records))]
         shares = np.array([TEXT, LINKS, REFERENCES], dtype=np.float32)
-        shared = sparse.hstack(
-            [rows * root for (rows, _), root in zip(views, np.sqrt(shares), strict=True)], format="csr"
-        )
+        shared = sparse.hstack([rows for rows, _ in views], format="csr")
+        begin = 0
+        for (rows, _), root in zip(views, np.sqrt(shares), strict=True):  # in place, to save memory
+            end = begin + rows.shape[1]
+            shared.data[(begin <= shared.indices) & (shared.indices < end)] *= root
+            begin = end
         own = shares @ np.array([alone for _, alone in views])
     kernel = None
     if len(records) <= max_kernel:
