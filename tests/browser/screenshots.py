@@ -16,7 +16,6 @@ sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 from some_projects import DOCUMENTS, TEAS
 
 from some_reviews import with_duplicate
-
 from some_server import ServerProcess
 
 WIDTHS = (360, 900, 1600)
@@ -112,7 +111,7 @@ def main(folder):
             screen(page, bees, 12, wrong=[2, 5])
             page.goto(f"{bees}/conflicts")
             page.keyboard.press("1")
-            page.get_by_text("1 settled").wait_for()
+            page.get_by_text("settled: 1").wait_for()
             page.goto(f"{bees}/history")
             change = page.get_by_role("link", name="Change").first.get_attribute("href")
             page.goto(teas)
@@ -124,7 +123,8 @@ def main(folder):
                 "compare-overview": teas, "grade": f"{documents}/judge", "grade-answers": f"{documents}/history",
                 "grade-overview": documents, "screen": f"{bees}/judge", "screen-change": f"{server.base}{change}",
                 "screen-answers": f"{bees}/history", "screen-overview": bees, "screen-import": f"{bees}/import",
-                "screen-conflicts": f"{bees}/conflicts", "screen-report": f"{bees}/report", "missing": f"{server.base}/nothing",
+                "screen-conflicts": f"{bees}/conflicts", "screen-report": f"{bees}/report",
+                "missing": f"{server.base}/nothing",
             }  # fmt: skip
             shoot(browser, page, target, pages)
         finally:

@@ -135,7 +135,7 @@ def pages(browser, server, owner):
     screen(owner, review, 6, wrong=[1, 2])
     owner.goto(f"{review}/conflicts")
     owner.keyboard.press("2")
-    status_of(owner, "1 settled")
+    status_of(owner, "settled: 1")
     return [
         f"{server.base}/", teas, f"{teas}/judge", f"{teas}/history", documents, f"{documents}/judge",
         f"{documents}/history", f"{server.base}/nothing", review, f"{review}/judge", f"{review}/history",
@@ -167,7 +167,7 @@ def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe
 
 def test_screen_a_review_from_import_to_export_with_a_restart(browser, server, owner, tmp_path):
     review = upload(owner, server.base, "screen", "bees.ris", with_duplicate(80))
-    status_of(owner, "1 groups of duplicates")
+    status_of(owner, "Groups of duplicates: 1")
     set_criteria(owner, review)
     screen(owner, review, 30)
     status_of(owner, "30 read by you, 20 included")  # all that there are
@@ -184,9 +184,9 @@ def test_screen_a_review_from_import_to_export_with_a_restart(browser, server, o
     screen(ann, review, 5, wrong=[3])
     assert ann.goto(f"{review}/conflicts").status == 403
     owner.goto(f"{review}/conflicts")
-    status_of(owner, "1 conflicts to settle")
+    status_of(owner, "Conflicts to settle: 1")
     owner.keyboard.press("r")
-    status_of(owner, "0 conflicts to settle, 1 settled")
+    status_of(owner, "Conflicts to settle: 0; settled: 1")
     port = server.port
     server.kill()
     again = ServerProcess(tmp_path, port=port)

@@ -80,9 +80,9 @@ def read(app, store, client, path, n, wrong=()):
 def test_the_import_shows_files_duplicates_and_missing_fields(owner):
     path = new_review(owner, ("one.ris", with_duplicate(10)), ("two.ris", bees(1)))
     page = words(owner.get(f"{path}/import").text)
-    for text in ("one.ris", "two.ris", "RIS", "1 groups of duplicates", "Not duplicates", "No labels were found"):
+    for text in ("one.ris", "two.ris", "RIS", "Groups of duplicates: 1", "Not duplicates", "No labels were found"):
         assert text in page
-    assert "12 records were imported, 2 of them duplicates" in words(owner.get(path).text)
+    assert "Imported: 12 records, duplicates among them: 2" in words(owner.get(path).text)
     assert owner.post(f"{path}/settle", {"item": "b0", "action": "eat", "client_id": "x"}).status_code == 422
 
 
@@ -207,7 +207,7 @@ def test_two_judges_per_record_conflict_and_the_owner_settles(app, store, owner)
     assert "Records on which judges disagree: 1" in words(owner.get(path).text)
     page = owner.get(f"{path}/conflicts").text
     assert title_of(page) == mine[1]
-    for text in ("ann : included" if "bee" in mine[1].lower() else "ann : excluded", "bob", "1 conflicts to settle"):
+    for text in ("ann : included" if "bee" in mine[1].lower() else "ann : excluded", "bob", "Conflicts to settle: 1"):
         assert text in words(page).replace("ann:", "ann :")
     form = {**fields(page), "action": "not-2"}
     for _ in range(2):
@@ -215,11 +215,11 @@ def test_two_judges_per_record_conflict_and_the_owner_settles(app, store, owner)
     page = owner.get(f"{path}/conflicts").text
     assert "Judges do not contradict each other" in words(page)
     report = words(owner.get(f"{path}/report").text)
-    assert "1 conflicts, 1 of them settled" in report
+    assert "Conflicts: 1, settled: 1" in report
     assert "ann, bob" in report
     item = re.search(r'name="item" value="([^"]+)"', page)[1]
     owner.post(f"{path}/settle", {"item": item, "action": "reopen", "client_id": "again"})
-    assert "1 conflicts to settle" in words(owner.get(f"{path}/conflicts").text)
+    assert "Conflicts to settle: 1" in words(owner.get(f"{path}/conflicts").text)
 
 
 def test_exports_hold_the_answers(app, store, owner, tmp_path):

@@ -159,4 +159,4 @@ def agreement_rows(agreement: ScreeningAgreement) -> list[dict[str, Any]]:
 
 
 def _number(value: float) -> str:
-    return "–" if value != value else f"{value:.2f}".replace("-", "−")
+    return "–" if value != value else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
