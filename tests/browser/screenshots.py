@@ -124,6 +124,7 @@ def main(folder):
                 "grade-overview": documents, "screen": f"{bees}/judge", "screen-change": f"{server.base}{change}",
                 "screen-answers": f"{bees}/history", "screen-overview": bees, "screen-import": f"{bees}/import",
                 "screen-conflicts": f"{bees}/conflicts", "screen-report": f"{bees}/report",
+                "screen-similar": f"{bees}/similar?item=b4",
                 "missing": f"{server.base}/nothing",
             }  # fmt: skip
             shoot(browser, page, target, pages)

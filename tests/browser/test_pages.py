@@ -139,7 +139,7 @@ def pages(browser, server, owner):
     return [
         f"{server.base}/", teas, f"{teas}/judge", f"{teas}/history", documents, f"{documents}/judge",
         f"{documents}/history", f"{server.base}/nothing", review, f"{review}/judge", f"{review}/history",
-        f"{review}/import", f"{review}/conflicts", f"{review}/report",
+        f"{review}/import", f"{review}/conflicts", f"{review}/report", f"{review}/similar?item=b4",
     ]  # fmt: skip
 
 

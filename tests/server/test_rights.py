@@ -33,6 +33,7 @@ MATRIX = {
     "POST /p/{project}/judge": (401, 422, 403, 422),  # an empty form
     "POST /p/{project}/undo": (401, 303, 403, 303),
     "GET /p/{project}/history": (401, 200, 403, 200),
+    "GET /p/{project}/similar": (401, 404, 403, 404),  # without a record
     "GET /p/{project}/files/{name}": (401, 404, 403, 404),
 }
 SCREENING = {f"GET /p/{{project}}/{name}": (401, 403, 403, 200) for name in ("import", "conflicts", "report")}

@@ -176,8 +176,13 @@ def test_a_duplicate_that_a_judge_marks_counts_with_the_other(store, owner, app)
     path = new_review(owner)
     workspace_of(app, store, path).background.wait()
     html = owner.get(f"{path}/judge").text
-    other = re.search(r'<option value="([^"]+)"', html)[1]
-    answer(owner, path, "duplicate", html, of=other)
+    page = owner.get(f"{path}/similar?item={fields(html)['item']}").text
+    form = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page.partition("</form>")[0]))
+    form |= dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page.split("</form>")[1]))
+    other = form["of"]
+    for _ in range(2):
+        assert owner.post(f"{path}/judge", {**form, "action": "duplicate"}).status_code == 303
+    assert len(store.answers(path[3:])) == 1
     assert store.answers(path[3:])[0].entry["of"] == other
     assert "duplicate" in words(owner.get(f"{path}/history").text)
     late = {**fields(owner.get(f"{path}/judge").text), "action": "duplicate", "of": "nosuch"}

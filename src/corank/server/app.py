@@ -71,6 +71,7 @@ ROUTES = (
     Route("POST", "/p/{project}/judge", Right.JUDGE, pages_judge.answer),
     Route("POST", "/p/{project}/undo", Right.JUDGE, pages_judge.undo),
     Route("GET", "/p/{project}/history", Right.JUDGE, pages_judge.history),
+    Route("GET", "/p/{project}/similar", Right.JUDGE, pages_screen.similar),
     Route("GET", "/p/{project}/files/{name}", Right.JUDGE, pages_judge.image),
 )
 """All addresses."""

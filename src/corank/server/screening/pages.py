@@ -1,4 +1,4 @@
-"""Pages of the owner of a screening: the summary of the import, conflicts of judges, and the report."""
+"""Pages of a screening: the summary of the import, conflicts of judges, the report, and similar records."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corank.data.records.summary import summarise
+from corank.errors import InputError
 from corank.judging.reporting.methods import methods_paragraph
 from corank.judging.screening.judges import find_conflicts
+from corank.judging.sessions.store import StoreError
 from corank.server.markup import one_line, rich
 from corank.server.screening.results import agreement_rows
 from corank.server.screening.view import record_values
@@ -87,6 +89,18 @@ def report(visit: Visit) -> Response:
         pairs=agreement_rows(agreement), n_conflicts=agreement.n_conflicts, n_settled=agreement.n_settled,
         forecast=workspace.session.forecast,
     )  # fmt: skip
+
+
+def similar(visit: Visit) -> Response:
+    """Show the records of which a record may be a duplicate."""
+    workspace = _screening(visit)
+    try:
+        found = workspace.similar(visit.me.name, visit.request.query_params.get("item", ""))
+    except StoreError:
+        raise
+    except InputError:
+        raise HTTPException(404) from None
+    return visit.render("screen_similar.html", **found)
 
 
 def _screening(visit: Visit) -> ScreenWorkspace:

@@ -155,22 +155,29 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 self._shown[judge, number] = session.why(number)
             judged, n_entries = session.snapshot(), self.counts.get(judge, 0)
         words = dict(self.words)
-        similar: list[dict[str, str]] = []
         if session.views is not None:
             text = f"{session.records.titles[number]} {session.records.abstracts[number]}"
             told = telling_words(session.views, text, *judged, n=N_TELLING)
             words["tellfor"] = [word for word, weight in told if weight > 0]
             words["tellagainst"] = [word for word, weight in told if weight < 0]
-            similar = [
-                {"id": session.records.ids[one], "title": one_line(session.records.titles[one], 140)}
-                for one in similar_records(session.views, number, n=N_SIMILAR)
-            ]
         return {
             "template": "screen_question.html", "record": record_values(session.unique, number, words),
             "item": session.records.ids[number], "client_id": f"{n_entries}-{number}", "is_change": is_change,
             "before": before, "note": note, "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
-            "criteria": rich(self.setting("criteria")), "similar": similar, "advice": session.forecast,
+            "criteria": rich(self.setting("criteria")), "advice": session.forecast,
             "has_words": bool(words.get("tellfor") or words.get("tellagainst")),
+        }  # fmt: skip
+
+    def similar(self, judge: str, item: str) -> dict[str, Any]:
+        """Return the records most similar to a record, of which it may be a duplicate."""
+        number, session = self._number(item), self.session
+        found = similar_records(session.views, number, n=N_SIMILAR) if session.views is not None else []
+        with self.lock:
+            is_change, n_entries = number in session.answers_of(judge).relevant, self.counts.get(judge, 0)
+        return {
+            "title": one_line(session.records.titles[number]), "item": session.records.ids[number],
+            "is_change": is_change, "client_id": f"{n_entries}-{number}",
+            "similar": [record_values(session.unique, one, {}) for one in found],
         }  # fmt: skip
 
     def save(self, judge: str, form: Mapping[str, str]) -> Saved:
