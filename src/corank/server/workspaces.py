@@ -130,7 +130,7 @@ class Workspace(ABC):
     kind: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]]
     conflicts_place: ClassVar[str] = "#conflicts"
-    """Where the owner goes on after a conflict was settled, behind the address of the project."""
+    """Where the owner continues after a conflict was settled, behind the address of the project."""
 
     def __init__(self, store: AnswerStore, project: Project) -> None:
         self.store, self.project = store, project

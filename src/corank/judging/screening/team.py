@@ -315,7 +315,7 @@ class TeamScreening:
     def _extend(self, number: int, entry: ScreeningEntry) -> None:
         """Add an answer to those of the team, or have them made anew if it changes an earlier one."""
         team = self._team
-        if team is None or entry.action == "later":
+        if team is None or (entry.action == "later" and number not in team.current):
             return
         if entry.action in ("relevant", "not") and entry.by not in ("history", "adjudication"):
             if number not in team.current:
