@@ -76,7 +76,7 @@ class SharedReading:
         """
         self._unique, self._answers = unique, answers
         self._taken, self._answered = np.zeros((2, len(unique.unique)), dtype=np.bool_)
-        self._is_free = _drawn(unique.unique.ids, self._overlap)
+        self._is_free = drawn_records(unique.unique.ids, self._overlap)
         self.refresh()
         self._blocked = self._taken
 
@@ -180,7 +180,7 @@ class SharedReading:
         return entries
 
 
-def _drawn(ids: Sequence[str], share: float) -> NDArray[np.bool_]:
+def drawn_records(ids: Sequence[str], share: float) -> NDArray[np.bool_]:
     """Return which records every judge reads."""
     if share <= 0.0:
         return np.zeros(len(ids), dtype=np.bool_)
