@@ -3,9 +3,11 @@ Load of `corank serve`: answers per second, time until the next question is ther
 
 Each line of output is one setting as JSON. Judges are clients of one process, without pauses (`think` 0) or with a
 pause between question and answer. The time of a request runs from the answer to the complete next question: the answer
-is on the disk by then. `grade` has documents of 20 per query, `compare` learns an order of 100 items in the background.
+is on the disk by then. `grade` has documents of 20 per query, `compare` learns an order of 100 items in the background,
+and `screen` learns from all answers to records of 120 words, of which 2 % are relevant.
 
     python benchmarks/bench_server.py --documents 1000 20000 --judges 1 5 20
+    python benchmarks/bench_server.py --documents --items 0 --records 20000 --judges 20 --think 2
 """
 
 from __future__ import annotations
@@ -35,12 +37,24 @@ WORDS = ["heat", "pump", "house", "wind", "blade", "quiet", "owl", "salt", "ship
 
 def table(kind: str, n: int) -> str:
     rng = np.random.default_rng(0)
+    if kind == "screen":
+        return reviews(n, rng)
     texts = [" ".join(rng.choice(WORDS, 60)) for _ in range(min(n, 500))]
     if kind == "compare":
         return "\n".join(["name,text,size", *(f"item {at},{texts[at % 500]},{rng.normal():.3f}" for at in range(n))])
     return "\n".join(
         ["query,docid,title,text", *(f"query {at // 20},d{at},Title {at},{texts[at % 500]}" for at in range(n))]
     )
+
+
+def reviews(n: int, rng: np.random.Generator) -> str:
+    """Records with words of a long-tailed distribution; every fiftieth is about bees."""
+    rows = ["title,abstract,year,doi"]
+    for at in range(n):
+        words = [f"word{rank}" for rank in np.minimum(rng.zipf(1.3, 120), 30_000)]
+        topic = "bees pesticide pollen " if at % 50 == 0 else ""
+        rows.append(f"{topic}{' '.join(words[:10])} {at},{topic}{' '.join(words)},2001,10.1000/{at}")
+    return "\n".join(rows)
 
 
 def new_project(store: object, kind: str, n: int, settings: dict[str, object]) -> str:
@@ -75,6 +89,7 @@ class Client:
         await self.send("GET", f"/enter?token={self.token}")
         html = await self.send("GET", self.path)
         actions = ("left", "right") if "left_number" in html or 'name="left"' in html else ("grade-0", "grade-3")
+        is_screening = 'value="relevant"' in html
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
             if think:
@@ -85,7 +100,10 @@ class Client:
             }
             if not form:
                 break
-            body = urlencode({**form, "action": actions[int(rng.integers(2))]})
+            action = actions[int(rng.integers(2))]
+            if is_screening:
+                action = "relevant" if "pesticide" in html.partition("</h1>")[0] else "not"
+            body = urlencode({**form, "action": action})
             began = time.perf_counter()
             html = await self.send("POST", self.path, body)
             self.times.append(time.perf_counter() - began)
@@ -119,6 +137,7 @@ def run(kind: str, n: int, n_judges: int, think: float, seconds: float, database
             async def everyone() -> None:
                 warm = Client(port, tokens[0], f"/p/{project}/judge")
                 await warm.work(0.0, 0.0, np.random.default_rng(0))  # the project is read once
+                await asyncio.sleep(n / 4000 if kind == "screen" else 0)  # the words of all records are counted
                 nonlocal before
                 before = cpu_seconds(server.pid)
                 rngs = [np.random.default_rng(number) for number in range(n_judges)]
@@ -148,6 +167,9 @@ def main(args: argparse.Namespace) -> None:
             for n in args.documents:
                 settings = {"judges": 2, "order": args.order}
                 print(json.dumps(run("grade", n, n_judges, think, args.seconds, args.database, settings)), flush=True)
+            for n in args.records:
+                settings = {"topic": "bees pesticide pollen"}
+                print(json.dumps(run("screen", n, n_judges, think, args.seconds, args.database, settings)), flush=True)
             if args.items:
                 print(
                     json.dumps(run("compare", args.items, n_judges, think, args.seconds, args.database, {})), flush=True
@@ -157,6 +179,7 @@ def main(args: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, nargs="*", default=[1000, 20_000, 100_000])
+    parser.add_argument("--records", type=int, nargs="*", default=[], help="records of screen")
     parser.add_argument("--items", type=int, default=100, help="items of compare; 0 leaves it out")
     parser.add_argument("--judges", type=int, nargs="+", default=[1, 5, 20])
     parser.add_argument("--think", type=float, nargs="+", default=[0.0, 1.0])

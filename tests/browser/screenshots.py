@@ -1,7 +1,7 @@
 """
 Screenshots of all pages at three widths, light and dark: ``python tests/browser/screenshots.py FOLDER``.
 
-The pages are those of two small projects with three judges.
+The pages are those of three small projects with three judges.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from playwright.sync_api import sync_playwright
 sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 from some_projects import DOCUMENTS, TEAS
 
+from some_reviews import with_duplicate
 from some_server import ServerProcess
 
 WIDTHS = (360, 900, 1600)
@@ -25,8 +26,8 @@ def upload(page, base, kind, name, text):
     form = page.locator(f"form.kind:has(input[value={kind}])")
     form.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": text.encode()})
     form.get_by_role("button", name="Create project").click()
-    page.wait_for_url("**/p/*")
-    return page.url
+    page.wait_for_url("**/p/**")
+    return page.url.removesuffix("/import")
 
 
 def add_judge(browser, page, project, name):
@@ -47,6 +48,32 @@ def press(page, project, keys):
             break
         before = page.locator("input[name=client_id]").first.input_value()
         page.keyboard.press(key)
+        page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
+
+
+def set_criteria(page, project):
+    page.goto(project)
+    page.locator("summary", has_text="Settings").click()
+    for label, text in {
+        "Criteria": "**Include** studies of bees that were exposed to pesticides.\n- any design\n- any language",
+        "Reasons of exclusion": "wrong species\nno exposure\nno data",
+        "Topic": "bees and pesticides",
+        "Words for inclusion": "bee*, pesticide*",
+        "Words against inclusion": "concrete, nobody",
+        "Judges per record": "2",
+    }.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_role("button", name="Save settings").click()
+    page.wait_for_url(project)
+
+
+def screen(page, project, n, wrong=()):
+    """Read n records by their titles, some of them wrongly."""
+    page.goto(f"{project}/judge")
+    for number in range(n):
+        is_bee = "bee" in page.locator("h1").inner_text().lower()
+        before = page.locator("input[name=client_id]").first.input_value()
+        page.keyboard.press("r" if is_bee != (number in wrong) else "1")
         page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
 
 
@@ -77,6 +104,16 @@ def main(folder):
             page.get_by_role("button", name="Save settings").click()
             press(add_judge(browser, page, documents, "Ann"), documents, ["3", "0", "2", "x", "1"])
             press(page, documents, ["3", "1", "l", "1"])
+            bees = upload(page, server.base, "screen", "bees.ris", with_duplicate(60))
+            set_criteria(page, bees)
+            ann = add_judge(browser, page, bees, "Ann")
+            screen(ann, bees, 14)
+            screen(page, bees, 12, wrong=[2, 5])
+            page.goto(f"{bees}/conflicts")
+            page.keyboard.press("1")
+            page.get_by_text("settled: 1").wait_for()
+            page.goto(f"{bees}/history")
+            change = page.get_by_role("link", name="Change").first.get_attribute("href")
             page.goto(teas)
             page.get_by_label("Name of a new judge").fill("Chen")
             page.get_by_role("button", name="Make a link").click()
@@ -84,7 +121,11 @@ def main(folder):
             pages = {
                 "projects": f"{server.base}/", "compare": f"{teas}/judge", "compare-answers": f"{teas}/history",
                 "compare-overview": teas, "grade": f"{documents}/judge", "grade-answers": f"{documents}/history",
-                "grade-overview": documents, "missing": f"{server.base}/nothing",
+                "grade-overview": documents, "screen": f"{bees}/judge", "screen-change": f"{server.base}{change}",
+                "screen-answers": f"{bees}/history", "screen-overview": bees, "screen-import": f"{bees}/import",
+                "screen-conflicts": f"{bees}/conflicts", "screen-report": f"{bees}/report",
+                "screen-similar": f"{bees}/similar?item=b4",
+                "missing": f"{server.base}/nothing",
             }  # fmt: skip
             shoot(browser, page, target, pages)
         finally:

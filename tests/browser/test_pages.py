@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from screenshots import add_judge, press, upload
+from screenshots import add_judge, press, screen, set_criteria, upload
 from some_projects import DOCUMENTS, TEAS, image
 
+from some_reviews import bees, with_duplicate
 from some_server import ServerProcess
 
 pytestmark = pytest.mark.long
@@ -128,9 +129,17 @@ def pages(browser, server, owner):
     owner.get_by_role("button", name="Save settings").click()
     press(add_judge(browser, owner, documents, "Ann"), documents, ["3", "1"])
     press(owner, documents, ["0", "1"])
+    review = upload(owner, server.base, "screen", "bees.ris", with_duplicate(40))
+    set_criteria(owner, review)
+    screen(add_judge(browser, owner, review, "Ann"), review, 6)
+    screen(owner, review, 6, wrong=[1, 2])
+    owner.goto(f"{review}/conflicts")
+    owner.keyboard.press("2")
+    status_of(owner, "settled: 1")
     return [
         f"{server.base}/", teas, f"{teas}/judge", f"{teas}/history", documents, f"{documents}/judge",
-        f"{documents}/history", f"{server.base}/nothing",
+        f"{documents}/history", f"{server.base}/nothing", review, f"{review}/judge", f"{review}/history",
+        f"{review}/import", f"{review}/conflicts", f"{review}/report", f"{review}/similar?item=b4",
     ]  # fmt: skip
 
 
@@ -154,6 +163,65 @@ def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe
                     found.append((scheme, width, address, "overflow", wide))
             context.close()
     assert found == []
+
+
+def test_screen_a_review_from_import_to_export_with_a_restart(browser, server, owner, tmp_path):
+    review = upload(owner, server.base, "screen", "bees.ris", with_duplicate(80))
+    status_of(owner, "Groups of duplicates: 1")
+    set_criteria(owner, review)
+    screen(owner, review, 30)
+    status_of(owner, "30 read by you, 20 included")  # all that there are
+    owner.keyboard.press("u")
+    status_of(owner, "29 read by you")
+    owner.keyboard.press("o")
+    owner.keyboard.type("not sure")
+    owner.keyboard.press("Escape")
+    owner.keyboard.press("2")
+    status_of(owner, "30 read by you")
+    owner.goto(f"{review}/history?find=sure")
+    status_of(owner, "excluded: no exposure")
+    ann = add_judge(browser, owner, review, "Ann")
+    screen(ann, review, 5, wrong=[3])
+    assert ann.goto(f"{review}/conflicts").status == 403
+    owner.goto(f"{review}/conflicts")
+    status_of(owner, "Conflicts to settle: 1")
+    owner.keyboard.press("r")
+    status_of(owner, "Conflicts to settle: 0; settled: 1")
+    port = server.port
+    server.kill()
+    again = ServerProcess(tmp_path, port=port)
+    try:
+        screen(ann, review, 1)
+        status_of(ann, "6 read by you")
+        screen(owner, review, 1)
+        status_of(owner, "31 read by you")
+        owner.goto(review)
+        with owner.expect_download() as saved:
+            owner.get_by_role("link", name="RIS Included").click()
+        text = saved.value.path().read_text()
+        assert text.count("TY  - ") == 21  # with the duplicate
+        owner.goto(f"{review}/report")
+        status_of(owner, "The search identified 81 records")
+        size = owner.evaluate("document.querySelector('.diagram').naturalWidth")
+        assert size > 400
+    finally:
+        again.kill()
+
+
+def test_telling_words_stay_shown_after_an_answer(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(40))
+    set_criteria(owner, review)
+    screen(owner, review, 4)
+    owner.goto(f"{review}/judge")
+    box = owner.locator("#telling")
+    assert not box.is_checked()
+    owner.keyboard.press("t")
+    assert box.is_checked()
+    assert owner.locator(".tellfor, .tellagainst").count() > 0
+    before = owner.locator("input[name=client_id]").first.input_value()
+    owner.keyboard.press("n")
+    owner.wait_for_function("b => document.querySelector('input[name=client_id]').value !== b", arg=before)
+    assert owner.locator("#telling").is_checked()
 
 
 def test_the_order_that_a_screen_reader_meets(owner, pages):

@@ -7,7 +7,8 @@ import pytest
 from corank.judging.sessions.sqlite_store import SqliteStore
 from corank.server import security
 from corank.server.app import ROUTES, create_app
-from some_pages import PageClient, new_project
+from some_pages import TEAS, PageClient, new_project
+from some_reviews import bees
 
 # status for: no link, the judge of the project, the judge of another one, the owner
 MATRIX = {
@@ -24,13 +25,19 @@ MATRIX = {
     "POST /p/{project}/judges/{judge}/revoke": (401, 403, 403, 303),
     "POST /p/{project}/answers": (401, 403, 403, 422),
     "POST /p/{project}/settle": (401, 403, 403, 422),
+    "GET /p/{project}/import": (401, 403, 403, 404),  # a comparison; a screening has these three
+    "GET /p/{project}/conflicts": (401, 403, 403, 404),
+    "GET /p/{project}/report": (401, 403, 403, 404),
     "GET /p/{project}/export/{name}": (401, 403, 403, 200),
     "GET /p/{project}/judge": (401, 200, 403, 200),
     "POST /p/{project}/judge": (401, 422, 403, 422),  # an empty form
     "POST /p/{project}/undo": (401, 303, 403, 303),
     "GET /p/{project}/history": (401, 200, 403, 200),
+    "GET /p/{project}/similar": (401, 404, 403, 404),  # without a record
     "GET /p/{project}/files/{name}": (401, 404, 403, 404),
 }
+SCREENING = {f"GET /p/{{project}}/{name}": (401, 403, 403, 200) for name in ("import", "conflicts", "report")}
+"""What differs for a screening."""
 VISITORS = ("nobody", "judge", "other", "owner")
 
 
@@ -56,20 +63,25 @@ def test_every_route_has_a_row():
 
 @pytest.mark.parametrize("route", MATRIX)
 @pytest.mark.parametrize("visitor", VISITORS)
-def test_every_route_with_every_visitor(route, visitor, app, store, owner):
-    project, elsewhere = (new_project(owner).rpartition("/")[2] for _ in range(2))
+@pytest.mark.parametrize("kind", ["compare", "screen"])
+def test_every_route_with_every_visitor(route, visitor, kind, app, store, owner):
+    files = [("teas.csv", TEAS)] if kind == "compare" else [("bees.ris", bees(5).encode())]
+    project, elsewhere = (new_project(owner, kind, files).split("/")[2] for _ in range(2))
     judge = store.judge_of(ann := store.add_judge(project, "ann"))
     tokens = {"nobody": None, "judge": ann, "other": store.add_judge(elsewhere, "ann"), "owner": store.add_owner()}
     method, path = route.split()
-    name = "app.css" if "static" in path else "pairs" if "export" in path else "x.png"
+    export = "pairs" if kind == "compare" else "ris-all"
+    name = "app.css" if "static" in path else export if "export" in path else "x.png"
     path = path.format(project=project, judge=judge.id, name=name)
     before = [store.projects(), store.answers(project), store.judges(project)]
     client = PageClient(app, tokens[visitor])
     answer = client.get(path) if method == "GET" else client.post(path, {})
-    assert answer.status_code == MATRIX[route][VISITORS.index(visitor)]
+    matrix = MATRIX if kind == "compare" else MATRIX | SCREENING
+    assert answer.status_code == matrix[route][VISITORS.index(visitor)]
     if answer.status_code in (401, 403):
         assert [store.projects(), store.answers(project), store.judges(project)] == before
         assert "Assam" not in answer.text
+        assert "pollen" not in answer.text.lower()
 
 
 @pytest.mark.parametrize("route", [f"{one.method} {one.path}" for one in ROUTES if "{project}" in one.path])

@@ -12,11 +12,12 @@ from corank.server.app import KINDS
 from corank.server.markup import rich
 from corank.server.texts import TEXTS
 
+USED_BY_PREFIX = ("answered.", "export.", "compare.left", "compare.right", "nav.", "screen.stop.")
 FOLDER = Path(corank.server.__file__).parent
 
 
 def test_every_text_is_used_and_every_used_text_exists():
-    sources = [path.read_text(encoding="utf-8") for path in (*FOLDER.rglob("*.html"), *FOLDER.glob("*.py"))]
+    sources = [path.read_text(encoding="utf-8") for path in (*FOLDER.rglob("*.html"), *FOLDER.rglob("*.py"))]
     source = "\n".join(text for text in sources if '"frame.skip": ' not in text)
     used = set(re.findall(r"""\b(?:t|text)\(["']([\w.]+)["'][,)]""", source))
     used |= {key for key in TEXTS if f'"{key}"' in source}
@@ -24,7 +25,7 @@ def test_every_text_is_used_and_every_used_text_exists():
         used |= {f"kind.{kind.kind}{end}" for end in ("", ".help", ".files")}
         for one in kind.settings:
             used |= {f"setting.{one.name}", f"setting.{one.name}.help", *(f"choice.{name}" for name in one.choices)}
-    used |= {key for key in TEXTS if key.startswith(("answered.", "export.", "compare.left", "compare.right"))}
+    used |= {key for key in TEXTS if key.startswith(USED_BY_PREFIX)}
     used |= {f"{key}.help" for key in ("error.link", "error.right", "error.missing", "error.input")}
     assert used == set(TEXTS)
 

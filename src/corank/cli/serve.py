@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,8 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     import socket
+
+    from corank.judging.sessions.store import AnswerStore
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -30,13 +33,32 @@ def serve(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
 ) -> None:
     """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
+    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser)
+
+
+def run_server(
+    folder: Path,
+    port: int,
+    host: str,
+    allow_host: Sequence[str],
+    database: str | None,
+    judge: str,
+    *,
+    no_browser: bool,
+    begin: Callable[[AnswerStore], str] = lambda _: "",
+) -> None:
+    """
+    Serve the pages until Ctrl-C.
+
+    begin: called with the open database; returns the address of the first page, empty for the list of projects.
+    """
     import sys
     import threading
 
     from corank.cli.output import make_console
     from corank.errors import import_extra
 
-    hosts = [one.strip().lower() for one in allow_host or () if one.strip()]
+    hosts = [one.strip().lower() for one in allow_host if one.strip()]
     if host not in LOCAL and not hosts:
         raise InputError(
             f"--host is {host}, which other computers can reach; name the server with --allow-host, such as "
@@ -55,7 +77,8 @@ def serve(
     with open_answer_store(database or folder / "corank.db") as store, _socket(host, port) as listening:
         number = listening.getsockname()[1]
         name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
-        link = f"http://{name}:{number}/enter?token={store.add_owner(judge)}"
+        first = begin(store)
+        link = f"http://{name}:{number}/enter?token={store.add_owner(judge)}" + (f"&to={first}" if first else "")
         console = make_console()
         console.print(f"Open {link}", soft_wrap=True, highlight=False)
         where = "the PostgreSQL database" if database else str(folder / "corank.db")

@@ -19,13 +19,17 @@ from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
 from corank.server.grade import GradeWorkspace
+from corank.server.screening import pages as pages_screen
+from corank.server.screening.workspace import ScreenWorkspace
 from corank.server.security import SAFE, UPLOAD_LIMIT, Gate, TooLarge
 from corank.server.site import Site, Visit
 from corank.server.texts import text
 from corank.server.uploads import MOST_FILES, UploadedFile, file_name
 from corank.server.workspaces import Workspace
 
-KINDS: Mapping[str, type[Workspace]] = {"compare": CompareWorkspace, "grade": GradeWorkspace}
+KINDS: Mapping[str, type[Workspace]] = {
+    "screen": ScreenWorkspace, "compare": CompareWorkspace, "grade": GradeWorkspace,
+}  # fmt: skip
 """Kinds of work."""
 
 
@@ -59,11 +63,15 @@ ROUTES = (
     Route("POST", "/p/{project}/judges/{judge}/revoke", Right.OWNER, pages_owner.revoke_link),
     Route("POST", "/p/{project}/answers", Right.OWNER, pages_owner.import_answers),
     Route("POST", "/p/{project}/settle", Right.OWNER, pages_owner.settle),
+    Route("GET", "/p/{project}/import", Right.OWNER, pages_screen.import_summary),
+    Route("GET", "/p/{project}/conflicts", Right.OWNER, pages_screen.conflicts),
+    Route("GET", "/p/{project}/report", Right.OWNER, pages_screen.report),
     Route("GET", "/p/{project}/export/{name}", Right.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Right.JUDGE, pages_judge.question),
     Route("POST", "/p/{project}/judge", Right.JUDGE, pages_judge.answer),
     Route("POST", "/p/{project}/undo", Right.JUDGE, pages_judge.undo),
     Route("GET", "/p/{project}/history", Right.JUDGE, pages_judge.history),
+    Route("GET", "/p/{project}/similar", Right.JUDGE, pages_screen.similar),
     Route("GET", "/p/{project}/files/{name}", Right.JUDGE, pages_judge.image),
 )
 """All addresses."""

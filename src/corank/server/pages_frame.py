@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files as package_files
 
@@ -19,6 +20,8 @@ STATIC = {
     "app.css": "text/css; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
 }  # fmt: skip
 """Files of the package that are served, and their types."""
+_PLACE = re.compile(r"/p/[\w-]+(/[a-z]+)?")
+"""Where a link may lead."""
 
 
 def enter(visit: Visit) -> Response:
@@ -31,7 +34,8 @@ def enter(visit: Visit) -> Response:
         visit.site.attempts.count(client)
         return visit.render("message.html", 401, title=text("error.link"), message=text("error.link.help"))
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
-    response = visit.render("enter.html")
+    place = visit.request.query_params.get("to", "")
+    response = visit.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")
     known = tokens_of(visit.request, visit.site.cookie)
     set_tokens(response, visit.site.cookie, [token, *known], is_secure=visit.request.url.scheme == "https")
     return response
@@ -70,11 +74,11 @@ def add_project(visit: Visit) -> Response:
     name = one_line(visit.form.get("name", ""), 100) or one_line(first, 100) or text("project.unnamed")
     store = visit.site.store
     project = store.add_project(kind, name, settings, created.payload)
-    if upload.images:
-        store.add_files(project.id, upload.images)
+    if upload.images or created.files:
+        store.add_files(project.id, {**upload.images, **created.files})
     rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
     store.append_all(project.id, rows)
-    return visit.go(f"/p/{project.id}")
+    return visit.go(f"/p/{project.id}" + ("/import" if kind == "screen" else ""))
 
 
 def static(visit: Visit) -> Response:

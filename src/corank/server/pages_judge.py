@@ -34,9 +34,12 @@ def history(visit: Visit) -> Response:
     n_all = len(rows)
     if wanted:
         rows = [row for row in rows if wanted.casefold() in row["text"].casefold()]
+    show = visit.request.query_params.get("show", "")
+    if show:
+        rows = [row for row in rows if row["action"] == show]
     return visit.render(
         f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:500], n_all=n_all,
-        n_found=len(rows), find=wanted,
+        n_found=len(rows), find=wanted, show=show,
     )  # fmt: skip
 
 

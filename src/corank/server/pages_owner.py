@@ -75,7 +75,8 @@ def change_settings(visit: Visit) -> Response:
 def settle(visit: Visit) -> Response:
     """Settle a conflict of judges."""
     visit.workspace.settle(visit.me.name, visit.form)
-    return visit.go(f"/p/{visit.here.id}#conflicts")
+    back = "/import" if visit.form.get("back") == "import" else visit.workspace.conflicts_place
+    return visit.go(f"/p/{visit.here.id}{back}")
 
 
 def import_answers(visit: Visit) -> Response:

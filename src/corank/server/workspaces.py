@@ -110,11 +110,13 @@ class Created:
     settings: besides the defaults.
     payload: what is judged, as JSON values.
     answers: answers that the files hold: judge, item and entry.
+    files: media type and content of files that are kept, by name.
     """
 
     settings: Mapping[str, Any]
     payload: Any
     answers: Sequence[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
 
 
 class Workspace(ABC):
@@ -127,6 +129,8 @@ class Workspace(ABC):
 
     kind: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]]
+    conflicts_place: ClassVar[str] = "#conflicts"
+    """Where the owner continues after a conflict was settled, behind the address of the project."""
 
     def __init__(self, store: AnswerStore, project: Project) -> None:
         self.store, self.project = store, project

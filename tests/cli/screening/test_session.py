@@ -285,6 +285,14 @@ def test_the_report_of_a_finished_screening_says_by_what(works, rule, target, wo
     assert "Confirmed." in result.output
 
 
+def test_a_report_says_which_rule_stopped_the_reading(works):
+    types(works, "n\n" * 55 + "q\n", "--known", RELEVANT[0])
+    for rule, reason in (("agree", "screening not finished"), ("consecutive", "stopped by the rule 'consecutive'")):
+        folder = works.parent / rule
+        types(works, "", "--report", folder, "--rule", rule)
+        assert f"Records not screened: {reason}" in (folder / "prisma.md").read_text()
+
+
 def test_answers_of_another_file_are_listed_and_kept(works, tmp_path):
     types(works, "r\nn\nq\n", "--known", RELEVANT[0], "--answers", tmp_path / "folder")
     before = (tmp_path / "folder" / "me.jsonl").read_bytes()

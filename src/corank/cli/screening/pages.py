@@ -57,8 +57,8 @@ def read_all(
         reading = Reading(session, console, ask if is_terminal else None, tuple(reasons), highlights or Highlights())
         if notices and not reading.begin(notices):
             return
-        with suppress(KeyboardInterrupt):  # Ctrl-C quits, while a page is drawn too; all answers are on the disk
-            reading.open(session.next())
+        reading.open(session.next())
+        with suppress(KeyboardInterrupt):  # Ctrl-C while the screen is drawn quits, as while a key is read
             while reading.record is not None:
                 reading.show()
                 action, text = _action(ask, reading, is_terminal)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +12,7 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.cli.screening.files import ScreeningFiles
-    from corank.judging.reporting.export import JudgeAnswer, SettledAnswer
     from corank.judging.reporting.methods import ScreeningFacts
-    from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry
-
-MODEL = "a kernel least-squares model of {features}"
-"""The model, for the methods paragraph."""
 
 
 def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_json: bool, keep_formulas: bool) -> None:
@@ -28,6 +21,7 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
     from corank.data.formats.compressed import require_text_place
     from corank.data.records.writer import require_records_suffix
     from corank.judging.reporting.export import export_screening, require_only
+    from corank.judging.reporting.facts import settled_answers
     from corank.judging.screening import ScreeningJournal
 
     require_only(only)
@@ -36,8 +30,8 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
     require_text_place(target, overwrite=force)
     judges = files.judges
     counts = export_screening(
-        target, files.records, settled_answers(files), groups=files.unique.groups, only=only, overwrite=force,
-        keep_formulas=keep_formulas,
+        target, files.records, settled_answers(files.unique, judges), groups=files.unique.groups, only=only,
+        overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
     fields = {
         "output": target,
@@ -72,38 +66,17 @@ def report(
 ) -> None:
     """Write the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement of judges."""
     from corank.data.durable.atomic import require_place
-    from corank.judging.reporting.methods import KappaFacts, ScreeningFacts
-    from corank.judging.reporting.prisma import prisma_counts
+    from corank.judging.reporting.facts import screening_facts
     from corank.judging.reporting.report import require_report_place, write_report
     from corank.judging.screening.agreement import screening_agreement
-    from corank.judging.screening.judges import independent
-    from corank.judging.stopping import stopping_rule
 
     require_report_place(folder)
     require_place(folder, overwrite=force, folder=True)
-    judges, unique = files.judges, files.unique
     certificate, remark = _certificate(files, stopping, seed)
     is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
-    agreement = screening_agreement(judges)
-    included = [pair for pair in agreement.pairs if pair.question == "included"]
-    read = Counter(number for answers in judges.values() for number in independent(answers))
-    features = "words and citations" if any(files.records.references) else "words"
-    stopped_by = f"stopped by the rule '{stopping['rule']}'" if is_reached else ""
-    facts = ScreeningFacts(
-        prisma_counts(files.records, settled_answers(files), unique.groups, stopped_by=stopped_by),
-        judges=[judge for judge, answers in judges.items() if independent(answers)],
-        model=MODEL.format(features=features),
-        seed=seed,
-        rule=stopping_rule(n=len(unique.unique), name=stopping["rule"], **_goal(stopping)),
-        is_reached=bool(is_reached),
-        bound=bound,
-        duplicates_by="identifiers and similar titles, years and authors" if unique.groups is not None else "",
-        n_known=len({number for answers in judges.values() for number in answers.beforehand}),
-        n_sampled=len({n for answers in judges.values() for n, way in answers.chosen_by.items() if way == "sample"}),
-        n_double=sum(times > 1 for times in read.values()),
-        agreement=[KappaFacts(one.first, one.second, one.n_both, one.kappa, one.low, one.high) for one in included],
-        n_settled=agreement.n_settled,
-        adjudicators=[judge for judge, answers in judges.items() if answers.adjudicated],
+    agreement = screening_agreement(files.judges)
+    facts = screening_facts(
+        files.unique, files.judges, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound
     )
     table = agreement.table() if agreement.pairs else None
     names = write_report(
@@ -171,41 +144,3 @@ def show_agreement(files: ScreeningFiles, *, as_json: bool) -> None:
     show(agreement.table(), make_console())
     if agreement.n_conflicts > agreement.n_settled:
         typer.echo("Settle conflicts with --adjudicate --judge NAME.")
-
-
-def settled_answers(files: ScreeningFiles) -> dict[int, SettledAnswer]:
-    """Return the answer of all judges together to each record, by its number among all records."""
-    from corank.judging.reporting.export import settle
-
-    originals, judges = files.unique.originals.tolist(), files.judges
-    given = {judge: _given(answers, originals) for judge, answers in judges.items()}
-    finals: dict[int, tuple[str, ScreeningEntry, str]] = {}
-    for judge, answers in judges.items():
-        for number, entry in answers.adjudicated.items():
-            if number not in finals or entry.time >= finals[number][1].time:
-                finals[number] = (judge, entry, answers.notes.get(number, ""))
-    return settle(
-        {judge: answers for judge, answers in given.items() if answers},
-        {originals[number]: (judge, _answer(entry, note)) for number, (judge, entry, note) in finals.items()},
-    )
-
-
-def _given(answers: ScreeningAnswers, originals: list[int]) -> dict[int, JudgeAnswer]:
-    """Return what a judge answered by reading, by the number among all records; a note alone counts too."""
-    from corank.judging.reporting.export import JudgeAnswer
-
-    found = {
-        originals[number]: _answer(entry, answers.notes.get(number, ""))
-        for number, entry in answers.current.items()
-        if answers.chosen_by.get(number) != "adjudication"
-    }
-    noted = {originals[number]: JudgeAnswer(note=text) for number, text in answers.notes.items()}
-    return {**noted, **found}
-
-
-def _answer(entry: ScreeningEntry, note: str) -> JudgeAnswer:
-    from corank.judging.reporting.export import JudgeAnswer
-
-    label = {"relevant": 1.0, "not": 0.0}.get(entry.action, math.nan)
-    shown = entry.by + (f", rank {entry.rank}" if entry.rank else "")
-    return JudgeAnswer(label, entry.reason, entry.tags, note, entry.time, shown, entry.of)

@@ -75,6 +75,10 @@ def screen(
             show_default=False,
         ),
     ] = None,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Read in the browser; corank.db next to the file keeps the answers."),
+    ] = False,
     agreement: Annotated[bool, typer.Option("--agreement", help="Print how far the judges agree, and exit.")] = False,
     simulate: Annotated[bool, typer.Option("--simulate", help="Replay records that are all judged.")] = False,
     starts: Annotated[int, typer.Option(min=1, help="Number of replays, each from another pair of records.")] = 10,
@@ -90,14 +94,14 @@ def screen(
     """Screen records: read the most likely one next, answer with a key, stop when nearly all are found."""
     modes = {
         "--simulate": simulate, "--export": export is not None, "--report": report is not None,
-        "--agreement": agreement, "--adjudicate": adjudicate,
+        "--agreement": agreement, "--adjudicate": adjudicate, "--page": page,
     }  # fmt: skip
     chosen = [name for name, is_given in modes.items() if is_given]
     if len(chosen) > 1:
         raise InputError(f"{chosen[0]} and {chosen[1]} cannot be combined; pass one of them.")
     if output is not None and not simulate:
         raise InputError("--output is for the results of --simulate; pass --simulate too, or leave --output out.")
-    if as_json and (not chosen or adjudicate):
+    if as_json and (not chosen or adjudicate or page):
         raise InputError(
             "--json works with --simulate, --export, --report or --agreement only; leave it out to read records."
         )
@@ -105,6 +109,16 @@ def screen(
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
     if any(str(path) == "-" for path in records):
         raise InputError("RECORDS is - (standard input), which is needed for the keys; pass the name of a file.")
+    if page:
+        from corank.cli.screening.on_page import read_on_page
+
+        options = {
+            "topic": topic or "", "reasons": "\n".join(reason or ()), "highlight": ", ".join(highlight or ()),
+            "highlight_against": ", ".join(highlight_against or ()), "rule": rule, "target": target,
+            "confidence": confidence, **({"use_labels": False} if ignore_labels else {}),
+        }  # fmt: skip
+        read_on_page(records, judge, options)
+        return
     from corank.cli.screening.files import ScreeningFiles
 
     files = ScreeningFiles(tuple(records), answers, not keep_duplicates)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from corank.data.records.blocking import candidate_pairs
 from corank.data.records.evidence import Entry, compare, contradict, make_entries
@@ -76,6 +76,11 @@ class DuplicateGroups:
     def __repr__(self) -> str:
         n_groups = len(self.groups)
         return f"<DuplicateGroups: {self.n_duplicates} duplicates in {n_groups} groups of {self.n_records} records>"
+
+    @property
+    def pairs(self) -> tuple[DuplicatePair, ...]:
+        """The pairs of records that the groups were made of, to restore them with `restore_duplicates`."""
+        return self._pairs
 
     @property
     def n_duplicates(self) -> int:
@@ -196,6 +201,17 @@ def find_duplicates(records: Records) -> DuplicateGroups:
         if match:
             pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
     return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+
+
+def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:
+    """
+    Make groups of pairs that were found before, without comparing the records again.
+
+    records: the same collection.
+    pairs: the attribute `pairs` of the groups, or its values as JSON holds them.
+    """
+    found = tuple(DuplicatePair(*one) for one in pairs)
+    return _grouped(found, make_entries(records), _order(records), frozenset(), frozenset())
 
 
 def _order(records: Records) -> list[int]:

@@ -129,7 +129,7 @@ def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: in
     >>> from corank.judging.stopping import make_forecast, stopping_rule
     >>> forecast = make_forecast(stopping_rule("agree", 1000), list(range(1, 81, 2)), read=300)
     >>> forecast.to_prove, forecast.provable
-    (496, None)
+    (495, None)
     """
     return Forecaster(rule).forecast(finds, read, known)
 

@@ -32,7 +32,9 @@
 
   function show(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
+    const kept = [...main.querySelectorAll("[data-keep]:checked")].map((one) => one.id);
     main.replaceChildren(...page.body.childNodes);
+    for (const id of kept) { const box = document.getElementById(id); if (box) box.checked = true; }
     localTimes(main);
     const title = main.querySelector("h1");
     if (title) title.focus({ preventScroll: true });
@@ -89,7 +91,8 @@
     for (const button of main.querySelectorAll("[data-key]")) {
       if (button.dataset.key.split(" ").includes(key)) {
         event.preventDefault();
-        if (!button.disabled) button.click();
+        if (button.matches("input:not([type=checkbox])")) button.focus();
+        else if (!button.disabled) button.click();
         return;
       }
     }

@@ -1,0 +1,1 @@
+"""Pages of screening: import, reading, conflicts and report."""

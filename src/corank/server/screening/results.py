@@ -1,0 +1,162 @@
+"""Results of a screening project: exports, report, and a certificate with everything that its check needs."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corank.data.records.writer import EXCEL
+from corank.errors import InputError
+from corank.evaluation.report.certificate import certificate_page
+from corank.judging.reporting.certificate import certificate_bytes, make_certificate
+from corank.judging.reporting.export import ONLY, export_screening
+from corank.judging.reporting.facts import screening_facts, settled_answers
+from corank.judging.reporting.flow_diagram import flow_diagram
+from corank.judging.reporting.methods import ScreeningFacts, methods_paragraph
+from corank.judging.reporting.report import table_csv
+from corank.judging.screening.agreement import ScreeningAgreement, screening_agreement
+from corank.judging.screening.answers import ScreeningJournal
+from corank.judging.screening.team import KNOWN
+from corank.judging.sessions.stored_journal import entry_values
+from corank.server.workspaces import Export
+
+if TYPE_CHECKING:
+    from corank.server.screening.workspace import ScreenWorkspace
+
+FORMATS = {
+    "ris": ("application/x-research-info-systems", ".ris"),
+    "csv": ("text/csv", ".csv"),
+    "excel": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", EXCEL),
+}
+"""Media type and suffix of the formats of an export."""
+RECORDS = "records/"
+"""Begin of the names under which the store keeps the uploaded files."""
+
+
+class Results:
+    """
+    Files and figures of a screening project.
+
+    workspace: the project.
+    """
+
+    def __init__(self, workspace: ScreenWorkspace) -> None:
+        self._workspace = workspace
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """Files to save, by name."""
+        found = {}
+        for only in ONLY:
+            for name, (media_type, suffix) in FORMATS.items():
+                found[f"{name}-{only}"] = Export(f"{only}{suffix}", media_type, self._records(only, suffix))
+        found["log"] = Export("log.jsonl", "application/jsonl", self._log)
+        found["methods"] = Export("methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n")
+        found["prisma"] = Export("prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table()))
+        found["diagram"] = Export("prisma.svg", "image/svg+xml", lambda: flow_diagram(self.facts().counts))
+        found["agreement"] = Export("agreement.csv", "text/csv", lambda: table_csv(self.agreement().table()))
+        found["certificate"] = Export("certificate.zip", "application/zip", self._certificate)
+        return found
+
+    def agreement(self) -> ScreeningAgreement:
+        """Return how far the judges agree."""
+        with self._workspace.lock:
+            return screening_agreement(self._workspace.session.judges)
+
+    def facts(self) -> ScreeningFacts:
+        """Return what is known about the screening; without an answer, all records are unread."""
+        agreement = self.agreement()
+        with self._workspace.lock:
+            session = self._workspace.session
+            session.answers_of(self._workspace.any_judge)
+            return screening_facts(
+                session.unique, session.judges, agreement, rule=session.rule.name, target=session.rule.target,
+                confidence=session.rule.confidence,
+            )  # fmt: skip
+
+    def _records(self, only: str, suffix: str) -> Callable[[], bytes]:
+        def content() -> bytes:
+            with self._workspace.lock:
+                unique = self._workspace.session.unique
+                settled = settled_answers(unique, self._workspace.session.judges)
+            with tempfile.TemporaryDirectory(prefix="corank-") as folder:
+                path = Path(folder, f"records{suffix}")
+                try:
+                    export_screening(path, unique.everything, settled, groups=unique.groups, only=only)
+                except InputError as error:
+                    raise InputError(str(error).replace(str(path), "the file")) from None
+                return path.read_bytes()
+
+        return content
+
+    def _logs(self) -> dict[str, str]:
+        """Return the journal of each judge, as the terminal writes it; labels of the file are one of them."""
+        lines: dict[str, list[str]] = {}
+        with self._workspace.lock:
+            known = self._workspace.session.judges.get(KNOWN)
+            for entry in known.current.values() if known is not None else ():
+                number = self._workspace.session.unique.find(entry.id)
+                whole = entry if number is None else entry.about(self._workspace.session.unique, number)
+                lines.setdefault(KNOWN, []).append(json.dumps(entry_values(whole)))
+        for answer in self._workspace.store.answers(self._workspace.project.id):
+            lines.setdefault(answer.judge, []).append(json.dumps({"judge": answer.judge, **answer.entry}))
+        return {judge: "".join(f"{line}\n" for line in found) for judge, found in lines.items()}
+
+    def _log(self) -> str:
+        return "".join(self._logs().values())
+
+    def _certificate(self) -> bytes:
+        """Return an archive with the certificate, the files of records and the journals, as `corank verify` needs."""
+        store, project = self._workspace.store, self._workspace.project
+        rule = self._workspace.session.rule
+        found = [name for name in store.file_names(project.id) if name.startswith(RECORDS)]
+        names = sorted(found, key=lambda name: int(name.split("/")[1]))  # in the order of reading
+        out = io.BytesIO()
+        with tempfile.TemporaryDirectory(prefix="corank-") as folder:
+            top = Path(folder)
+            paths = []
+            for name in names:
+                # parts of the names are numbers and names that uploads made safe
+                place = top.joinpath(*name.split("/"))
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes((store.file(project.id, name) or ("", b""))[1])
+                paths.append(place)
+            answers = top / "answers"
+            answers.mkdir()
+            for judge, text in self._logs().items():
+                place = ScreeningJournal.path_for(paths[0], judge, answers)
+                place.write_text(text, encoding="utf-8")
+            try:
+                made = make_certificate(
+                    paths, answers, rule=rule.name, target=rule.target, confidence=rule.confidence
+                )  # fmt: skip
+            except InputError as error:
+                raise InputError(str(error).replace(f"{folder}/", "")) from None
+            (top / "certificate.json").write_bytes(certificate_bytes(made))
+            page = certificate_page(made, "certificate.json")
+            (top / "certificate.html").write_text(page, encoding="utf-8", errors="replace")
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in sorted(top.rglob("*")):
+                    if path.is_file():
+                        archive.write(path, path.relative_to(top))
+        return out.getvalue()
+
+
+def agreement_rows(agreement: ScreeningAgreement) -> list[dict[str, Any]]:
+    """Return the agreement for a page."""
+    return [
+        {
+            "judges": f"{one.first}, {one.second}", "question": one.question, "both": one.n_both, "same": one.n_same,
+            "kappa": _number(one.kappa), "low": _number(one.low), "high": _number(one.high),
+        }
+        for one in agreement.pairs
+    ]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")

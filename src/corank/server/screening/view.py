@@ -1,0 +1,126 @@
+"""A record as HTML: highlighted words, links to DOI and PubMed, and the curve of finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup, escape
+
+from corank.data.records.records import RecordDetails
+from corank.judging.screening.matching import UniqueRecords
+from corank.server.markup import clean, one_line
+
+MAX_AUTHORS = 12
+MAX_KEYWORDS = 40
+WIDTH, HEIGHT = 600, 200
+"""Size of the curve."""
+MAX_POINTS = 400
+_SIDES = ("for", "against", "tellfor", "tellagainst")
+
+
+def split_words(text: str) -> list[str]:
+    """
+    Return the words of a setting, which commas or line ends separate.
+
+    >>> split_words("rat*, heart failure\\n mice")
+    ['rat*', 'heart failure', 'mice']
+    """
+    return [one for part in re.split(r"[,\n]", text) if (one := " ".join(part.split()))]
+
+
+def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
+    """
+    Return a text as HTML with highlighted words.
+
+    words: by side: "for" and "against" for the judges' own words, in which ``*`` is any ending, "tellfor" and
+        "tellagainst" for words that tell relevant records from others. Earlier sides take precedence.
+
+    >>> print(highlight("Rats & mice", {"for": ["rat*"], "against": ["mice"]}))
+    <mark class="for">Rats</mark> &amp; <mark class="against">mice</mark>
+    """
+    text = clean(text)
+    given = [(side, _pattern(words[side])) for side in _SIDES if words.get(side)]
+    if not given:
+        return escape(text)
+    pattern = re.compile("|".join(f"(?P<{side}>{part})" for side, part in given), re.IGNORECASE)
+    parts: list[Markup] = []
+    at = 0
+    for found in pattern.finditer(text):
+        parts.append(escape(text[at : found.start()]))
+        parts.append(Markup('<mark class="{}">{}</mark>').format(found.lastgroup, found[0]))
+        at = found.end()
+    return Markup("").join([*parts, escape(text[at:])])
+
+
+def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """
+    Return what a page shows of a record.
+
+    words: as in `highlight`.
+    """
+    records = unique.unique
+    details = records.details[number]
+    abstract = [part for part in re.split(r"\n+", clean(records.abstracts[number])) if part.strip()]
+    authors = [one_line(one, 100) for one in details.authors[:MAX_AUTHORS]]
+    more = len(details.authors) - len(authors)
+    members = unique.members(number)[1:]
+    return {
+        "id": records.ids[number],
+        "title": highlight(" ".join(records.titles[number].split()), words),
+        "plain_title": one_line(records.titles[number], 200) or records.ids[number],
+        "abstract": [highlight(part, words) for part in abstract],
+        "year": details.year,
+        "authors": "; ".join(authors) + (f" (+{more})" if more > 0 else ""),
+        "journal": one_line(details.journal, 200),
+        "links": links(details),
+        "keywords": [highlight(one_line(one, 80), words) for one in details.keywords[:MAX_KEYWORDS]],
+        "source": one_line(details.source, 100),
+        "duplicates": [
+            {"title": one_line(unique.everything.titles[one], 160), "source": unique.everything.details[one].source}
+            for one in members
+        ],
+        "evidence": unique.evidence(number),
+    }
+
+
+def links(details: RecordDetails) -> list[tuple[str, str]]:
+    """Return names and https addresses of a record: DOI, PubMed, and its own address if that is https."""
+    found = []
+    if details.doi.startswith("10."):
+        found.append((f"doi:{one_line(details.doi, 80)}", f"https://doi.org/{quote(details.doi, safe='/:;()._-')}"))
+    if details.pmid.isascii() and details.pmid.isdigit():
+        found.append((f"PubMed {details.pmid}", f"https://pubmed.ncbi.nlm.nih.gov/{details.pmid}/"))
+    address = clean(details.url).strip()
+    if re.fullmatch(r"https://[^\s<>\"'`\\]+", address):
+        found.append((one_line(address.removeprefix("https://"), 60), address))
+    return found
+
+
+def curve(finds: Sequence[int], read: int, unread: int) -> dict[str, Any] | None:
+    """
+    Return the curve of relevant records found against records read, as points of an SVG line.
+
+    finds: positions of the relevant records in the order of reading, from 1.
+    read, unread: numbers of records.
+    """
+    if not finds:
+        return None
+    places = [(0, 0)] + [point for at, place in enumerate(finds, 1) for point in ((place - 1, at - 1), (place, at))]
+    places.append((read, len(finds)))
+    step = -(-len(places) // MAX_POINTS)
+    kept = [*places[::step], places[-1]]
+    points = " ".join(f"{WIDTH * x / read:.1f},{HEIGHT - (HEIGHT - 8) * y / len(finds):.1f}" for x, y in kept)
+    return {"points": points, "read": read, "found": len(finds), "unread": unread, "width": WIDTH, "height": HEIGHT}
+
+
+def _pattern(words: Sequence[str]) -> str:
+    """Return a pattern of whole words; blanks in a word match any blanks."""
+    parts = [
+        r"\s+".join(re.escape(part).replace(r"\*", r"\w*") for part in word.split())
+        for word in sorted(words, key=len, reverse=True)
+        if word.strip("* ")
+    ]
+    return rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)" if parts else r"(?!)"
