@@ -246,6 +246,20 @@ def test_the_order_that_a_screen_reader_meets(owner, pages):
         assert at >= 0, f"{word!r} is missing or out of order:\n{tree}"
 
 
+def test_the_order_in_which_a_screen_reader_meets_a_record(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(8))
+    set_criteria(owner, review)
+    owner.goto(f"{review}/judge")
+    tree = owner.locator("body").aria_snapshot()
+    at = -1
+    for word in (
+        "Skip to the content", "banner", "main", "article", "heading", "Criteria", "Answers", "Include", "Exclude",
+        "Put aside", "Exclude for a reason", "wrong species", "Tags", "Note", "0 read by you",
+    ):  # fmt: skip
+        at = tree.find(word, at + 1)
+        assert at >= 0, f"{word!r} is missing or out of order:\n{tree}"
+
+
 def test_scripts_of_texts_do_not_run_and_no_other_host_is_asked(server, owner):
     hostile = (
         "name,note,link\n<script>hacked = 1</script>,<img src=x onerror='hacked = 1'>,javascript:hacked=1\n"
