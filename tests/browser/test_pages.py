@@ -211,7 +211,7 @@ def test_screen_a_review_from_import_to_export_with_a_restart(browser, server, o
 def test_telling_words_stay_shown_after_an_answer(server, owner):
     review = upload(owner, server.base, "screen", "bees.ris", bees(40))
     set_criteria(owner, review)
-    screen(owner, review, 4, wrong=[1])  # words differ once there are answers of both kinds
+    press(owner, review, ["r", "n", "r", "n"])  # words differ once there are answers of both kinds
     owner.goto(f"{review}/judge")
     box = owner.locator("#telling")
     assert not box.is_checked()
