@@ -20,7 +20,7 @@ test-all: lint .venv/.kernels .venv/.browser .venv/.axe
 	$(MAKE) kills
 
 # the numerical tests with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
-NOT_NUMERICAL := cli data distributed/test_cluster.py evaluation/compare evaluation/report experiments faults test_examples.py test_fuzz.py \
+NOT_NUMERICAL := browser cli data distributed/test_cluster.py evaluation/compare evaluation/report experiments faults judging/grading judging/reporting judging/sessions server test_examples.py test_fuzz.py \
 	test_guides.py
 test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \

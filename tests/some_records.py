@@ -10,7 +10,6 @@ import numpy as np
 
 from corank.data.records.records import Records
 from corank.data.tokens import split_words
-from corank.judging.screening.stems import stem
 
 
 def collection(n: int = 60, n_relevant: int = 10, *, seed: int = 0, references: bool = True) -> Records:
@@ -30,9 +29,9 @@ def collection(n: int = 60, n_relevant: int = 10, *, seed: int = 0, references: 
 
 
 def tfidf_products(texts):
-    """Products from the definition, over stems and their pairs, text by text."""
-    stems = [[stem(word) for word in split_words(text.lower())] for text in texts]
-    terms = [Counter([*of, *pairwise(of)]) for of in stems]
+    """Products from the definition, over words and their pairs, text by text."""
+    words = [split_words(text.lower()) for text in texts]
+    terms = [Counter([*of, *pairwise(of)]) for of in words]
     frequency = Counter(term for of in terms for term in of)
     rows = [
         {

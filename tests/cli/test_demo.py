@@ -42,7 +42,7 @@ def test_the_review_of_the_demo_can_be_screened_where_it_says(says, tmp_path):
     assert Path(path).parent == tmp_path
     assert corank.judging.screening.read_records(path).ids == corank.judging.screening.load_review().ids
     replayed = says("screen", path, "--simulate", "--starts", 10)
-    (atd, wss), *_ = re.findall(r"mean +(\S+) +(\S+)", replayed)
+    (atd, _, wss), *_ = re.findall(r"mean +(\S+) +(\S+) +(\S+)", replayed)
     (read, saved) = re.search(r"corank, until 95 % are found +(\d+) +100% +(\d+)%", said).groups()
     # WSS@95 is the share that is saved then, less 5 %
     assert abs(int(saved) / 100 - 0.05 - float(wss)) < 0.01

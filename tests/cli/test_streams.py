@@ -127,7 +127,7 @@ def test_closed_standard_input_is_one_sentence(words: str, tmp_path: Path) -> No
     said = shell(f"cd {files(tmp_path)} && corank {words} <&-")
     assert (said.returncode, said.stdout) == (1, b"")
     assert re.fullmatch(rb"corank: standard input is (closed|not available).*\n", said.stderr)
-    assert not list(tmp_path.glob("*.answers"))
+    assert not [*tmp_path.glob("records.csv.answers"), *tmp_path.glob("items.csv.preferences")]
 
 
 @pytest.mark.parametrize(

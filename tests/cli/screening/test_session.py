@@ -218,16 +218,79 @@ def test_parts_are_exported(only, n, works):
         types(works, "", "--export", works.parent / "c.csv", "--only", "conflicts")
 
 
-def test_a_report_holds_numbers_diagram_and_methods(works):
+REPORT = ["certificate.html", "certificate.json", "methods.txt", "prisma.csv", "prisma.md", "prisma.svg"]
+
+
+def test_a_report_holds_numbers_diagram_methods_and_certificate(works):
     types(works, "r\nn dose\nq\n", "--known", RELEVANT[0])
     folder = works.parent / "report"
     said = types(works, "", "--report", folder)
-    assert sorted(os.listdir(folder)) == ["methods.txt", "prisma.csv", "prisma.md", "prisma.svg"]
+    assert sorted(os.listdir(folder)) == REPORT
+    assert said.startswith("The screening is not finished: 57 records are unread, and the rule does not advise to stop")
     assert "methods.txt" in said
-    assert "dose" in (folder / "prisma.csv").read_text()
+    numbers, methods = ((folder / name).read_text() for name in ("prisma.csv", "methods.txt"))
+    assert "Records excluded: dose,1" in numbers
+    assert "Records not screened: screening not finished,57" in numbers
+    assert "screening not" in (folder / "prisma.svg").read_text()
+    assert "The screening was not finished: 57 records were not screened" in methods
+    assert "(random seed 0)" in methods
     with pytest.raises(InputError, match="exists already"):
         types(works, "", "--report", folder)
-    types(works, "", "--report", folder, "--force")
+    words = ("--rule", "knee", "--target", "0.9", "--seed", "3", "--force", "--json")
+    fields = json.loads(types(works, "", "--report", folder, *words))
+    assert fields["finished"] is False
+    certificate = json.loads((folder / "certificate.json").read_text())
+    assert (certificate["rule"]["name"], certificate["rule"]["target"]) == ("knee", 0.9)
+    assert "'knee' (a recall of 0.9 " in (folder / "methods.txt").read_text()
+    assert "(random seed 3)" in (folder / "methods.txt").read_text()
+
+
+def answer_until(path, rule, *words):
+    """Answer by the labels until the rule advises to stop."""
+    relevant, keys = set(RELEVANT), []
+    while True:
+        said = types(path, "".join(keys) + "q\n", "--rule", rule, *words)
+        keys = ["r\n" if shown(said)[-1] in relevant else "n\n"] if shown(said) else []
+        if not keys or "you may stop" in said or "advises to stop" in said:
+            return
+
+
+@pytest.mark.parametrize(
+    ("rule", "target", "words"),
+    [
+        ("agree", "0.8", "is an estimate of a model, not a proof"),
+        (
+            "sample",
+            "0.5",
+            "was shown by an exact bound from a random sample. The sample proves a recall of at least 0.",
+        ),
+    ],
+)
+@pytest.mark.long
+def test_the_report_of_a_finished_screening_says_by_what(works, rule, target, words):
+    goal = ("--target", target, "--seed", "4")
+    answer_until(works, rule, *goal, "--known", RELEVANT[0])
+    folder = works.parent / "report"
+    said = types(works, "", "--report", folder, "--rule", rule, *goal)
+    certificate = json.loads((folder / "certificate.json").read_text())
+    n = certificate["reading"]["unread"]
+    assert n > 0
+    assert certificate["result"]["reached"]
+    assert certificate["result"]["statement"] in said
+    assert f"Records not screened: stopped by the rule '{rule}',{n}" in (folder / "prisma.csv").read_text()
+    methods = (folder / "methods.txt").read_text()
+    assert f"Screening stopped after {len(RECORDS) - n} records by the rule '{rule}'" in methods
+    assert words in methods
+    result = CliRunner().invoke(app, ["verify", str(folder / "certificate.json"), str(works)])
+    assert "Confirmed." in result.output
+
+
+def test_a_report_says_which_rule_stopped_the_reading(works):
+    types(works, "n\n" * 55 + "q\n", "--known", RELEVANT[0])
+    for rule, reason in (("agree", "screening not finished"), ("consecutive", "stopped by the rule 'consecutive'")):
+        folder = works.parent / rule
+        types(works, "", "--report", folder, "--rule", rule)
+        assert f"Records not screened: {reason}" in (folder / "prisma.md").read_text()
 
 
 def test_answers_of_another_file_are_listed_and_kept(works, tmp_path):
@@ -301,3 +364,20 @@ def test_a_terminal_asks_what_a_labelled_file_is_for(keys, said, tmp_path):
     terminal.wait_for_end()
     terminal.close()
     assert said in terminal.said
+
+
+def test_the_label_of_any_duplicate_is_known_and_different_labels_are_not(tmp_path):
+    rows = [
+        "a,Sleep and memory in young rats,Rats sleep well after food,2001,10.1000/a,",
+        "b,Sleep and memory in young rats,,2001,10.1000/a,1",
+        "c,Gold mines of the old north,Gold is found in the river,2002,10.1000/c,1",
+        "d,Gold mines of the old north,,2002,10.1000/c,0",
+        "e,Trade of copper and tin by sea,Ships carry tin,2003,10.1000/e,",
+    ]
+    path = tmp_path / "works.csv"
+    path.write_text("id,title,abstract,year,doi,included\n" + "".join(f"{row}\n" for row in rows))
+    said = types(path, "q\n")
+    assert "One group of duplicates with different labels counts as unlabelled: c." in said
+    first = log(path)[0]
+    assert (first["id"], first["action"], first["by"], first["text"]) == ("a", "relevant", "known", LABEL)
+    assert len(log(path)) == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from corank.data.records.duplicates import find_duplicates
@@ -42,7 +44,10 @@ def test_numbers_of_each_file():
         "2 records have labels: 1 relevant, 1 irrelevant; 1 without.",
         "3 references, of which 1 names a record of this collection.",
         "a.csv: Read as Windows-1252.",
+        "One group of duplicates with different labels counts as unlabelled: b1.",
     )
+    same = summarise(replace(RECORDS, labels=np.array([1, np.nan, 1])), groups)
+    assert same.sentences()[-1] == "a.csv: Read as Windows-1252."
     assert table.note == " ".join(summary.sentences())
 
 

@@ -271,6 +271,14 @@ def test_ris_keeps_its_own_lines(tmp_path):
     ]  # fmt: skip
 
 
+def test_pubmed_files_without_numbers_are_read_as_pubmed(tmp_path):
+    words = " ".join(f"word{number}" for number in range(40))
+    write_records(tmp_path / "b.nbib", Records(["a", "b"], ["Tin", "Zinc"], [words, ""]))
+    again = read_records(tmp_path / "b.nbib")
+    assert again.sources[0].format == "PubMed"
+    assert (again.titles, again.abstracts) == (["Tin", "Zinc"], [words, ""])
+
+
 def test_pubmed_lines_are_wrapped_and_padded(tmp_path):
     words = " ".join(f"word{number}" for number in range(40))
     details = [RecordDetails(2001, ("Roe, Ann",), "J Tin", "10.1000/a", "77", source="x")]

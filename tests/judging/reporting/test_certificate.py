@@ -10,8 +10,15 @@ import pytest
 from corank.data.records.records import read_records
 from corank.errors import InputError
 from corank.evaluation.report.certificate import certificate_page
-from corank.judging.reporting.certificate import _hash_of, certificate_bytes, make_certificate, verify
+from corank.judging.reporting.certificate import (
+    SeparateSamplesError,
+    _hash_of,
+    certificate_bytes,
+    make_certificate,
+    verify,
+)
 from corank.judging.screening import Screening, ScreeningJournal
+from corank.judging.screening.shared import SharedReading
 from corank.judging.stopping.sampling import draw_order
 from corank.judging.stopping.urns import SamplePlan
 
@@ -31,10 +38,10 @@ def write_works(folder):
     return path, {f"W{at}": bool(hit) for at, hit in enumerate(relevant)}
 
 
-def screen(path, truth, rule, n=None):
+def screen(path, truth, rule, n=None, judge="me", at=0):
     records = read_records(path)
-    with ScreeningJournal(ScreeningJournal.path_for(path, "me")) as journal:
-        known = [next(name for name in truth if truth[name])]
+    with ScreeningJournal(ScreeningJournal.path_for(path, judge)) as journal:
+        known = [[name for name in truth if truth[name]][at]]
         session = Screening(records, journal=journal, rule=rule, target=0.8, random_state=SEED, known=known)
         for _ in range(len(records) if n is None else n):
             if session.progress().may_stop:
@@ -169,6 +176,32 @@ def test_a_certificate_with_a_new_hash_is_computed_anew(sampled, part, key, valu
         verify(certificate_bytes(forged), [path])
 
 
+def _places(value, place=()):
+    inside = value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    return [place, *(one for key, part in inside for one in _places(part, (*place, key)))]
+
+
+@pytest.mark.long
+def test_certificates_of_any_form_with_a_new_hash_are_refused(sampled):
+    path, _, certificate = sampled
+    places = [place for place in _places(json.loads(certificate_bytes(certificate))) if place and place[-1] != "sha256"]
+    for place in [*places, ("proved",)]:
+        if place in (("software",), ("records", "duplicates_joined")):  # a claim, and one without duplicates is true
+            continue
+        for value in (None, "x", [], {}, -1, True):
+            forged = json.loads(certificate_bytes(certificate))
+            inner = forged
+            for key in place[:-1]:
+                inner = inner[key]
+            if isinstance(inner, dict) and inner.get(place[-1], ...) is value:
+                continue
+            inner[place[-1]] = value
+            del forged["sha256"]
+            forged["sha256"] = _hash_of(forged)
+            with pytest.raises(InputError):
+                verify(certificate_bytes(forged), [path])
+
+
 def test_a_sample_must_be_drawn_before_its_answers(sampled, tmp_path):
     path, _, _ = sampled
     lines = [json.loads(line) for line in ScreeningJournal.path_for(path, "me").read_text().splitlines()]
@@ -218,3 +251,51 @@ def test_the_page_escapes_texts_and_loads_nothing(sampled):
     assert "default-src 'none'" in text
     assert certificate["result"]["statement"] in text
     assert "corank verify certificate.json" in text
+
+
+def test_samples_of_two_judges_apart_are_certified_one_by_one(tmp_path):
+    path, truth = write_works(tmp_path)
+    screen(path, truth, "sample", judge="ann")
+    alone = certify(path, "sample")
+    screen(path, truth, "sample", judge="ben", at=5)
+    with pytest.raises(SeparateSamplesError, match=r"ann and ben each drew .* \(corank certify --judge ann\)"):
+        certify(path, "sample")
+    one = certify(path, "sample", judge="ann")
+    assert one == alone
+    assert [entry["judge"] for entry in one["answers"]] == ["ann"]
+    for judge in ("ann", "ben"):
+        assert "Proved at 95 %" in verify(certificate_bytes(certify(path, "sample", judge=judge)), [path])[-2]
+    with pytest.raises(InputError, match="there are no answers of the judge 'bea'"):
+        certify(path, "sample", judge="bea")
+    with pytest.raises(InputError, match="for replays only"):
+        certify(path, "qbcb")
+
+
+def test_judges_who_share_a_reading_read_one_sample(tmp_path):
+    path, truth = write_works(tmp_path)
+    records = read_records(path)
+    journals = [ScreeningJournal(ScreeningJournal.path_for(path, judge)) for judge in ("ann", "ben")]
+    known = [next(name for name in truth if truth[name])]
+    with journals[0], journals[1]:
+        sessions = [
+            Screening(
+                records, journal=one, rule="sample", target=0.8, random_state=SEED, shared=SharedReading(one),
+                known=known if one is journals[0] else (),
+            )
+            for one in journals
+        ]  # fmt: skip
+        for turn in range(200):
+            session = sessions[turn % 2]
+            if (record := session.next()) is None or session.progress().may_stop:
+                break
+            session.answer(record, truth[records.ids[record]])
+            if turn == 5:  # a change after the sample has begun must not move the record in the order of reading
+                early = (session, record)
+            if session.entries[record].by == "sample" and early:
+                early[0].change(early[1], truth[records.ids[early[1]]], reason="checked")
+                early = None
+    certificate = certify(path, "sample")
+    assert early is None
+    assert certificate["result"]["evidence"] == "proved"
+    assert certificate["sample"]["proved_at"] is not None
+    assert verify(certificate_bytes(certificate), [path])

@@ -27,8 +27,8 @@ class SomeRule:
 
 COUNTS = PrismaCounts((("PubMed", 60), ("Embase", 50)), 10, 2, (("animals", 30), ("dose", 5)), 12, 1, 50)
 FACTS = ScreeningFacts(
-    COUNTS, ["ann", "bob"], "a linear model of words", 7, SomeRule(), True, "identifiers and similar titles", 2, 40, 20,
-    [KappaFacts("ann", "bob", 20, 0.8134, 0.6, 0.95)], 3, ["cy"], "1.2",
+    COUNTS, ["ann", "bob"], "a linear model of words", 7, SomeRule(), True, None, "identifiers and similar titles", 2,
+    40, 20, [KappaFacts("ann", "bob", 20, 0.8134, 0.6, 0.95)], 3, ["cy"], "1.2",
 )  # fmt: skip
 
 
@@ -71,9 +71,23 @@ def test_what_is_not_known_is_not_claimed():
         assert word not in text, word
     assert "50 records were not screened; the screening was not finished." in text
     early = methods_paragraph(replace(FACTS, is_reached=False))
-    assert "although the stopping rule 'decline'" in early
+    assert "The screening was not finished: 50 records were not screened, and the stopping rule 'decline'" in early
     assert "did not advise to stop" in early
     assert not any(sentence in early for sentence in EVIDENCE.values())
+
+
+def test_a_proved_bound_is_stated_rounded_down():
+    facts = replace(FACTS, rule=SomeRule(evidence="proved"), bound=0.96279)
+    assert "exact bound from a random sample. The sample proves a recall of at least 0.962." in methods_paragraph(facts)
+    early = methods_paragraph(replace(facts, is_reached=False))
+    assert "did not advise to stop. The sample proves a recall of at least 0.962." in early
+
+
+def test_control_characters_of_names_are_shown():
+    counts = PrismaCounts((("a\x1b[31m.csv", 5),), 0, 0, (("dose\x07\n", 4),), 1)
+    text = methods_paragraph(ScreeningFacts(counts))
+    assert text.isprintable()
+    assert "a\\x1b[31m.csv" in text
 
 
 def test_singular_and_plural():

@@ -240,3 +240,49 @@ def test_labels_of_a_group_count_if_they_agree():
     for labels, expected in (((1, np.nan), 1.0), ((np.nan, 0), 0.0), ((1, 0), np.nan)):
         records = replace(make([one, one, article(2)], ["a", "b", "c"]), labels=np.array([*labels, np.nan]))
         assert np.array_equal(UniqueRecords(records, find_duplicates(records)).unique.labels, [expected, np.nan], True)
+
+
+def test_references_link_records_by_whatever_name_they_use():
+    details = [
+        RecordDetails(2001, ("Roe, A.",), doi="10.1000/x1"), RecordDetails(2001, ("Roe, A.",), doi="10.1000/x1"),
+        RecordDetails(1999, ("Doe, B.",), pmid="77"), RecordDetails(2005, ("Poe, C.",)),
+    ]  # fmt: skip
+    titles = ["Sleep and memory in young rats", "Sleep and memory in young rats", "Trade of tin by sea", "A review"]
+    references = [
+        (), ("Doe B., Trade of tin by sea, Ore, 4, pp. 5-9, (1999)",), ("https://doi.org/10.1000/X1",),
+        ("b", "PMID: 77", "10.9999/far", "d"),
+    ]  # fmt: skip
+    records = Records(list("abcd"), titles, ["", "long", "", ""], references, details=details)
+    unique = UniqueRecords(records, find_duplicates(records))
+    first = unique.unique.ids[unique.find("a")]
+    linked = dict(zip(unique.unique.ids, unique.linked().references, strict=True))
+    assert linked == {first: ("c",), "c": (first,), "d": (first, "c", "doi:10.9999/far")}
+    plain = Records(list("abc"), titles[1:], [""] * 3, [("b", "W9"), ("b",), ()])
+    assert UniqueRecords(plain).linked() is plain
+
+
+def test_answers_to_records_without_titles_do_not_move_when_a_file_is_numbered_anew():
+    def works(*texts):
+        details = [RecordDetails(given_id=str(at)) for at in range(len(texts))]
+        ids, titles = [str(at) for at in range(len(texts))], [title for title, _ in texts]
+        return UniqueRecords(Records(ids, titles, [abstract for _, abstract in texts], details=details))
+
+    a, b, c = ("", "Rats sleep."), ("", "Tin is traded."), ("Copper mines of the old north", "")
+    before = works(a, b, c)
+    entries = [ScreeningEntry("relevant", before.unique.ids[at], "model").about(before, at) for at in range(3)]
+    for order in ([a, b, c], [c, a, b], [b, c, a], [c, b]):
+        after = works(*order)
+        found = [after.find(entry.id, entry.keys, entry.title) for entry in entries]
+        assert found == [order.index(one) if one in order else None for one in (a, b, c)]
+
+
+def test_a_shared_doi_and_a_new_number_do_not_move_an_answer():
+    def works(*titles):
+        details = [RecordDetails(2001, given_id=str(at), doi="10.1000/supplement") for at in range(len(titles))]
+        return UniqueRecords(Records([d.given_id for d in details], titles, [""] * len(titles), details=details))
+
+    titles = ("Sleep and memory in young rats", "Trade of tin by sea", "Copper mines of the old north")
+    before, after = works(*titles), works(*titles[::-1])
+    for at in range(3):
+        entry = ScreeningEntry("relevant", before.unique.ids[at], "model").about(before, at)
+        assert after.find(entry.id, entry.keys, entry.title) == 2 - at

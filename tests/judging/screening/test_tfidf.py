@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank.judging.screening import tfidf
-from corank.judging.screening.stems import stem
 from corank.judging.screening.tfidf import TfidfVocabulary
 from some_records import tfidf_products
 
@@ -27,7 +26,7 @@ def without_diagonal(products):
 def held_against(texts, others):
     """Products of scikit-learn's rows; a pair of one text only counts in its norm."""
     vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)
-    words, rows = TfidfVocabulary.learn(texts, key=str)
+    words, rows = TfidfVocabulary.learn(texts)
     assert rows.dtype == np.float32
     assert rows.indices.dtype == np.int32
     try:
@@ -88,22 +87,3 @@ def test_products_follow_the_definition():
     np.testing.assert_allclose(without_diagonal((rows @ rows.T).toarray()), without_diagonal(expected), atol=1e-6)
     assert expected[3, 4] > 0.2
     assert (rows @ rows.T).diagonal().max() < 1 + 1e-6
-
-
-def test_words_of_one_stem_share_a_column():
-    words, rows = TfidfVocabulary.learn(["tin mines here", "tin mining", "gold price", "a gold rush"])
-    number = words.number
-    assert number["mines"] != number["mining"]  # "min" would be shorter than four letters
-    words, rows = TfidfVocabulary.learn(["trials", "a trial", "gold price", "a gold rush"])
-    assert words.number["trials"] == words.number["trial"]
-    assert (rows @ rows.T).toarray()[0, 1] == pytest.approx(1.0, abs=1e-6)
-    assert (words.rows(["trial"]) @ rows.T).toarray().ravel() == pytest.approx([1, 1, 0, 0], abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("studies", "stud"), ("study", "stud"), ("randomisation", "randomis"), ("uses", "uses"), ("2006", "2006"),
-     ("", ""), ("s", "s")],
-)  # fmt: skip
-def test_stems(word, expected):
-    assert stem(word) == expected

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from corank.data.records.records import Records
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank.judging.stopping import make_forecast, stopping_rule
+from corank.judging.stopping.forecast import Forecaster
+from corank.judging.stopping.sampling import RandomSample, percent, proof_sentence
 from corank.judging.stopping.urns import SamplePlan, p_missed
 
 EARLY = list(range(1, 81, 2))
@@ -71,3 +77,43 @@ def test_a_large_collection_has_a_forecast():
     found = make_forecast(stopping_rule("agree", 100_000), finds, 4100)
     assert 0 < found.to_test < 96_000
     assert len(found.lines()) == 3
+
+
+@pytest.mark.parametrize("rule", ["agree", "hypergeometric", "consecutive", "sample"])
+def test_a_forecaster_forecasts_what_a_single_forecast_does(rule):
+    rng = np.random.default_rng(1)
+    relevant = rng.random(400) < 0.5 * np.exp(-np.arange(400) / 40)
+    rule = stopping_rule(rule, 400, target=0.8)
+    forecaster = Forecaster(rule)
+    for read in range(0, 400, 3):
+        finds = (np.flatnonzero(relevant[:read]) + 1).tolist()
+        ours, single = forecaster.forecast(finds, read, 1), make_forecast(rule, finds, read, 1)
+        assert replace(ours, to_test=0, to_stop=None) == replace(single, to_test=0, to_stop=None)
+        assert abs(ours.to_test - single.to_test) <= 2  # the last urns differ by rounding
+        assert ours.to_stop == single.to_stop
+        assert forecaster.forecast(finds, read, 1) is ours
+
+
+def test_a_sample_says_what_it_proves_and_never_all_with_records_unread():
+    assert proof_sentence(1.0, 2, 0.95) == "Proved at 95 % confidence: no unread record is relevant."
+    assert (
+        proof_sentence(1.0, 0, 0.95) == "Proved at 95 % confidence: at least 100 % of the relevant records are found."
+    )
+    assert "at least 99.9 %" in proof_sentence(0.99999, 2, 0.95)
+    n, rule = 60, stopping_rule("sample", 60, target=0.5)
+    answers = ScreeningAnswers(Records([f"{at}" for at in range(n)], ["tin"] * n, [""] * n))
+    for at in range(12):
+        answers.add(ScreeningEntry("relevant", f"{at}", "model"))
+    sample = RandomSample(answers, n, rule, 0)
+    first = sample.plan.sizes[0]
+    assert sample.lines() == (f"Proved: nothing yet. The next test is after {first} more random records.",)
+    for at in sample.drawn[:first]:
+        answers.add(ScreeningEntry("not", f"{at}", "sample"))
+    sample = RandomSample(answers, n, rule, 0)
+    bound = sample.plan.bound([False] * first)
+    assert 0.5 <= bound < 1
+    assert sample.lines() == (
+        f"Proved at 95 % confidence: at least {percent(bound)} of the relevant records are found.",
+    )
+    tested = RandomSample(answers, n, stopping_rule("draws", 60, target=0.5), 0)
+    assert tested.lines() == ("Tested at 95 % confidence: a recall below 50 % is rejected.",)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ADVICE = {
     "model": "the stopping rule advises to stop. It relies on this model, which was wrong for some reviews: more "
     "relevant records may be unread",
-    "sample": "you may stop: a test on the random sample supports the target recall",
+    "sample": "you may stop: the random sample supports the target recall",
     "all read": "all records are read",
 }
 """Advice to stop, by its evidence."""
@@ -386,12 +386,6 @@ def summary(progress: ScreeningProgress) -> str:
     text = f"found {progress.found} relevant, read {progress.read} of {progress.n}"
     more = {"put aside": progress.aside, "with other judges": progress.elsewhere}
     text += "".join(f", {count} {what}" for what, count in more.items() if count)
-    estimate = progress.estimate
-    if estimate is not None and not progress.forecast:
-        text += (
-            f"; by the model, recall about {estimate.recall:.0%} (95 % interval {estimate.low:.0%} to "
-            f"{estimate.high:.0%}), and about {estimate.expected:.1f} more relevant records in the next 100"
-        )
     if progress.evidence is not None:
         text += f"; {ADVICE[progress.evidence]}"
     elif progress.to_sample:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -57,14 +58,15 @@ def read_all(
         if notices and not reading.begin(notices):
             return
         reading.open(session.next())
-        while reading.record is not None:
-            reading.show()
-            action, text = _action(ask, reading, is_terminal)
-            if action == "quit":
-                break
-            reading.apply(action, text)
-            if reading.is_over:
-                break
+        with suppress(KeyboardInterrupt):  # Ctrl-C while the screen is drawn quits, as while a key is read
+            while reading.record is not None:
+                reading.show()
+                action, text = _action(ask, reading, is_terminal)
+                if action == "quit":
+                    break
+                reading.apply(action, text)
+                if reading.is_over:
+                    break
         reading.settle()
     if is_terminal and console.is_terminal:
         console.clear()

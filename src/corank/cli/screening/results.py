@@ -12,6 +12,7 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.cli.screening.files import ScreeningFiles
+    from corank.judging.reporting.methods import ScreeningFacts
 
 
 def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_json: bool, keep_formulas: bool) -> None:
@@ -54,9 +55,16 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
 
 
 def report(
-    files: ScreeningFiles, folder: Path, stopping: dict[str, Any], *, force: bool, as_json: bool, keep_formulas: bool
+    files: ScreeningFiles,
+    folder: Path,
+    stopping: dict[str, Any],
+    seed: int,
+    *,
+    force: bool,
+    as_json: bool,
+    keep_formulas: bool,
 ) -> None:
-    """Write the PRISMA numbers and diagram, the methods paragraph and the agreement of judges."""
+    """Write the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement of judges."""
     from corank.data.durable.atomic import require_place
     from corank.judging.reporting.facts import screening_facts
     from corank.judging.reporting.report import require_report_place, write_report
@@ -64,11 +72,58 @@ def report(
 
     require_report_place(folder)
     require_place(folder, overwrite=force, folder=True)
+    certificate, remark = _certificate(files, stopping, seed)
+    is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
     agreement = screening_agreement(files.judges)
-    facts = screening_facts(files.unique, files.judges, agreement, **stopping)
+    facts = screening_facts(
+        files.unique, files.judges, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound
+    )
     table = agreement.table() if agreement.pairs else None
-    names = write_report(folder, facts, agreement=table, overwrite=force, keep_formulas=keep_formulas)
-    emit(as_json, "screen", {"output": folder, "files": list(names)}, f"wrote {folder}: {', '.join(names)}")
+    names = write_report(
+        folder, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
+        keep_formulas=keep_formulas,
+    )  # fmt: skip
+    state = _state(facts, certificate, remark)
+    fields = {"output": folder, "files": list(names), "finished": facts.is_reached or not facts.counts.unread}
+    emit(as_json, "screen", {**fields, "state": state}, f"{state}\nwrote {folder}: {', '.join(names)}")
+
+
+def _goal(stopping: dict[str, Any]) -> dict[str, Any]:
+    return {name: stopping[name] for name in ("target", "confidence")}
+
+
+def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
+    """Make the certificate as `corank certify` does; if the judges have sampled apart, return None and the reason."""
+    from corank.judging.reporting.certificate import SeparateSamplesError, make_certificate
+
+    try:
+        made = make_certificate(
+            files.paths, files.answers, rule=stopping["rule"], seed=seed, keep_duplicates=not files.is_grouped,
+            **_goal(stopping),
+        )  # fmt: skip
+    except SeparateSamplesError as error:
+        return None, f"There is no certificate: {error}"
+    return made, ""
+
+
+def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | bytes]:
+    if certificate is None:
+        return {}
+    from corank.evaluation.report.certificate import certificate_page
+    from corank.judging.reporting.certificate import certificate_bytes
+
+    name = "certificate.json"
+    return {name: certificate_bytes(certificate), "certificate.html": certificate_page(certificate, name)}
+
+
+def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
+    """Say whether the screening is finished, and what is known of the recall."""
+    unread = facts.counts.unread
+    said = certificate["result"]["statement"] if certificate else remark
+    if not unread or facts.is_reached:
+        return str(said)
+    left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
+    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {said}"
 
 
 def show_agreement(files: ScreeningFiles, *, as_json: bool) -> None:

@@ -70,7 +70,7 @@ def screen(
     report: Annotated[
         Path | None,
         typer.Option(
-            help="Write PRISMA numbers, flow diagram and methods paragraph to this folder, and exit.",
+            help="Write PRISMA numbers, diagram, methods paragraph and certificate to this folder, and exit.",
             metavar="FOLDER",
             show_default=False,
         ),
@@ -129,7 +129,7 @@ def screen(
         if export is not None:
             results.export(files, export, only, force=force, as_json=as_json, keep_formulas=keep_formulas)
         elif report is not None:
-            results.report(files, report, stopping, force=force, as_json=as_json, keep_formulas=keep_formulas)
+            results.report(files, report, stopping, seed, force=force, as_json=as_json, keep_formulas=keep_formulas)
         else:
             results.show_agreement(files, as_json=as_json)
         return

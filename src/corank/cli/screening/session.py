@@ -145,7 +145,8 @@ def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first:
 
     unique, lines = screening.unique, []
     if is_first:
-        summary = summarise(unique.everything, unique.groups)
+        matched = unique.reference_counts
+        summary = summarise(unique.everything, unique.groups, matched.n_matched_inside if matched else None)
         table = summary.table()
         for row in table.rows:
             counts = zip(row[2:], table.columns[2:], strict=True)

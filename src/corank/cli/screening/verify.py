@@ -33,6 +33,10 @@ def certify(
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Duplicates were judged as single records.")
     ] = False,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
+    ] = None,
     seed: Seed = 0,
     as_json: Json = False,
     force: Force = False,
@@ -49,8 +53,9 @@ def certify(
         if path is not None:
             require_place(path, overwrite=force)
     certificate = make_certificate(
-        records, answers, rule=rule, target=target, confidence=confidence, seed=seed, keep_duplicates=keep_duplicates
-    )
+        records, answers, rule=rule, target=target, confidence=confidence, seed=seed, keep_duplicates=keep_duplicates,
+        judge=judge,
+    )  # fmt: skip
     with atomic_file(output, overwrite=force) as scratch:
         scratch.write_bytes(certificate_bytes(certificate))
     if page is not None:

@@ -195,8 +195,8 @@ class IdentityIndex:
         if "title" in shared:
             accepted = n_strong > 0 or not conflict or self._is_telling(at)
         elif n_strong:
-            # a PubMed id or a second key identifies the work whatever its title is
-            accepted = alike is None or alike >= RELATED_TITLE or "pmid" in shared or len(shared) > 1
+            # a PubMed id or a second identifier identifies the work whatever its title is; a given id may be a number
+            accepted = alike is None or alike >= RELATED_TITLE or "pmid" in shared or n_strong > 1
         else:
             known = alike if alike is not None else self._unknown(own, wanted)
             accepted = known >= SAME_TITLE and not conflict

@@ -182,7 +182,9 @@ class Records:
         one = self.details[at]
         kinds = {
             "doi": one.doi, "pmid": one.pmid, "accession": one.accession,
-            "title": fingerprint(self.titles[at], one.year, one.authors), "id": one.given_id or self.ids[at],
+            # without a title the abstract identifies a record, since a file may be numbered anew
+            "title": fingerprint(self.titles[at] or self.abstracts[at], one.year, one.authors),
+            "id": one.given_id or self.ids[at],
         }  # fmt: skip
         return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
 

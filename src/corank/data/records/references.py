@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from corank.data.records.evidence import Entry, journal_words, make_entries, same_journal
@@ -136,12 +137,8 @@ class _Index:
 
     def __init__(self, records: Records) -> None:
         self._records = records
-        self._entries = make_entries(records)
-        self._families = [family_name(one.authors[0]) if one.authors else "" for one in records.details]
         self._by_id: dict[str, int] = {}
         self._by_key: dict[str, list[int]] = defaultdict(list)
-        self._by_place: dict[_Place, list[int]] = defaultdict(list)
-        self._by_words: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         given = Counter(one.given_id for one in records.details if one.given_id)
         for at, one in enumerate(records.details):
             for key in (one.given_id if given[one.given_id] == 1 else "", records.ids[at]):
@@ -150,15 +147,33 @@ class _Index:
             for key in (f"doi:{one.doi}" if one.doi else "", f"pmid:{one.pmid}" if one.pmid else ""):
                 if key:
                     self._by_key[key].append(at)
-            self._add(at, self._entries[at])
 
-    def _add(self, at: int, entry: Entry) -> None:
-        if self._families[at] and entry.year and entry.volume and entry.page:
-            place = _Place(self._families[at], entry.year, entry.volume, "".join(entry.page))
-            self._by_place[place].append(at)
-        words = normalise_title(self._records.titles[at]).split()
-        if len(words) >= LEAST_WORDS:
-            self._by_words[tuple(words[:3])][" ".join(words)].append(at)
+    @cached_property
+    def _entries(self) -> Sequence[Entry]:
+        return make_entries(self._records)
+
+    @cached_property
+    def _families(self) -> list[str]:
+        return [family_name(one.authors[0]) if one.authors else "" for one in self._records.details]
+
+    @cached_property
+    def _by_place(self) -> dict[_Place, list[int]]:
+        """Records by first author, year, volume and page; for references in free text."""
+        found: dict[_Place, list[int]] = defaultdict(list)
+        for at, (entry, family) in enumerate(zip(self._entries, self._families, strict=True)):
+            if family and entry.year and entry.volume and entry.page:
+                found[_Place(family, entry.year, entry.volume, "".join(entry.page))].append(at)
+        return found
+
+    @cached_property
+    def _by_words(self) -> dict[tuple[str, ...], dict[str, list[int]]]:
+        """Records by the first words of their title, then by the title; for references in free text."""
+        found: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for at, title in enumerate(self._records.titles):
+            words = normalise_title(title).split()
+            if len(words) >= LEAST_WORDS:
+                found[tuple(words[:3])][" ".join(words)].append(at)
+        return found
 
     def find(self, text: str) -> tuple[str, int | str]:
         """How a reference was matched and with which record; or that it is outside, and its normalised text."""

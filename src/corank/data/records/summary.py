@@ -13,6 +13,8 @@ from corank.tables import ReportTable
 
 TITLE = 80
 """Letters of a title in the table of duplicates."""
+LISTED = 5
+"""Number of groups that a remark names."""
 
 
 class Group(Protocol):
@@ -219,7 +221,10 @@ def summarise(records: Records, groups: FoundGroups | None = None, matched: int 
         None if groups is None else len(groups.groups),
         sum(map(len, records.references)),
         _matched(records) if matched is None else matched,
-        tuple(f"{source.name}: {remark}" for source in records.sources for remark in source.remarks),
+        (
+            *(f"{source.name}: {remark}" for source in records.sources for remark in source.remarks),
+            *_contradictions(records, groups),
+        ),
     )
 
 
@@ -266,6 +271,21 @@ def _matched(records: Records) -> int:
         for listed in records.references
         for cited in listed
     )
+
+
+def _contradictions(records: Records, groups: FoundGroups | None) -> tuple[str, ...]:
+    """Name groups of duplicates whose labels differ."""
+    found = [
+        group
+        for group in (() if groups is None else groups.groups)
+        if {0.0, 1.0} <= set(records.labels[list(group.members)].tolist())
+    ]
+    if not found:
+        return ()
+    ids = ", ".join(records.ids[group.representative] for group in found[:LISTED])
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    which = "One group" if len(found) == 1 else f"{len(found)} groups"
+    return (f"{which} of duplicates with different labels count{'s' * (len(found) == 1)} as unlabelled: {ids}{more}.",)
 
 
 def _short(text: str) -> str:

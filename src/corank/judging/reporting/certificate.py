@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,33 @@ from corank._version import __version__
 from corank.data.durable.regular import read_regular
 from corank.data.records.duplicates import find_duplicates
 from corank.data.records.records import read_records
-from corank.errors import InputError
+from corank.errors import InputError, suggest_names
 from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from corank.judging.screening.judges import combine
 from corank.judging.screening.matching import UniqueRecords
 from corank.judging.stopping.rule import StoppingRule
 from corank.judging.stopping.rules import DEFAULT_RULE, stopping_rule
-from corank.judging.stopping.sampling import RandomSample
+from corank.judging.stopping.sampling import RandomSample, percent, proof_sentence
 from corank.judging.stopping.urns import p_missed
 
 KIND, FORMAT = "corank screening certificate", 1
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
 """Parts that are computed from the files."""
 
+FORM: Mapping[str, Any] = {
+    "kind": str, "format": int, "software": str,
+    "rule": {"name": str, "target": float, "confidence": float},
+    "records": {"files": [{"name": str, "sha256": str}], "n": int, "to_judge": int, "duplicates_joined": bool},
+    "answers": [{"judge": str, "bytes": int, "sha256": str}],
+    "reading": {}, "sample": {"seed": int}, "result": {"statement": str}, "sha256": str,
+}  # fmt: skip
+"""Types of the values that are read before everything is computed; other values are compared with those computed."""
+
 Values = dict[str, Any]
+
+
+class SeparateSamplesError(InputError):
+    """Several judges have drawn random samples of their own, so that no sample covers all answers."""
 
 
 def make_certificate(
@@ -43,6 +57,7 @@ def make_certificate(
     confidence: float = 0.95,
     seed: int = 0,
     keep_duplicates: bool = False,
+    judge: str | None = None,
 ) -> Values:
     """
     Make the certificate of a screening.
@@ -57,13 +72,20 @@ def make_certificate(
         As they were screened with; see `corank.judging.screening.Screening`.
     keep_duplicates : bool
         Whether duplicates were judged as single records.
+    judge : str, optional
+        The only judge whose answers count; by default those of all judges together.
 
     Returns
     -------
     dict
-        The certificate; write it with `certificate_bytes`.
+        The certificate; write it with `certificate_bytes`. `SeparateSamplesError` if several judges have each drawn a
+        sample of their own.
     """
     logs = {path.stem: read_regular(path) for path in ScreeningJournal.paths(records[0], answers)}
+    if judge is not None:
+        if judge not in logs:
+            raise InputError(f"there are no answers of the judge {judge!r}; {suggest_names(judge, list(logs))}.")
+        logs = {judge: logs[judge]}
     parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates)
     return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
@@ -136,9 +158,20 @@ def _opened(content: bytes) -> Values:
         raise InputError(
             "the certificate was changed after it was made: its hash does not fit its content; ask for the original."
         )
-    if text != content or {*PARTS} - values.keys():
+    if text != content or values.keys() != FORM.keys() or not _has_form(values, FORM):
         raise InputError("the certificate was changed after it was made: it is not written as corank writes it.")
     return values
+
+
+def _has_form(value: Any, form: Any) -> bool:
+    """Whether values have the types of `FORM`, and more of them at most inside; the sample may be None."""
+    if isinstance(form, dict):
+        if not isinstance(value, dict):
+            return value is None and form is FORM["sample"]
+        return all(key in value and _has_form(value[key], form[key]) for key in form)
+    if isinstance(form, list):
+        return isinstance(value, list) and all(_has_form(one, form[0]) for one in value)
+    return type(value) is form and (form is not int or value >= 0)
 
 
 def _require_files(files: Sequence[Mapping[str, Any]], records: Sequence[Path]) -> None:
@@ -190,7 +223,9 @@ def _compute(
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
     rule = stopping_rule(name, n - len(team.beforehand), target, confidence)
-    sample = _sample(rule, team, unique, seed, entries)
+    if rule.sample == "before":
+        raise InputError(f"rule is {name!r}, which is for replays only; pass 'sample' for a proof.")
+    sample = _sample(rule, team, judges, seed, entries)
     return {
         "rule": {
             "name": name, "target": target, "confidence": confidence, "evidence": rule.evidence,
@@ -227,14 +262,18 @@ def _unique(paths: Sequence[Path], entries: Mapping[str, list[ScreeningEntry]], 
 
 
 def _sample(
-    rule: StoppingRule, team: ScreeningAnswers, unique: UniqueRecords, seed: int, entries: Mapping[str, list[Any]]
+    rule: StoppingRule,
+    team: ScreeningAnswers,
+    judges: Mapping[str, ScreeningAnswers],
+    seed: int,
+    entries: Mapping[str, list[Any]],
 ) -> Values | None:
     """The random sample of a rule that needs one; raise if its answers do not follow the order of the seed."""
     if rule.sample != "after" or not team.is_sampled:
         return None
-    ids = unique.unique.ids
+    ids = team.unique.unique.ids
     sample = RandomSample(team, len(ids), rule, seed)
-    _require_order(sample, [number for number, way in team.chosen_by.items() if way == "sample"], ids, seed)
+    _require_order(sample, judges, ids)
     for judge, lines in entries.items():
         _require_times(judge, lines)
     labels = sample.labels
@@ -248,20 +287,39 @@ def _sample(
     }  # fmt: skip
 
 
-def _require_order(sample: RandomSample, answered: Sequence[int], ids: Sequence[str], seed: int) -> None:
-    """Raise if a sampled record was answered out of turn: only the draws before the next test may be answered."""
+def _require_order(sample: RandomSample, judges: Mapping[str, ScreeningAnswers], ids: Sequence[str]) -> None:
+    """Raise if the sample of all judges together was not answered in its order; say so if each judge drew another."""
+    wrong = _out_of_turn(sample)
+    if wrong is None:
+        return
+    sampling = [judge for judge, answers in judges.items() if answers.is_sampled]
+    if len(judges) > 1 and all(_out_of_turn(replace(sample, answers=judges[judge])) is None for judge in sampling):
+        names = " and ".join(", ".join(sampling).rsplit(", ", 1))
+        drew = "drew a random sample" if len(sampling) == 1 else "each drew a random sample"
+        raise SeparateSamplesError(
+            f"{names} {drew} from the records that this judge alone had not read, so no sample covers the answers of "
+            f"all judges; certify one judge (corank certify --judge {sampling[0]}), or sample together (--share)."
+        )
+    raise InputError(
+        f"record {ids[wrong]!r} was answered as part of the sample, but the order of seed {sample.seed} does not draw "
+        "it then; pass the seed of the screening, or read the sample in its order."
+    )
+
+
+def _out_of_turn(sample: RandomSample) -> int | None:
+    """The first sampled record that was answered out of turn: only the draws before the next test may be answered."""
     done: set[int] = set()
     prefix = 0
-    for number in answered:
+    for number, way in sample.answers.chosen_by.items():
+        if way != "sample":
+            continue
         size = next((size for size in sample.plan.sizes if size > prefix), len(sample.drawn))
         if number not in sample.drawn[:size]:
-            raise InputError(
-                f"record {ids[number]!r} was answered as part of the sample, but the order of seed {seed} does not "
-                "draw it then; pass the seed of the screening, or read the sample in its order."
-            )
+            return number
         done.add(number)
         while prefix < len(sample.drawn) and sample.drawn[prefix] in done:
             prefix += 1
+    return None
 
 
 def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
@@ -279,7 +337,7 @@ def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
 
 def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
     """What the rule states."""
-    unread, target, sure = n - len(team.relevant), _percent(rule.target), _percent(rule.confidence)
+    unread, target, sure = n - len(team.relevant), percent(rule.target), percent(rule.confidence)
     finds, read = team.finds, len(team.ranked)
     p = p_missed(finds, read, rule.n, team.n_known, rule.target)
     probability = rule.rates.probability(finds, read, team.n_known, rule.target)
@@ -294,9 +352,7 @@ def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values |
         if sample is None:
             says = "No proof: no random sample was read."
         elif rule.evidence == "proved":
-            says = (
-                f"Proved at {sure} confidence: at least {_percent(sample['bound'])} of the relevant records are found."
-            )
+            says = proof_sentence(sample["bound"], unread, rule.confidence)
         else:
             says = f"Tested at {sure} confidence: a recall below {target} is {'' if reached else 'not '}rejected."
     else:
@@ -347,8 +403,3 @@ def _short(value: Any) -> str:
 
 def _n(n: int, thing: str) -> str:
     return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
-
-
-def _percent(share: float) -> str:
-    """A share as a percentage, rounded down."""
-    return f"{int(share * 1000 + 1e-6) / 10:g} %"

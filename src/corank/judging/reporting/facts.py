@@ -15,7 +15,7 @@ from corank.judging.screening.matching import UniqueRecords
 from corank.judging.stopping.rule import StoppingRule
 from corank.judging.stopping.rules import stopping_rule
 
-MODEL = "a kernel least-squares model of words and citations, refitted after every answer"
+MODEL = "a kernel least-squares model of {features}"
 """The model, for the methods paragraph."""
 
 
@@ -47,6 +47,9 @@ def screening_facts(
     rule: str,
     target: float,
     confidence: float,
+    seed: int | None = None,
+    is_reached: bool | None = None,
+    bound: float | None = None,
 ) -> ScreeningFacts:
     """
     Return what is known about a screening.
@@ -55,17 +58,26 @@ def screening_facts(
     judges: the answers of each judge.
     agreement: of these judges.
     rule, target, confidence: of the stopping rule.
+    seed: random seed of the session, if it is known.
+    is_reached: whether the rule advised to stop; by default it is computed for rules without a sample.
+    bound: proved bound of the recall, from a certificate.
     """
     included = [pair for pair in agreement.pairs if pair.question == "included"]
     read = Counter(number for answers in judges.values() for number in independent(answers))
     team = combine(judges)
     used: StoppingRule = stopping_rule(rule, len(unique.unique) - len(team.beforehand), target, confidence)
+    if is_reached is None:
+        is_reached = not used.needs_sample and used.advises(team.finds, len(team.ranked), team.n_known)
+    stopped_by = f"stopped by the rule '{rule}'" if is_reached else ""
+    features = "words and citations" if any(unique.everything.references) else "words"
     return ScreeningFacts(
-        prisma_counts(unique.everything, settled_answers(unique, judges), unique.groups),
+        prisma_counts(unique.everything, settled_answers(unique, judges), unique.groups, stopped_by=stopped_by),
         judges=[judge for judge, answers in judges.items() if independent(answers)],
-        model=MODEL,
+        model=MODEL.format(features=features),
+        seed=seed,
         rule=used,
-        is_reached=not used.needs_sample and used.advises(team.finds, len(team.ranked), team.n_known),
+        is_reached=is_reached,
+        bound=bound,
         duplicates_by="identifiers and similar titles, years and authors" if unique.groups is not None else "",
         n_known=len({number for answers in judges.values() for number in answers.beforehand}),
         n_sampled=len({n for answers in judges.values() for n, way in answers.chosen_by.items() if way == "sample"}),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from corank._version import __version__
+from corank.console import one_line
 from corank.judging.reporting.prisma import NO_REASON, PrismaCounts
 
 MANY = 8
@@ -87,6 +88,8 @@ class ScreeningFacts:
         An object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`.
     is_reached : bool
         Whether the rule advised to stop.
+    bound : float or None
+        Lower bound of the recall that a random sample proves at the confidence.
     duplicates_by : str
         How duplicates were found, such as "identifiers and similar titles".
     n_known : int
@@ -111,6 +114,7 @@ class ScreeningFacts:
     seed: int | None = None
     rule: RuleFacts | None = None
     is_reached: bool = False
+    bound: float | None = None
     duplicates_by: str = ""
     n_known: int = 0
     n_sampled: int = 0
@@ -144,7 +148,7 @@ def methods_paragraph(facts: ScreeningFacts) -> str:
     8 were excluded (animals: 8), and 3 were included, to be sought for full text.
     """
     parts = [_identified, _duplicates, _judges, _order, _agreement, _stopping, _result]
-    return " ".join(sentence for part in parts if (sentence := part(facts)))
+    return one_line(" ".join(sentence for part in parts if (sentence := part(facts))))
 
 
 def _identified(facts: ScreeningFacts) -> str:
@@ -228,9 +232,13 @@ def _stopping(facts: ScreeningFacts) -> str:
     if rule is None:
         return f"{left}: {counts.why_unread}." if counts.stopped_by else f"{left}; the screening was not finished."
     goal = f"a recall of {rule.target:.4g} at a confidence of {rule.confidence:.4g}"
+    proved = "" if facts.bound is None else f" The sample proves a recall of at least {_down(facts.bound)}."
     if not facts.is_reached:
-        return f"{left}, although the stopping rule '{rule.name}' ({goal}) did not advise to stop."
-    known = EVIDENCE.get(rule.evidence, f"The evidence for the target is: {rule.evidence}.")
+        return (
+            f"The screening was not finished: {left}, and the stopping rule '{rule.name}' ({goal}) did not advise to "
+            f"stop.{proved}"
+        )
+    known = EVIDENCE.get(rule.evidence, f"The evidence for the target is: {rule.evidence}.") + proved
     assumes = f" The rule assumes: {rule.assumes.strip()}" if rule.assumes.strip() else ""
     end = "" if not assumes or assumes.endswith((".", "!", "?")) else "."
     return (
@@ -255,6 +263,11 @@ def _result(facts: ScreeningFacts) -> str:
         f"Of the {_n(counts.screened, 'screened record')}, {n} {_were(n)} excluded{why}{between}{k} {_were(k)} "
         f"included, to be sought for full text{end}"
     )
+
+
+def _down(share: float) -> str:
+    """A share with three digits, rounded down, since it is a lower bound."""
+    return f"{math.floor(share * 1000 + 1e-6) / 1000:g}"
 
 
 def _n(n: int, what: str) -> str:

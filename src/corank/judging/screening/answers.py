@@ -107,19 +107,32 @@ class ScreeningAnswers:
     """
     The answers of one judge so far.
 
-    records: the records that entries name, or `UniqueRecords` if duplicates are judged as one.
-    entries: entries of a journal.
+    Parameters
+    ----------
+    records : Records or UniqueRecords
+        The records that entries name; `UniqueRecords` if duplicates are judged as one.
+    entries : iterable of ScreeningEntry
+        Entries of a journal.
 
-    current: the entry that holds for each answered or postponed record, by number.
-    relevant: the answer to each record, in the order of answering. A duplicate of another record is not relevant:
-        it does not count as a further find.
-    chosen_by: how each of these records was chosen.
-    later, duplicates, notes, topic: postponed records, ids of the records that records are duplicates of, notes and
-        the topic.
-    adjudicated: entries that settle conflicts of judges.
-    distinct: pairs of ids of records that are different works.
-    unmatched: entries about records that are not among these.
-    n_found, n_known, n_sampled: numbers of relevant records, of relevant ones known beforehand, and of sampled records.
+    Attributes
+    ----------
+    current : dict of int to ScreeningEntry
+        The entry that holds for each answered or postponed record, by number.
+    relevant : dict of int to bool
+        The answer to each record, in the order of answering. A duplicate of another record is not relevant: it does
+        not count as a further find.
+    chosen_by, answered_at : dict of int to str
+        How each of these records was chosen, and the time of its first answer.
+    later, duplicates, notes, topic : dict of int, or str
+        Postponed records, ids of the records that records are duplicates of, notes, and the topic.
+    adjudicated : dict of int to ScreeningEntry
+        Entries that settle conflicts of judges.
+    distinct : list of pairs of str
+        Ids of records that are different works.
+    unmatched : list of ScreeningEntry
+        Entries about records that are not among these.
+    n_found, n_known, n_sampled : int
+        Numbers of relevant records, of relevant ones known beforehand, and of sampled records.
     """
 
     def __init__(self, records: Records | UniqueRecords, entries: Iterable[ScreeningEntry] = ()) -> None:
@@ -127,6 +140,7 @@ class ScreeningAnswers:
         self.current: dict[int, ScreeningEntry] = {}
         self.relevant: dict[int, bool] = {}
         self.chosen_by: dict[int, str] = {}
+        self.answered_at: dict[int, str] = {}
         self.later: dict[int, None] = {}
         self.duplicates: dict[int, str] = {}
         self.notes: dict[int, str] = {}
@@ -145,7 +159,19 @@ class ScreeningAnswers:
             self.add(entry)
 
     def add(self, entry: ScreeningEntry) -> int | None:
-        """Apply one entry; return the number of its record, or None if there is none."""
+        """
+        Apply one entry.
+
+        Parameters
+        ----------
+        entry : ScreeningEntry
+            The entry.
+
+        Returns
+        -------
+        int or None
+            Number of its record; None if it has no record among these.
+        """
         if entry.action == "topic":
             self.topic = entry.text
             return None
@@ -198,6 +224,7 @@ class ScreeningAnswers:
         self.duplicates.pop(number, None)
         if entry is None or entry.action == "later":
             self.relevant.pop(number, None)
+            self.answered_at.pop(number, None)
             self.n_sampled -= self.chosen_by.pop(number, "") == "sample"
             self._beforehand.pop(number, None)
             self.current.pop(number, None)
@@ -210,6 +237,7 @@ class ScreeningAnswers:
         if not was_answered:
             way = entry.by if entry.by != "history" or before is None else before.by
             self.chosen_by[number] = way
+            self.answered_at[number] = entry.time
             self.n_sampled += way == "sample"
             if way == "known":
                 self._beforehand[number] = None
@@ -237,7 +265,17 @@ class ScreeningAnswers:
         """
         Return records with all words of a text in their title, authors, reason, tags or note, the last first.
 
-        among: entries by record; by default all that hold.
+        Parameters
+        ----------
+        text : str
+            Words to find; all records without any.
+        among : mapping of int to ScreeningEntry, optional
+            Entries by record; by default all that hold.
+
+        Returns
+        -------
+        list of pairs
+            Number and entry of each record.
         """
         words, entries = text.casefold().split(), self.current if among is None else among
         found = [

@@ -98,7 +98,8 @@ def combine(judges: Judges, *, conflicts: bool = True) -> ScreeningAnswers:
         time = ""
         for number in answers.relevant:
             entry = answers.current[number]
-            time = entry.time or time  # lines of earlier versions have none
+            # a later change does not move the record in the order of reading; lines of earlier versions have no time
+            time = answers.answered_at[number] or time
             found = (time, judge, replace(entry, by=answers.chosen_by[number]))
             first[number] = min(first.get(number, found), found, key=lambda one: one[:2])
             if entry.action != "duplicate":

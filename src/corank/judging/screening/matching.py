@@ -18,6 +18,7 @@ import numpy as np
 
 from corank.data.records.identity import IdentityIndex
 from corank.data.records.records import Records
+from corank.data.records.references import ReferenceCounts, match_references
 
 if TYPE_CHECKING:
     from corank.data.records.duplicates import DuplicateGroups
@@ -47,11 +48,14 @@ class UniqueRecords:
         For each of them, its number among all records.
     groups : DuplicateGroups or None
         The groups.
+    reference_counts : ReferenceCounts or None
+        How references were matched; None before `linked` was called.
     """
 
     def __init__(self, records: Records, groups: DuplicateGroups | None = None) -> None:
         self.everything = records
         self.groups = groups
+        self.reference_counts: ReferenceCounts | None = None
         n = len(records)
         self.originals = np.arange(n) if groups is None else np.array(groups.representatives, dtype=np.intp)
         self._place = np.arange(n)
@@ -68,6 +72,32 @@ class UniqueRecords:
                 found = np.unique(found[~np.isnan(found)])
                 labels[place] = found[0] if len(found) == 1 else np.nan
         self.unique = replace(records.take(self.originals.tolist()), labels=labels)
+
+    def linked(self) -> Records:
+        """
+        Return the records to judge with references to each other by id, whatever names their files use.
+
+        Returns
+        -------
+        Records
+            The same records. References are matched by id, DOI, PubMed id or free text (`match_references`). A
+            reference to a duplicate is one to the record that is judged, which has the references of all duplicates.
+        """
+        everything = self.everything
+        if not any(everything.references):
+            return self.unique
+        found, self.reference_counts = match_references(everything)
+        matched = found.references
+        ids, number = self.unique.ids, everything.number
+        references: list[dict[str, None]] = [{} for _ in ids]
+        for place, listed in zip(self._place.tolist(), matched, strict=True):
+            if listed:
+                cited = (ids[self._place[number[one]]] if one in number else one for one in listed)
+                references[place] |= dict.fromkeys(one for one in cited if one != ids[place])
+        given = zip(ids, self.unique.references, references, strict=True)
+        if all({id, *before} == {id, *after} for id, before, after in given):
+            return self.unique  # all references are ids already
+        return replace(self.unique, references=[tuple(listed) for listed in references])
 
     def members(self, number: int) -> tuple[int, ...]:
         """
@@ -178,8 +208,8 @@ class UniqueRecords:
         return IdentityIndex(self.everything)
 
     def _is_same(self, number: int, keys: Iterable[str]) -> bool:
-        """Whether a record shares a key that is more than an id with an answer."""
-        own = {key for key in self.everything.keys[number] if not key.startswith("id:")}
+        """Whether a record shares its fingerprint with an answer; a DOI may be that of a whole supplement."""
+        own = {key for key in self.everything.keys[number] if key.startswith("title:")}
         return not own.isdisjoint(keys)
 
     def _find_old(self, id: str) -> int | None:

@@ -19,7 +19,7 @@ from corank.judging.screening.progress import ScreeningProgress
 from corank.judging.screening.shared import SharedReading
 from corank.judging.screening.views import Views, make_views
 from corank.judging.stopping import DEFAULT_RULE, stopping_rule
-from corank.judging.stopping.forecast import make_forecast
+from corank.judging.stopping.forecast import Forecaster
 from corank.judging.stopping.sampling import RandomSample
 from corank.parameters import is_integer
 
@@ -100,11 +100,12 @@ class Screening:
             shared.begin(self.unique, self._answers)
         self._open = np.ones(len(self.records), dtype=np.bool_)
         self._open[list(self._answers.relevant)] = False
-        n_known = sum(entry.action != "undo" for entry in start) + len(self._answers.beforehand)
+        n_known = len(self._answers.beforehand) + sum(-1 if entry.action == "undo" else 1 for entry in start)
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
         if self._rule.sample == "before":
             raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
-        self.views = views if views is not None else make_views(self.records)
+        self._forecaster = Forecaster(self._rule)
+        self.views = views if views is not None else make_views(self.unique.linked())
         self._model = ScreeningModel(self.views)
         self._record_all(start)
         if topic and topic != self._answers.topic:
@@ -286,9 +287,6 @@ class Screening:
             Counts, an estimate of the recall, and whether reading may stop.
         """
         team = self._team
-        estimate = None
-        if not team.is_sampled:
-            estimate = self._rule.estimate(team.finds, len(team.ranked), team.n_known)
         sample = self._sample()
         to_sample = len(sample.left) if sample is not None else 0
         unread = len(self.records) - len(team.relevant)
@@ -296,10 +294,13 @@ class Screening:
         by_rule = "sample" if self._rule.needs_sample else "model"
         evidence = None if not may_stop else by_rule if unread else "all read"
         elsewhere = 0 if self._shared is None else self._shared.n_blocked(self._open)
-        forecast = None if team.is_sampled else make_forecast(self._rule, team.finds, len(team.ranked), team.n_known)
+        estimate, lines = None, sample.lines() if sample is not None else ()
+        if not team.is_sampled:
+            forecast = self._forecaster.forecast(team.finds, len(team.ranked), team.n_known)
+            estimate, lines = forecast.estimate, forecast.lines()
         return ScreeningProgress(
             len(self.records), len(team.relevant), team.n_found, estimate, may_stop, to_sample, evidence,
-            len(self._answers.later), elsewhere, forecast.lines() if forecast else (),
+            len(self._answers.later), elsewhere, lines,
         )  # fmt: skip
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:

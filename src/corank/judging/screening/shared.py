@@ -64,7 +64,16 @@ class SharedReading:
         self.n_seen = 0
 
     def begin(self, unique: UniqueRecords, answers: ScreeningAnswers) -> None:
-        """Use the records and the own answers of a screening; called once by it."""
+        """
+        Use the records and the own answers of a screening, which calls this once.
+
+        Parameters
+        ----------
+        unique : UniqueRecords
+            The records.
+        answers : ScreeningAnswers
+            The answers of this judge.
+        """
         self._unique, self._answers = unique, answers
         self._taken, self._answered = np.zeros((2, len(unique.unique)), dtype=np.bool_)
         self._is_free = drawn_records(unique.unique.ids, self._overlap)
@@ -81,11 +90,30 @@ class SharedReading:
         return self._team
 
     def add(self, entry: ScreeningEntry) -> None:
-        """Add an own answer."""
+        """
+        Add an own answer.
+
+        Parameters
+        ----------
+        entry : ScreeningEntry
+            The answer.
+        """
         self._add(entry)
 
     def n_blocked(self, is_open: NDArray[np.bool_]) -> int:
-        """Return how many of these records are not answered, but held or put aside by other judges."""
+        """
+        Count the records that are not answered, but held or put aside by other judges.
+
+        Parameters
+        ----------
+        is_open : array of bool
+            Which records this judge may still read.
+
+        Returns
+        -------
+        int
+            Their number.
+        """
         return int(np.count_nonzero(is_open & self._blocked & ~self._is_free & ~self._answered))
 
     def refresh(self) -> None:
@@ -114,7 +142,14 @@ class SharedReading:
             yield blocked & ~self._is_free
 
     def hold(self, *records: int) -> None:
-        """Hold records instead of those before; only inside of `choosing`."""
+        """
+        Hold records instead of those before; only inside of `choosing`.
+
+        Parameters
+        ----------
+        *records : int
+            Numbers of the records.
+        """
         self._holds.take(*(self._unique.unique.ids[record] for record in records))
 
     def _add(self, entry: ScreeningEntry) -> None:

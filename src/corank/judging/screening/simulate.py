@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from corank.data.durable.atomic import atomic_file
 from corank.data.records.records import Records
 from corank.errors import InputError, import_extra
+from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.screening import Screening
 from corank.judging.screening.views import Views, make_views
 from corank.judging.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
@@ -144,7 +145,7 @@ def simulate(
         )
     seeds = list(range(starts)) if isinstance(starts, int) else list(starts)
     stopping = stopping_rule(rule, len(records) - 2, target, confidence)
-    made = make_views(records) if views is None else views
+    made = make_views(UniqueRecords(records).linked()) if views is None else views
     return [_replay(records, y, seed, stopping, made) for seed in seeds]
 
 

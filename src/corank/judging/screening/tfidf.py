@@ -1,13 +1,12 @@
 """
-Tf-idf rows of texts, over stems of words and pairs of neighbouring stems.
+Tf-idf rows of texts, over words and pairs of neighbouring words.
 
     x_w ∝ (1 + ln count of w in the text) · (ln((1 + n) / (1 + number of texts with w)) + 1),  |x| = 1
 
 Texts are in lower case. Terms that occur in more than 95 % of the texts are dropped. Pairs that occur in one text only
-count in its norm but have no column: they contribute to no product of two different texts. With words instead of
-stems, these products equal those of scikit-learn's
-``TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)``, whose import alone takes longer than reading a
-thousand abstracts.
+count in its norm but have no column: they contribute to no product of two different texts. These products equal those
+of scikit-learn's ``TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, max_df=0.95)``, whose import alone takes
+longer than reading a thousand abstracts.
 
 Pairs are numbers and are sorted in parts of `PART`, so that little memory is needed beyond the rows themselves.
 """
@@ -15,7 +14,7 @@ Pairs are numbers and are sorted in parts of `PART`, so that little memory is ne
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.data.tokens import split_words
-from corank.judging.screening.stems import stem
 
 MAX_FREQUENCY = 0.95
 """Share of the texts above which a term is dropped."""
@@ -38,13 +36,10 @@ Floats = NDArray[np.float32]
 
 
 class _WordNumbers(dict[str, int]):
-    """Number of each word by its stem; new stems get the next number."""
-
-    def __init__(self, key: Callable[[str], str]) -> None:
-        self.key, self.stems = key, dict[str, int]()
+    """Number of each word; a new word gets the next number."""
 
     def __missing__(self, word: str) -> int:
-        number = self[word] = self.stems.setdefault(self.key(word), len(self.stems))
+        number = self[word] = len(self)
         return number
 
 
@@ -60,7 +55,7 @@ class TfidfVocabulary:
     """
     Words and word pairs with their weights.
 
-    number: column of each word; words with the same stem share it.
+    number: column of each word.
     n_words: number of these columns.
     pairs: sorted codes of the pairs that occur in several texts: column of the first word × `n_words` + column of the
         second word. Their columns follow those of the words.
@@ -73,15 +68,11 @@ class TfidfVocabulary:
     weights: Floats
 
     @classmethod
-    def learn(cls, texts: Sequence[str], *, key: Callable[[str], str] = stem) -> tuple[TfidfVocabulary, Any]:
-        """
-        Learn the vocabulary of texts; return it with the rows of these texts.
-
-        key: makes the stem of a word.
-        """
-        number = _WordNumbers(key)
+    def learn(cls, texts: Iterable[str]) -> tuple[TfidfVocabulary, Any]:
+        """Learn the vocabulary of texts; return it with the rows of these texts."""
+        number = _WordNumbers()
         words, ends = _numbers(texts, number)
-        n, n_words = len(texts), len(number.stems)
+        n, n_words = len(ends) - 1, len(number)
 
         def idf(frequency: Any) -> Floats:
             weights = np.log((1 + n) / (1 + frequency)) + 1
@@ -99,9 +90,11 @@ class TfidfVocabulary:
         pairs = sparse.csr_matrix((counts, (rows, places)), shape=(n, len(codes)))
         del rows, counts, places
         singles = sparse.csr_matrix((np.ones(len(words), np.float32), words, ends), shape=(n, n_words))
+        del words
         singles.sum_duplicates()
         weights = np.concatenate([idf(np.bincount(singles.indices, minlength=n_words)), idf(frequency)])
         both = sparse.hstack([singles, pairs], format="csr", dtype=np.float32)
+        del singles, pairs
         learnt = cls(dict(number), n_words, codes, weights)
         return learnt, learnt._weighted(both, squares * float(idf(np.array(1))) ** 2)
 
@@ -142,7 +135,7 @@ def unit_rows(rows: Any, squares: Any = 0.0) -> Any:
     return rows
 
 
-def _numbers(texts: Sequence[str], number: dict[str, int]) -> tuple[Numbers, Numbers]:
+def _numbers(texts: Iterable[str], number: dict[str, int]) -> tuple[Numbers, Numbers]:
     """Numbers of all words of the texts in order, and where each text begins, with the end of the last."""
     words, ends, of = array("i"), array("i", [0]), number.__getitem__
     for text in texts:

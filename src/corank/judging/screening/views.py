@@ -11,7 +11,6 @@ where 1 is a penalised intercept. If no record has references, the text has weig
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,7 +21,6 @@ from scipy import sparse
 
 from corank.data.records.records import Records
 from corank.errors import InputError
-from corank.judging.screening.stems import stem
 from corank.judging.screening.tfidf import TfidfVocabulary, unit_rows
 
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
@@ -71,7 +69,7 @@ class Views(RecordRows):
     """
     All records of a collection.
 
-    text: tf-idf rows of stems and pairs of stems.
+    text: tf-idf rows of words and word pairs.
     vocabulary: makes such rows of other texts.
     kernel: kernel of all records, or None if they are more than `MAX_KERNEL`.
     """
@@ -96,7 +94,7 @@ class Views(RecordRows):
         return cosines
 
 
-def make_views(records: Records, *, max_kernel: int = MAX_KERNEL, key: Callable[[str], str] = stem) -> Views:
+def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
     """
     Make the views of a collection. Screenings and replays of the same records can share them.
 
@@ -106,16 +104,14 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL, key: Callable[
         The collection.
     max_kernel : int
         Number of records up to which the full kernel is stored.
-    key : callable
-        Makes the stem of a word; words with the same stem count as one. ``str`` keeps words as they are.
 
     Returns
     -------
     Views
         Rows of all records, and their kernel.
     """
-    both = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]
-    vocabulary, text = TfidfVocabulary.learn(both, key=key)
+    both = (f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True))
+    vocabulary, text = TfidfVocabulary.learn(both)
     if not text.nnz:
         raise InputError(
             f"the titles and abstracts of the {len(records)} records have no word that distinguishes them; check the "
@@ -125,9 +121,12 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL, key: Callable[
     if any(records.references):
         views = [(text, own), *(_shared(rows) for rows in reference_views(records))]
         shares = np.array([TEXT, LINKS, REFERENCES], dtype=np.float32)
-        shared = sparse.hstack(
-            [rows * root for (rows, _), root in zip(views, np.sqrt(shares), strict=True)], format="csr"
-        )
+        shared = sparse.hstack([rows for rows, _ in views], format="csr")
+        begin = 0
+        for (rows, _), root in zip(views, np.sqrt(shares), strict=True):  # in place, to save memory
+            end = begin + rows.shape[1]
+            shared.data[(begin <= shared.indices) & (shared.indices < end)] *= root
+            begin = end
         own = shares @ np.array([alone for _, alone in views])
     kernel = None
     if len(records) <= max_kernel:

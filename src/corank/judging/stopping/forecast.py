@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from corank.judging.stopping.rates import RecallEstimate
 from corank.judging.stopping.rule import StoppingRule
+from corank.judging.stopping.sampling import percent
 from corank.judging.stopping.urns import SamplePlan, missing_allowed, p_missed, p_values
 
 LADDER = (0.99, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.3)
@@ -63,14 +64,14 @@ class Forecast:
     def _estimated(self) -> str:
         if self.estimate is None or self.to_reach is None:
             return "Estimated: nothing yet; an estimate needs five relevant records found by reading."
-        low, high = _percent(self.estimate.low), _percent(self.estimate.high)
-        found = f"Estimated: {_percent(self.estimate.recall)} of the relevant records are found ({low} to {high})"
+        low, high = percent(self.estimate.low), percent(self.estimate.high)
+        found = f"Estimated: {percent(self.estimate.recall)} of the relevant records are found ({low} to {high})"
         if self.estimate.recall == 1.0:  # not "all are found" while records are unread
             found = f"Estimated: {low} to 100 % of the relevant records are found"
         if self.to_reach == 0:
             more = "; the model expects no less than the target"
         else:
-            more = f"; {_percent(self.target)} recall by the model after about {_about(self.to_reach)} more"
+            more = f"; {percent(self.target)} recall by the model after about {_about(self.to_reach)} more"
         if self.to_stop is None or not self.to_stop:
             return f"{found}{more}."
         return f"{found}{more}; the rule stops after {_about(self.to_stop)} more, if none is relevant."
@@ -78,7 +79,7 @@ class Forecast:
     def _tested(self) -> str:
         if self.p < 1 - self.confidence:
             return (
-                f"Tested: a recall below {_percent(self.target)} is rejected (p = {self.p:.2g}), if the unread are not "
+                f"Tested: a recall below {percent(self.target)} is rejected (p = {self.p:.2g}), if the unread are not "
                 "likelier to be relevant than the last ones read."
             )
         return (
@@ -86,7 +87,7 @@ class Forecast:
         )
 
     def _proved(self) -> str:
-        target, sure = _percent(self.target), f"at {_percent(self.confidence)} confidence"
+        target, sure = percent(self.target), f"at {percent(self.confidence)} confidence"
         if not self.to_prove:
             return f"Proved: {target} recall; too few records are unread to miss it, if every answer is right."
         if self.provable is None:
@@ -96,7 +97,7 @@ class Forecast:
             )
         recall, draws = self.provable
         finds = "one find is" if self.found == 1 else f"{self.found} finds are"
-        lower = f"; {_percent(recall)} can be proved after {_about(draws)}" if draws else ""
+        lower = f"; {percent(recall)} can be proved after {_about(draws)}" if draws else ""
         return (
             f"Proved: nothing yet; {finds} too few to prove {target} recall {sure} without reading "
             f"{self.to_prove} of the {self.unread} unread records{lower}."
@@ -128,26 +129,59 @@ def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: in
     >>> from corank.judging.stopping import make_forecast, stopping_rule
     >>> forecast = make_forecast(stopping_rule("agree", 1000), list(range(1, 81, 2)), read=300)
     >>> forecast.to_prove, forecast.provable
-    (496, None)
+    (495, None)
     """
-    unread, found = rule.n - read, len(finds) + known
-    alpha = 1 - rule.confidence
-    place = rule.rates.place_of(finds, read, known, rule.target)
-    is_certain = missing_allowed(found, rule.target) >= unread
-    to_prove = 0 if is_certain else SamplePlan(unread, found, rule.target, rule.confidence).first_size
-    return Forecast(
-        unread,
-        found,
-        rule.target,
-        rule.confidence,
-        rule.estimate(finds, read, known),
-        None if place is None else place - read,
-        _to_stop(rule, finds, read, known),
-        p_missed(finds, read, rule.n, known, rule.target),
-        _first(unread, lambda more: _p_later(finds, read + more, rule, known) < alpha),
-        to_prove,
-        _provable(unread, found, rule) if to_prove > MUCH * unread else None,
-    )
+    return Forecaster(rule).forecast(finds, read, known)
+
+
+class Forecaster:
+    """
+    Forecasts of one screening, from answer to answer.
+
+    Where the test rejects and the rule stops depends on the finds only, if no further record is relevant. Both places
+    are kept until the next find, since they are expensive with many finds; the whole forecast is kept until the next
+    answer.
+
+    rule: see `make_forecast`.
+    """
+
+    def __init__(self, rule: StoppingRule) -> None:
+        self.rule = rule
+        self._last: tuple[tuple[tuple[int, ...], int, int], Forecast] | None = None
+        self._found: tuple[tuple[int, ...], int] | None = None
+        self._places: dict[str, int] = {}
+
+    def forecast(self, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
+        """Return the forecast; parameters as in `make_forecast`."""
+        key = (tuple(finds), read, known)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, self._make(finds, read, known))
+        return self._last[1]
+
+    def _make(self, finds: Sequence[int], read: int, known: int) -> Forecast:
+        rule = self.rule
+        if self._found != (tuple(finds), known):
+            self._found, self._places = (tuple(finds), known), {}
+        unread, found = rule.n - read, len(finds) + known
+        alpha = 1 - rule.confidence
+        place = rule.rates.place_of(finds, read, known, rule.target)
+        is_certain = missing_allowed(found, rule.target) >= unread
+        to_prove = 0 if is_certain else SamplePlan(unread, found, rule.target, rule.confidence).first_size
+        to_stop = _to_stop(rule, finds, read, known) if self._is_new("stop", read) else self._places["stop"] - read
+        if to_stop is not None:
+            self._places["stop"] = read + to_stop
+        if self._is_new("test", read):
+            self._places["test"] = read + _first(unread, lambda more: _p_later(finds, read + more, rule, known) < alpha)
+        return Forecast(
+            unread, found, rule.target, rule.confidence, rule.estimate(finds, read, known),
+            None if place is None else place - read, to_stop, p_missed(finds, read, rule.n, known, rule.target),
+            self._places["test"] - read, to_prove,
+            _provable(unread, found, rule) if to_prove > MUCH * unread else None,
+        )  # fmt: skip
+
+    def _is_new(self, name: str, read: int) -> bool:
+        """Whether a place is not known, or was reached by now."""
+        return self._places.get(name, 0) <= read
 
 
 def _p_later(finds: Sequence[int], read: int, rule: StoppingRule, known: int) -> float:
@@ -184,11 +218,6 @@ def _first(most: int, holds: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
-
-
-def _percent(share: float) -> str:
-    """A share as a percentage, rounded down; 100 % is written for all only."""
-    return f"{int(share * 1000 + 1e-6) / 10:g} %"
 
 
 def _about(n: int) -> str:

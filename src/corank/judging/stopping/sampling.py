@@ -123,6 +123,10 @@ class SampledAnswers(Protocol):
         """The answer to each record."""
 
     @property
+    def chosen_by(self) -> Mapping[int, str]:
+        """How each record was chosen, in the order of answering."""
+
+    @property
     def later(self) -> Mapping[int, None]:
         """Postponed records."""
 
@@ -174,10 +178,36 @@ class RandomSample:
         size = next(size for size in self.plan.sizes if size > len(self.labels))
         return [number for number in self.drawn[:size] if number not in self.answers.relevant]
 
+    def lines(self) -> tuple[str, ...]:
+        """Return what the sample proves or tests so far, in a sentence."""
+        sure, target = percent(self.rule.confidence), percent(self.rule.target)
+        size = next((size for size in self.plan.sizes if size > len(self.labels)), len(self.drawn))
+        more = "" if not self.left else f" The next test is after {size - len(self.labels)} more random records."
+        if self.rule.evidence != "proved":
+            state = "rejected" if self.plan.proves(self.labels) else "not rejected yet"
+            return (f"Tested at {sure} confidence: a recall below {target} is {state}.{more}",)
+        if len(self.labels) < self.plan.sizes[0] and self.left:
+            return (f"Proved: nothing yet.{more}",)
+        unread = len(self.drawn) - len(self.labels)
+        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}",)
+
     @property
     def next(self) -> int | None:
         """The record to read next; a postponed one only if no other is left before the test."""
         return next((number for number in self.left if number not in self.answers.later), next(iter(self.left), None))
+
+
+def proof_sentence(bound: float, unread: int, confidence: float) -> str:
+    """State a lower bound of the recall; 100 % is written only if every record is read."""
+    sure = f"Proved at {percent(confidence)} confidence"
+    if bound >= 1.0 and unread:
+        return f"{sure}: no unread record is relevant."
+    return f"{sure}: at least {percent(bound)} of the relevant records are found."
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, rounded down, so that 100 % is written for all only."""
+    return f"{int(share * 1000 + 1e-6) / 10:g} %"
 
 
 def draw_order(n: int, before: Sequence[int], seed: int) -> list[int]:

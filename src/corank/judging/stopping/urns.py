@@ -95,7 +95,7 @@ def p_missed(finds: Sequence[int], read: int, n: int, known: int = 0, target: fl
     finds, read, n, known, target: as in `p_values`.
 
     >>> round(p_missed([1, 2, 3, 5, 8], read=60, n=100, target=0.7), 4)
-    0.0491
+    0.0787
     """
     return float(p_values(finds, read, n, known, target).min()) if read else 1.0
 

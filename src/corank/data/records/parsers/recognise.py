@@ -27,7 +27,7 @@ _HTML = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
 _STARTS = {
     "Web of Science": re.compile(r"^(?:FN [^\n]*\n+VR |PT [A-Z]$|PT [A-Z][ ]*\r?\n)", re.MULTILINE),
-    "PubMed": re.compile(r"^PMID ?- ?\d", re.MULTILINE),
+    "PubMed": re.compile(r"^PMID ?-(?: ?\d|[ \t]*$)", re.MULTILINE),
     "RIS": re.compile(r"^TY  -(?:\s|$)", re.MULTILINE),
     "loose RIS": re.compile(r"^\s{0,3}TY\s{0,3}-(?:\s|$)", re.MULTILINE),
     "RefWorks": re.compile(r"^RT [A-Z]", re.MULTILINE),
