@@ -211,7 +211,7 @@ def test_screen_a_review_from_import_to_export_with_a_restart(browser, server, o
 def test_telling_words_stay_shown_after_an_answer(server, owner):
     review = upload(owner, server.base, "screen", "bees.ris", bees(40))
     set_criteria(owner, review)
-    screen(owner, review, 4)
+    press(owner, review, ["r", "n", "r", "n"])  # words differ once there are answers of both kinds
     owner.goto(f"{review}/judge")
     box = owner.locator("#telling")
     assert not box.is_checked()
@@ -242,6 +242,20 @@ def test_the_order_that_a_screen_reader_meets(owner, pages):
     ]
     at = -1
     for word in wanted:
+        at = tree.find(word, at + 1)
+        assert at >= 0, f"{word!r} is missing or out of order:\n{tree}"
+
+
+def test_the_order_in_which_a_screen_reader_meets_a_record(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(8))
+    set_criteria(owner, review)
+    owner.goto(f"{review}/judge")
+    tree = owner.locator("body").aria_snapshot()
+    at = -1
+    for word in (
+        "Skip to the content", "banner", "main", "article", "heading", "Criteria", "Answers", "Include", "Exclude",
+        "Put aside", "Exclude for a reason", "wrong species", "Tags", "Note", "0 read by you",
+    ):  # fmt: skip
         at = tree.find(word, at + 1)
         assert at >= 0, f"{word!r} is missing or out of order:\n{tree}"
 

@@ -214,7 +214,7 @@ def _agreement(facts: ScreeningFacts) -> str:
             sentences.append(f"Cohen's kappa of {pair} is undefined ({both}).")
         else:
             interval = f"95 % interval {one.low:.2f} to {one.high:.2f}, {both}"
-            sentences.append(f"Cohen's kappa of {pair} for inclusion was {one.kappa:.2f} ({interval}).")
+            sentences.append(f"Cohen's kappa of {pair} for inclusion was {round(one.kappa, 2) + 0.0:.2f} ({interval}).")
     n_open = facts.counts.conflicts
     if facts.n_settled:
         who = f"Adjudication ({_listed(facts.adjudicators)})" if facts.adjudicators else "Adjudication"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -129,7 +130,9 @@ class Results:
             answers = top / "answers"
             answers.mkdir()
             for judge, text in self._logs().items():
-                place = ScreeningJournal.path_for(paths[0], judge, answers)
+                name = re.sub(r"[^\w .@-]", "-", judge, flags=re.ASCII).strip() or "judge"
+                name += "-2" * ScreeningJournal.path_for(paths[0], name, answers).exists()
+                place = ScreeningJournal.path_for(paths[0], name, answers)
                 place.write_text(text, encoding="utf-8")
             try:
                 made = make_certificate(

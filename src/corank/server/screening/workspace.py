@@ -187,10 +187,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         with self.lock:
             mine, id = self.session.answers_of(judge), self.session.records.ids[number]
             is_answered, note = number in mine.relevant, mine.notes.get(number, "")
+            why = self._shown.get((judge, number)) or self.session.why(number)
         is_change = bool(form.get("change"))
         if is_answered and not is_change:
             return Saved(False)
-        why = self._shown.get((judge, number)) or self.session.why(number)
         if is_change:
             why = ScreeningEntry("", by="history")
         entry = replace(why, action=action, id=id, tags=_tags(form.get("tags", "")))
@@ -227,6 +227,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         number, action = self._number(form.get("item", "")), form.get("action", "")
         id = self.session.records.ids[number]
         client_id = form.get("client_id", "")
+        with self.lock:
+            is_conflict = number in self.session.conflicts
         if action == "distinct":
             first, *others = (self.everything.ids[one] for one in self.session.unique.members(number))
             saved = Saved(False)  # without duplicates, such as those that were separated before
@@ -242,7 +244,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             entry = replace(entry, action="not", reason=self._reason(action.removeprefix("not-")))
         elif action not in ("relevant", "not"):
             raise InputError("the form has no answer; choose include or exclude.")
-        elif number not in self.session.conflicts:
+        if action != "reopen" and not is_conflict:
             return Saved(False)
         return self._store(judge, number, entry, client_id)
 
