@@ -248,4 +248,8 @@ def test_every_module_that_writes_is_known_here():
     found = {
         str(path.relative_to(root)) for path in root.rglob("*.py") if writes.search(comment.sub("", path.read_text()))
     }
-    assert found - {"data/durable/atomic.py", "data/store/store.py", "evaluation/compare/problem.py"} == WRITING
+    # an archive is made in a temporary folder, and sent
+    others = {
+        "data/durable/atomic.py", "data/store/store.py", "evaluation/compare/problem.py", "server/screening/results.py"
+    }  # fmt: skip
+    assert found - others == WRITING
