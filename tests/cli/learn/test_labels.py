@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 
 import numpy as np
@@ -48,9 +49,9 @@ def test_a_table_of_labels_is_learnt_and_ranked(says, tmp_path, words, model):
     np.testing.assert_allclose(found.utilities(frame), expected, rtol=1e-12)
     assert found.classes_.tolist() == NAMES
     printed = says("rank", tmp_path / "m", path)
-    table = pd.read_csv(io.StringIO(printed), float_precision="round_trip")
-    assert list(table.columns) == NAMES
-    np.testing.assert_array_equal(table.to_numpy(), found.utilities(frame))
+    header, *rows = csv.reader(io.StringIO(printed))
+    assert header == NAMES
+    np.testing.assert_array_equal(np.array(rows, dtype=float), found.utilities(frame))
     assert "60 rows" in says("rank", tmp_path / "m", path, "-o", tmp_path / "u.csv")
     assert (tmp_path / "u.csv").read_text() == printed
 
