@@ -21,7 +21,7 @@ X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
 def test_trees_are_newton_steps_of_lightgbm():
     """One tree with our lambdas and LightGBM's regression on a target that asks for the same leaves."""
     lambdas = lambda scores, labels: (labels - labels.mean() - scores, np.ones(len(labels)))  # noqa: E731
-    params = {"num_leaves": 6, "lambda_l2": 0.0, "feature_fraction": 1.0, "min_sum_hessian_in_leaf": 5.0}
+    params = {"num_leaves": 6, "lambda_l2": 0.0, "extra_trees": False, "min_sum_hessian_in_leaf": 5.0}
     model = LambdaRank(lambdas, "trees", n_steps=30, eta0=0.3, tree_params=params).fit(X, Y, qid=QID)
     target = Y - (np.bincount(QID, Y) / np.bincount(QID))[QID]
     data = lightgbm.Dataset(X, target, params={"min_data_in_bin": 1})
