@@ -393,7 +393,7 @@ class Ranker(Learner, ABC):
     @property
     def _knows_missing(self) -> bool:
         """Whether rows for ``predict`` may have NaN."""
-        return hasattr(self, "missing_columns_")
+        return self._missing == "inner" or hasattr(self, "missing_columns_")
 
     @property
     def _n_columns(self) -> int:
@@ -439,5 +439,6 @@ class Ranker(Learner, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_pairwise
         tags.input_tags.sparse = self._accepts_sparse
+        tags.input_tags.allow_nan = self._missing != "error"
         tags.target_tags.required = self._needs_judgements
         return tags

@@ -156,7 +156,7 @@ class ViewRankRLS(RankRLS):
     ) -> None:
         super().__init__(
             alpha, kernel, alphas=alphas, metric=metric, n_basis=n_basis, basis=basis, query_weight=query_weight,
-            ties=ties, scale=scale, random_state=random_state, verbose=verbose,
+            ties=ties, scale=scale, missing="error", random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.views = views
 

@@ -179,11 +179,12 @@ def require_finite(X: Any, *, missing: bool = False) -> None:
     bad = np.isinf if missing else _is_not_finite
     if sparse.issparse(X):
         at = int(np.flatnonzero(bad(values))[0])
-        row, column = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at])
+        row, column, value = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), values[at]
     else:
         row = int(np.flatnonzero(bad(X).any(axis=1))[0])
         column = int(np.flatnonzero(bad(X[row]))[0])
-    kind = "NaN" if np.isnan(X[row, column]) else "infinity"
+        value = X[row, column]
+    kind = "NaN" if np.isnan(value) else "infinity"
     raise InputError(
         f"X contains {kind} at row {row}, column {column}; pass finite numbers (fill or drop missing values first)."
     )
