@@ -128,7 +128,7 @@ def _features(queries: Sequence[str], texts: Sequence[str], row: NDArray[np.int6
 
 
 def _inner(Q: object, X: object, row: NDArray[np.int64], doc: NDArray[np.int64]) -> Floats:
-    product = Q[row].multiply(X[doc]).sum(axis=1) if sparse.issparse(Q) else (Q[row] * X[doc]).sum(axis=1)  # type: ignore[index,attr-defined]
+    product = Q[row].multiply(X[doc]).sum(axis=1) if sparse.issparse(Q) else (Q[row] * X[doc]).sum(axis=1)  # type: ignore[index]
     return np.asarray(product, dtype=np.float64).ravel()
 
 

@@ -62,7 +62,7 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
         predict_seconds=ended - fitted,
         peak_bytes=max(0, peak - before),
         n_queries=len(np.unique(part.qid[part.scored])),
-        path=[tuple(one) for one in path_of(model)],
+        path=[*path_of(model)],
         note="" if task.fold is not None else _save_model(model, problem.names, model_file(path)),
     )
     write_result(result, path)
