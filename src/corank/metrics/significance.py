@@ -199,6 +199,11 @@ class PairedTests(list[PairedTest]):
     """
     Result of `compare_runs`: a list of `PairedTest` that prints as a table.
 
+    Parameters
+    ----------
+    iterable : iterable of PairedTest
+        The tests.
+
     Examples
     --------
     >>> PairedTests()
