@@ -128,8 +128,8 @@ def test_the_model_chooses_in_the_background(app, store, owner, path):
 def test_a_scale_must_keep_the_grades_that_were_given(owner, store, path):
     answer(owner, path, "grade-3")
     form = {
-        "project_name": "x", "question": "", "guidelines": "", "scale": "0 = no\n1 = yes", "order": "query", "view": "one",
-        "depth": "0", "judges": "1", "shared": "100", "index": "docs",
+        "project_name": "x", "question": "", "guidelines": "", "scale": "0 = no\n1 = yes", "order": "query",
+        "view": "one", "depth": "0", "judges": "1", "shared": "100", "index": "docs",
     }  # fmt: skip
     page = owner.post(f"{path}/settings", form)
     assert (page.status_code, "judges gave the grade 3" in words(page.text)) == (422, True)

@@ -154,9 +154,7 @@ def test_result_lists_against_a_plain_enumeration(monkeypatch):
             number
             for number, one in enumerate(session.task.documents)
             if (not depth or one.position <= depth)
-            and not any(
-                number in mine and (mine[number].action != "later") for mine in session.judges.values()
-            )
+            and not any(number in mine and (mine[number].action != "later") for mine in session.judges.values())
         }
         aside = {number for number, one in session.judges.get("ann", {}).items() if one.action == "later"}
         blocks = [[7 * q + d for d in range(start, min(start + 3, 7))] for q in range(3) for start in (0, 3, 6)]

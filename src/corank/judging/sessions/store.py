@@ -371,9 +371,7 @@ class AnswerStore(ABC):
         found = self.claim_group(project, judge, [[one] for one in candidates], seen)
         return found[0] if found else None
 
-    def claim_group(
-        self, project: str, judge: str, groups: Sequence[Sequence[Candidate]], seen: int
-    ) -> list[str]:
+    def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[Candidate]], seen: int) -> list[str]:
         """
         Hold all free candidates of the first group that has one, instead of what the judge held before.
 
