@@ -71,7 +71,7 @@ def tuned(rows: Rankings, seed: int) -> Any:
             "num_leaves": int(rng.integers(3, 64)),
             "learning_rate": float(10 ** rng.uniform(-2, -0.5)),
             "n_estimators": int(rng.integers(30, 301)),
-            "min_child_samples": int(round(10 ** rng.uniform(0.3, 2))),
+            "min_child_samples": round(10 ** rng.uniform(0.3, 2)),
             "colsample_bytree": float(rng.uniform(0.3, 1)),
             "subsample": float(rng.uniform(0.5, 1)),
             "subsample_freq": 1,

@@ -152,7 +152,7 @@ def ordinal(name: str) -> Rankings:
 
 
 def bends(seed: int, n_queries: int = 400, n_columns: int = 20) -> Rankings:
-    """Return grades of a sum of a sine, a product, a step, an absolute value and a line of mixed columns, plus noise."""
+    """Return grades of a sum of sine, product, step, absolute value and line of mixed columns, plus noise."""
     rng = np.random.default_rng(seed)
     n = n_queries * 30
     X = rng.normal(size=(n, n_columns))
@@ -164,7 +164,7 @@ def bends(seed: int, n_queries: int = 400, n_columns: int = 20) -> Rankings:
 
 
 def steps(seed: int, n_queries: int = 400) -> Rankings:
-    """Return grades of steps and bends of single columns, of units from 1e-3 to 1e3, among columns that mean nothing."""
+    """Return grades of steps and bends of single columns, of units from 1e-3 to 1e3, among irrelevant columns."""
     rng = np.random.default_rng(seed)
     n = n_queries * 25
     X = rng.normal(size=(n, 15))

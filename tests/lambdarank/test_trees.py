@@ -121,8 +121,8 @@ def test_trees_learn_from_missing_values(kind):
 
 
 def test_small_data_stays_on_one_thread(monkeypatch):
-    used = []
-    monkeypatch.setattr(lightgbm, "Booster", lambda params, data, make=lightgbm.Booster: used.append(params) or make(params, data))
+    used, make = [], lightgbm.Booster
+    monkeypatch.setattr(lightgbm, "Booster", lambda params, data: used.append(params) or make(params, data))
     one, two = (LambdaRank(scorer="trees", n_steps=3, n_jobs=n, random_state=0).fit(X, Y, qid=QID) for n in (1, 2))
     assert [params["num_threads"] for params in used] == [1, 1]
     np.testing.assert_array_equal(one.predict(X), two.predict(X))

@@ -1,9 +1,9 @@
 """
 Importances of columns: one number per column of X, at least 0, with sum 1.
 
-Linear rankers: |w_j| σ_j, the change of the score when column j changes by its standard deviation inside queries, which is
-1/column_scale_j. Trees: the gains of all splits on column j. Both are relative to the sum over columns. The indicator of a
-missing value counts for its column.
+Linear rankers: |w_j| σ_j, the change of the score when column j changes by its standard deviation inside queries, which
+is 1/column_scale_j. Trees: the gains of all splits on column j. Both are relative to the sum over columns. The
+indicator of a missing value counts for its column.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def importances(model: Any) -> NDArray[np.float64]:
     """
     if hasattr(model, "trees_"):
         parts = model.trees_.importances("gain")
-    elif np.ndim(getattr(model, "coef_", None)) == 1 and hasattr(model, "column_scale_"):
+    elif np.ndim(getattr(model, "coef_", 0.0)) == 1 and hasattr(model, "column_scale_"):
         parts = np.abs(model.coef_) / model.column_scale_
     else:
         raise AttributeError(

@@ -43,5 +43,5 @@ def test_large_values_have_a_finite_mean_and_an_empty_column_has_mean_zero():
 def test_group_sizes_become_query_ids():
     assert qid_of_group([2, 0, 1], 3).tolist() == [0, 0, 2]
     for bad in ([2, 2], [[1, 2]], [-1, 4], [1.5, 1.5]):
-        with pytest.raises(InputError, match="group has .* but X has 3 rows; pass the number of rows of each query"):
+        with pytest.raises(InputError, match=r"group has .* but X has 3 rows; pass the number of rows of each query"):
             qid_of_group(bad, 3)

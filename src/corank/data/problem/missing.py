@@ -4,8 +4,8 @@ MissingValues: replace NaN in X by column means, and mark it in indicator column
 Let m_j be the mean of column j over the training rows that have a value. A row becomes (x̃, r): x̃_j = x_j, or m_j where
 x_j is missing, and r_j = 1 where it is missing, for each column that has missing values in training. A linear ranker
 thus learns w_j x_j for a present value and w_j m_j + v_j for a missing one. v_j is free, so m_j only decides how the
-penalty sees the two; m_j is fixed in ``fit``. The mean of the row's own query would be as neutral, but ``predict`` scores
-each row alone, without query ids, and equal rows must get equal scores.
+penalty sees the two; m_j is fixed in ``fit``. The mean of the row's own query would be as neutral, but ``predict``
+scores each row alone, without query ids, and equal rows must get equal scores.
 """
 
 from __future__ import annotations
