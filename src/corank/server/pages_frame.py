@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files as package_files
 
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
+from corank.judging.sessions.store import StoreError
 from corank.judging.sessions.transfer import import_project
 from corank.server.access import set_tokens, tokens_of
 from corank.server.markup import one_line
@@ -30,9 +32,12 @@ def enter(visit: Visit) -> Response:
     if visit.site.attempts.is_reached(client):
         return visit.render("message.html", 429, title=text("error.wait"), message=text("error.wait.help"))
     token = visit.request.query_params.get("token", "")
-    if visit.site.store.judge_of(token) is None:
+    judge = visit.site.store.judge_of(token)
+    if judge is None:
         visit.site.attempts.count(client)
         return visit.render("message.html", 401, title=text("error.link"), message=text("error.link.help"))
+    with suppress(StoreError):  # a full disk does not lock anybody out
+        visit.site.store.mark_opened(judge.id)
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
     place = visit.request.query_params.get("to", "")
     response = visit.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")

@@ -93,6 +93,23 @@ def test_the_last_ten_tokens_of_the_owner_are_valid(store, monkeypatch):
     assert [store.judge_of(token) is not None for token in tokens] == [False] * 2 + [True] * 10
 
 
+def test_links_of_the_owner_that_were_opened_survive_many_starts_and_a_clock_that_goes_back(store, monkeypatch):
+    times = iter(f"2030-01-01T00:00:{second:02}" for second in reversed(range(60)))
+    monkeypatch.setattr(stores, "_now", lambda: next(times))
+    opened = store.add_owner()
+    store.mark_opened(store.judge_of(opened).id)
+    for _ in range(12):
+        assert store.judge_of(store.add_owner()) is not None
+    assert store.judge_of(opened) is not None
+
+
+def test_a_note_keeps_the_hold(store, project):
+    store.claim(project, "ann", [Candidate("x")], 0)
+    store.append(project, "ann", "x", {"action": "note"}, "n", keep_hold=True)
+    assert store.held_by(project, "ann") == "x"
+    assert store.claim(project, "bob", [Candidate("x")], store.last_number(project)) is None
+
+
 def test_an_answer_that_is_sent_twice_counts_once(store, project):
     entry = {"action": "left", "left": "a", "right": "b"}
     first, is_new = store.append(project, "ann", "a|b", entry, "c1")

@@ -29,7 +29,7 @@ T = TypeVar("T")
 HOLD_SECONDS = 900
 """Time after which a question that was not answered is free for other judges."""
 OWNER_TOKENS = 10
-"""Number of tokens of the owner that stay valid: each start of the server makes one."""
+"""Number of tokens of the owner that stay valid, opened or not: each start of the server makes one."""
 
 
 class StoreError(InputError):
@@ -250,14 +250,20 @@ class AnswerStore(ABC):
     # judges
 
     def add_owner(self, name: str = "me") -> str:
-        """Add a token of the owner, and return it; the oldest tokens beyond ten become invalid."""
+        """
+        Add a token of the owner, and return it.
+
+        Ten tokens that were opened stay valid, and ten that were not: a server that is restarted often does not
+        sign out the owner.
+        """
 
         def job(db: _Statements) -> str:
-            token = _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
-            old = db("SELECT id FROM judges WHERE project IS NULL ORDER BY created DESC, id").fetchall()[OWNER_TOKENS:]
-            for (id,) in old:
-                db("DELETE FROM judges WHERE id = ?", id)
-            return token
+            # the new token is added last: if the clock went back, it would seem to be the oldest
+            found = "SELECT id FROM judges WHERE project IS NULL AND is_opened = ? ORDER BY created DESC, id"
+            for is_opened, most in ((0, OWNER_TOKENS - 1), (1, OWNER_TOKENS)):
+                for (id,) in db(found, is_opened).fetchall()[most:]:
+                    db("DELETE FROM judges WHERE id = ?", id)
+            return _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
 
         return self._write(job)
 
@@ -283,6 +289,10 @@ class AnswerStore(ABC):
         self._write(job)
         return f"{judge}.{secret}"
 
+    def mark_opened(self, judge: str) -> None:
+        """Note that the link of a judge was opened."""
+        self._write(lambda db: db("UPDATE judges SET is_opened = 1 WHERE id = ? AND is_opened = 0", judge))
+
     def revoke(self, judge: str) -> None:
         """Make the link of a judge invalid; the answers stay."""
         self._write(lambda db: db("UPDATE judges SET is_revoked = 1 WHERE id = ? AND project IS NOT NULL", judge))
@@ -306,7 +316,14 @@ class AnswerStore(ABC):
     # answers
 
     def append(
-        self, project: str, judge: str, item: str, entry: Mapping[str, Any], client_id: str | None = None
+        self,
+        project: str,
+        judge: str,
+        item: str,
+        entry: Mapping[str, Any],
+        client_id: str | None = None,
+        *,
+        keep_hold: bool = False,
     ) -> tuple[StoredAnswer, bool]:
         """
         Append an answer. When this returns, it is on the disk.
@@ -315,6 +332,7 @@ class AnswerStore(ABC):
         item: key of what is judged.
         entry: keys and values of a line of a journal; `action` is required.
         client_id: the same for all attempts to send this answer; random by default.
+        keep_hold: whether the judge goes on to hold the item, as after a note that precedes an answer.
         Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
         """
         client = client_id or secrets.token_urlsafe(12)
@@ -326,7 +344,8 @@ class AnswerStore(ABC):
             if found is None:
                 before = db(f"{_ANSWERS} AND judge = ? AND client_id = ?", project, judge, client)
                 return _answer(before.fetchone()), False
-            db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
+            if not keep_hold:
+                db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
             return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
 
         return self._write(job)

@@ -205,7 +205,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("the form has no answer; choose include, exclude or put aside.")
         said = clean(form.get("note", note)).strip()[:MOST_TEXT]
         if said != note:
-            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note")
+            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note", keep_hold=True)
         saved = self._store(judge, number, entry, client_id)
         self._shown.pop((judge, number), None)
         return saved
@@ -360,10 +360,13 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("the project does not have the reason of the form; reload the page.")
         return self.reasons[int(key) - 1]
 
-    def _store(self, judge: str, number: int, entry: ScreeningEntry, client_id: str) -> Saved:
+    def _store(
+        self, judge: str, number: int, entry: ScreeningEntry, client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
         unique = self.session.unique
         whole = replace(entry.about(unique, number), records=unique.hash)
-        return self.append(judge, self.session.records.ids[number], entry_values(whole), client_id)
+        id = self.session.records.ids[number]
+        return self.append(judge, id, entry_values(whole), client_id, keep_hold=keep_hold)
 
 
 def _tags(text: str) -> tuple[str, ...]:
