@@ -1,7 +1,7 @@
 """
 Kill `corank serve` under load: no acknowledged answer may be lost, and none may count twice.
 
-    PYTHONPATH=.:tests python tests/faults/kill_server.py --kills 200 [--database sqlite postgresql] [--kind grade screen]
+    PYTHONPATH=.:tests python tests/faults/kill_server.py --kills 200 [--database sqlite] [--kind screen]
 
 Judges answer as fast as they can. The server is killed with SIGKILL at random times and started again; judges send an
 answer until it is acknowledged, always with the id of its question, as the script of the page does. In a screening they

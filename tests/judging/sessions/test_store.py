@@ -70,7 +70,7 @@ def test_tokens_are_not_stored_and_the_right_one_opens(store, project, tmp_path)
         "\x00.x",
     ):
         assert store.judge_of(wrong) is None
-    assert secret not in json.dumps([list(map(str, row)) for row in store._read("SELECT * FROM judges")])
+    assert secret not in json.dumps([list(map(str, row)) for row in store.read("SELECT * FROM judges")])
 
 
 def test_a_new_link_and_a_revoked_one(store, project):
@@ -241,7 +241,7 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
     with open_answer_store(address) as store:
         assert [one.entry for one in store.answers("p")] == [{"action": "left"}]
         store.append("p", "ann", "x", {"action": "right"})
-        assert store._read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
+        assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
     if kind == "sqlite":
         copy = sqlite3.connect(f"{address}.version{version}")
         assert copy.execute("SELECT COUNT(*) FROM answers").fetchone() == (1,)

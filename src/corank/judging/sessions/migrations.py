@@ -54,8 +54,12 @@ def _add_imports(execute: Callable[..., Any], types: dict[str, str]) -> None:
     execute("UPDATE judges SET is_opened = 1")  # nobody who is in is put out
     execute(
         "CREATE TABLE imports (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL, "
-        f"content {types['bytes']}, stage TEXT NOT NULL, share {types['real']} NOT NULL, attempts INTEGER NOT NULL, "
+        f"stage TEXT NOT NULL, share {types['real']} NOT NULL, attempts INTEGER NOT NULL, "
         "project TEXT REFERENCES projects (id), error TEXT NOT NULL)"
+    )
+    execute(
+        "CREATE TABLE import_files (import TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, "
+        f"content {types['bytes']} NOT NULL, PRIMARY KEY (import, number))"
     )
 
 

@@ -75,6 +75,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         """Read files of records, and find duplicates."""
         if not upload.tables:
             raise InputError("found no records; send a file such as .ris, .nbib, .bib, .csv, .xlsx or .xml.")
+        upload.report("read", 0.0)
         with upload.on_disk() as paths:
             try:
                 records = read_records(*paths)
@@ -86,7 +87,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             records = _renamed(records, [file.name for file in upload.tables])
         if not 1 <= len(records) <= MOST_RECORDS:
             raise InputError(f"found {len(records)} records; from 1 to {MOST_RECORDS:,} can be screened.")
-        pairs = [list(one) for one in find_duplicates(records).pairs]
+        groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
+        pairs = [list(one) for one in groups.pairs]
         files = {
             f"{RECORDS}{number}/{path.name}": ("application/octet-stream", file.content)
             for number, (path, file) in enumerate(zip(paths, upload.tables, strict=True))
