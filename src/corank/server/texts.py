@@ -50,7 +50,7 @@ TEXTS = {
     "error.many_judges": "A project can have {n} judges; this one has that many.",
     "upload.title": "Reading {name}",
     "upload.unnamed": "Reading the uploaded files",
-    "upload.help": "You may close this page or judge another project; the files are saved, and reading goes on even "
+    "upload.help": "You may close this page or judge another project; the files are saved, and reading continues even "
     "after a restart of the server. The project appears when all records are read.",
     "upload.stage.wait": "Waiting to be read",
     "upload.stage.read": "Reading records",

@@ -29,7 +29,7 @@ Report = Callable[[str, float], None]
 
 
 def no_report(stage: str, share: float) -> None:
-    """Tell nobody about the progress."""
+    """Ignore the progress."""
 
 
 class UploadedFile(NamedTuple):

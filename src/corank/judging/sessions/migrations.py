@@ -51,7 +51,7 @@ def _add_version(execute: Callable[..., Any], types: dict[str, str]) -> None:
 def _add_imports(execute: Callable[..., Any], types: dict[str, str]) -> None:
     """Version 3: uploads that are still being read, and which links were opened."""
     execute("ALTER TABLE judges ADD COLUMN is_opened INTEGER NOT NULL DEFAULT 0")
-    execute("UPDATE judges SET is_opened = 1")  # nobody who is in is put out
+    execute("UPDATE judges SET is_opened = 1")  # all who are signed in stay so
     execute(
         "CREATE TABLE imports (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL, "
         f"stage TEXT NOT NULL, share {types['real']} NOT NULL, attempts INTEGER NOT NULL, "

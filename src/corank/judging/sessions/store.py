@@ -359,7 +359,7 @@ class AnswerStore(ABC):
         item: key of what is judged.
         entry: keys and values of a line of a journal; `action` is required.
         client_id: the same for all attempts to send this answer; random by default.
-        keep_hold: whether the judge goes on to hold the item, as after a note that precedes an answer.
+        keep_hold: whether the judge continues to hold the item, as after a note that precedes an answer.
         Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
         """
         client = client_id or secrets.token_urlsafe(12)
