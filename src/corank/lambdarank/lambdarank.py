@@ -160,8 +160,9 @@ class LambdaRank(Ranker):
     Notes
     -----
     With more queries than `batch`, their order depends on the seed. A row of weight 2 counts as two rows for
-    ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression``; the other λ are functions of whole lists, and accept
-    weights of queries only. ``ranknet`` and ``margin`` also learn from preferences.
+    ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression`` (with trees, except for random thresholds; set
+    ``tree_params={"extra_trees": False}``); the other λ are functions of whole lists, and accept weights of queries
+    only. ``ranknet`` and ``margin`` also learn from preferences.
 
     Examples
     --------
