@@ -43,6 +43,8 @@ less of the noise, and the sum over trees averages it.
 
 # upper bound of the smallest leaf, as a share of all rows
 _LEAST = 0.05
+# leaves of a tree from this many rows on
+_MANY_ROWS, _MANY_LEAVES = 5_000, 31
 
 # parameters that corank sets, or that lead to other models than one sum of trees
 _OURS = (
@@ -98,6 +100,7 @@ def boost(
     parameters = {
         **DEFAULTS,
         "min_sum_hessian_in_leaf": smallest,
+        **({"num_leaves": _MANY_LEAVES} if len(problem.lists.rows) >= _MANY_ROWS else {}),
         **checked_parameters(own),
         "objective": "none",
         "learning_rate": settings.rate,

@@ -24,7 +24,7 @@ from corank.persist.relations import broken_relation
 
 SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     "Ranker": {
-        "coef_": ("columns",), "column_scale_": ("columns",), "missing_columns_": ("missing",),
+        "coef_": ("all columns",), "column_scale_": ("all columns",), "missing_columns_": ("missing",),
         "missing_means_": ("n_features_in_",),
     },
     "LabelRanker": {"coef_": ("labels", "n_features_in_"), "intercept_": ("labels",), "classes_": ("labels",)},
@@ -121,7 +121,7 @@ def _require_object(value: Any, parts: dict[str, Any], declared: dict[str, Any])
         require_declared(part)
     # columns of X, and indicators of missing values
     n_columns = getattr(value, "_n_columns", None)
-    sizes: dict[str, int] = {} if n_columns is None else {"columns": n_columns}
+    sizes: dict[str, int] = {} if n_columns is None else {"all columns": n_columns}
     for name, axes in _shapes(made).items():
         if parts.get(name) is not None and not _fits(np.shape(parts[name]), axes, parts, sizes):
             raise InputError(f"{kind}.{name} has the shape {np.shape(parts[name])}")
