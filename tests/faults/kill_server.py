@@ -256,7 +256,7 @@ def kill_many(kills, seed, address, folder, kind):
         if wrong or lost or settled.keys() - adjudicator.sent.keys():
             faults.append(f"adjudication: {len(wrong)} differ, {len(lost)} lost, {len(settled)} stored")
         by_model = sum(one.entry.get("by") == "model" for one in answers)
-        if not by_model or not settled or not undone:
+        if kills >= 50 and not (by_model and settled and undone):
             faults.append(f"{by_model} answers by the model, {len(settled)} settled, {len(undone)} undone: too few")
         results |= {"undone": counts["undo"], "notes": counts["note"], "settled": len(settled), "by_model": by_model}
     readers: dict[str, set[str]] = {}

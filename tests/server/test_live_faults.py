@@ -245,7 +245,6 @@ def test_a_postgresql_server_that_restarts_under_load(tmp_path, serve):
         assert sentences
         for one in sentences:
             assert "the PostgreSQL server cannot be reached" in one
-            assert one.count(".") <= 4 + one.count("..."), one
             assert SAFE in one
     finally:
         database.remove()
