@@ -214,6 +214,13 @@ def test_wrong_links_are_limited_and_the_right_one_works_from_elsewhere(app, sto
     assert PageClient(app, address="10.0.0.2").get(f"/enter?token={token}").status_code == 200
 
 
+def test_guessing_by_cookies_is_limited_and_valid_ones_are_not(app, store, owner):
+    name = f"corank_{store.database_id[:8]}"
+    guesses = [PageClient(app).send("GET", "/", headers={"cookie": f"{name}=x.{n}"}).status_code for n in range(65)]
+    assert guesses == [401] * 60 + [429] * 5
+    assert owner.get("/").status_code == 200
+
+
 def test_large_requests_are_refused(owner, monkeypatch):
     path = new_project(owner)
     assert owner.post(f"{path}/judge", {"text": "x" * (security.FORM_LIMIT + 1)}).status_code == 413

@@ -108,7 +108,7 @@ def _endpoint(site: Site, route: Route) -> Callable[[Request], object]:
                 await _read_form(visit)
             return await run_in_threadpool(route.page, visit)
         except Refused as refused:
-            key = "error.link" if refused.status == 401 else "error.right"
+            key = {401: "error.link", 429: "error.wait"}.get(refused.status, "error.right")
             return visit.render("message.html", refused.status, title=text(key), message=text(f"{key}.help"))
         except TooLarge:
             message = text("error.large.help", n=UPLOAD_LIMIT >> 20)
@@ -127,7 +127,13 @@ def _permit(visit: Visit, route: Route) -> None:
     store, id = visit.site.store, visit.request.path_params.get("project")
     if route.right is Right.PUBLIC:
         return
-    visit.judges = judges_of(store, tokens_of(visit.request, visit.site.cookie))
+    tokens = tokens_of(visit.request, visit.site.cookie)
+    visit.judges = judges_of(store, tokens)
+    if tokens and not visit.judges:
+        client = visit.request.client.host if visit.request.client else ""
+        if visit.site.cookie_attempts.is_reached(client):
+            raise Refused(429)
+        visit.site.cookie_attempts.count(client)
     found = store.project(id) if id is not None and visit.judges else None
     visit.judge = permit(route.right, visit.judges, id, found)
     if id is not None and found is None:

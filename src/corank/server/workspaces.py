@@ -185,6 +185,10 @@ class Workspace(ABC):
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
 
+    def unanswered(self, judge: str) -> list[dict[str, Any]]:
+        """Return what a judge has not answered, if this kind of work lets judges look for it."""
+        return []
+
     @abstractmethod
     def progress(self, judge: str) -> dict[str, Any]:
         """Return counts for the head of a judge's page."""

@@ -32,9 +32,9 @@
 
   function show(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
-    const kept = [...main.querySelectorAll("[data-keep]:checked")].map((one) => one.id);
+    const kept = [...main.querySelectorAll("[data-keep]:is(:checked, [open])")].map((one) => one.id);
     main.replaceChildren(...page.body.childNodes);
-    for (const id of kept) { const box = document.getElementById(id); if (box) box.checked = true; }
+    for (const id of kept) { const box = document.getElementById(id); if (box) box[box.matches("details") ? "open" : "checked"] = true; }
     localTimes(main);
     const title = main.querySelector("h1");
     if (title) title.focus({ preventScroll: true });
@@ -69,13 +69,25 @@
     isSending = false;
   }
 
+  function reveal(element) {
+    for (let one = element; one; one = one.parentElement) if (one.matches("details")) one.open = true;
+  }
+
+  function revealTarget() {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target) { reveal(target); target.scrollIntoView(); target.focus({ preventScroll: true }); }
+  }
+  addEventListener("hashchange", revealTarget);
+
   document.addEventListener("submit", (event) => {
     const form = event.target;
+    if (form.dataset.sent) { event.preventDefault(); return; }
     if (form.matches("[data-answer]")) {
       event.preventDefault();
       send(form, event.submitter);
     } else if (form.matches("[data-drop]")) {
       say(words.uploading);
+      form.dataset.sent = "1"; // a second click must not make a second project
     }
   });
 
@@ -91,7 +103,7 @@
     for (const button of main.querySelectorAll("[data-key]")) {
       if (button.dataset.key.split(" ").includes(key)) {
         event.preventDefault();
-        if (button.matches("input:not([type=checkbox])")) button.focus();
+        if (button.matches("input:not([type=checkbox])")) { reveal(button); button.focus(); }
         else if (!button.disabled) button.click();
         return;
       }
@@ -115,6 +127,12 @@
     for (const kind of ["dragleave", "drop"]) {
       form.addEventListener(kind, () => form.classList.remove("over"));
     }
+    if (input.matches("[data-at-once]")) {
+      for (const one of form.querySelectorAll("[data-scripted]")) one.hidden = false;
+      for (const one of form.querySelectorAll("[data-unscripted]")) one.hidden = true;
+      input.addEventListener("change", () => { if (input.files.length) form.requestSubmit(); });
+    }
+    addEventListener("pageshow", () => { delete form.dataset.sent; });
     form.addEventListener("drop", (event) => {
       event.preventDefault();
       if (!event.dataTransfer.files.length) return;
@@ -146,6 +164,7 @@
   }
 
   localTimes(document);
+  revealTarget();
   const title = main.querySelector("h1[tabindex]");
   if (title && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
 })();
