@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -13,6 +14,7 @@ from corank.judging.sessions.store import StoreError
 from corank.server.site import FRAGMENT, Visit
 from corank.server.texts import text
 from corank.server.uploads import image_type
+from corank.server.workspaces import Saved
 
 MOST_ROWS = 500
 UNANSWERED = "unread"
@@ -26,12 +28,12 @@ def question(visit: Visit) -> Response:
 
 def answer(visit: Visit) -> Response:
     """Store an answer and show the next question. An answer that is sent twice counts once."""
-    return _changed(visit, visit.workspace.save(visit.me.name, visit.form).is_new)
+    return _changed(visit, visit.workspace.save(visit.me.name, visit.form))
 
 
 def undo(visit: Visit) -> Response:
     """Withdraw the last answer and show its question again."""
-    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form).is_new)
+    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form))
 
 
 def history(visit: Visit) -> Response:
@@ -72,11 +74,13 @@ def _filters(row: Mapping[str, Any]) -> list[str]:
     return [str(row["action"]), *reason, *(f"tag:{tag}" for tag in row.get("tags", ()))]
 
 
-def _changed(visit: Visit, is_new: bool) -> Response:
-    notice = "" if is_new else text("answer.twice")
+def _changed(visit: Visit, saved: Saved) -> Response:
+    notice = "" if saved.is_new else text("answer.twice")
     if FRAGMENT in visit.request.headers:
-        return _question(visit, notice=notice)
-    return visit.go(f"/p/{visit.here.id}/judge" + ("" if is_new else "?again=1"))
+        return _question(visit, saved.item, notice)
+    place = {} if saved.item is None else {"item": saved.item}
+    query = urlencode(place | ({} if saved.is_new else {"again": "1"}))
+    return visit.go(f"/p/{visit.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
 
 
 def _question(visit: Visit, item: str | None = None, notice: str = "") -> Response:
