@@ -1,11 +1,12 @@
 """
-Screenshots of all pages at three widths, light and dark: ``python tests/browser/screenshots.py FOLDER``.
+Screenshots of all pages at three widths: ``python tests/browser/screenshots.py FOLDER [light|dark]``.
 
-The pages are those of three small projects with three judges.
+The pages are those of three small projects with three judges. Files have few colours, so that they are small.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +19,9 @@ from some_projects import DOCUMENTS, TEAS
 from some_reviews import with_duplicate
 from some_server import ServerProcess
 
-WIDTHS = (360, 900, 1600)
+WIDTHS = (320, 800, 1920)
+HEIGHT = 1500
+"""Longer pages are cut."""
 
 
 def upload(page, base, kind, name, text):
@@ -76,7 +79,7 @@ def screen(page, project, n, wrong=()):
         page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
 
 
-def main(folder):
+def main(folder, scheme="light"):
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
@@ -86,9 +89,9 @@ def main(folder):
             page = browser.new_context().new_page()
             page.goto(server.link)
             page.wait_for_url("**/")
-            shoot(browser, page, target, {"start": f"{server.base}/"})
+            shoot(browser, page, target, scheme, {"start": f"{server.base}/"})
             teas = upload(page, server.base, "compare", "teas.csv", TEAS)
-            shoot(browser, page, target, {"compare-empty": teas})
+            shoot(browser, page, target, scheme, {"compare-empty": teas})
             for name in ("Ann", "Bernadette"):
                 press(
                     add_judge(browser, page, teas, name), teas, ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowLeft", "s"]
@@ -126,27 +129,33 @@ def main(folder):
                 "screen-similar": f"{bees}/similar?item=b4",
                 "missing": f"{server.base}/nothing",
             }  # fmt: skip
-            shoot(browser, page, target, pages)
+            shoot(browser, page, target, scheme, pages)
         finally:
             browser.close()
             server.stop()
 
 
-def shoot(browser, page, target, pages):
-    for scheme in ("light", "dark"):
-        for width in WIDTHS:
-            context = browser.new_context(
-                viewport={"width": width, "height": 900},
-                color_scheme=scheme,
-                storage_state=page.context.storage_state(),
-            )
-            view = context.new_page()
-            for name, address in pages.items():
-                view.goto(address)
-                view.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-                view.screenshot(path=target / f"{name}-{width}-{scheme}.png", full_page=True)
-            context.close()
+def shoot(browser, page, target, scheme, pages):
+    from PIL import Image
+
+    for width in WIDTHS:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, storage_state=page.context.storage_state()
+        )
+        view = context.new_page()
+        for name, address in pages.items():
+            view.goto(address)
+            view.wait_for_load_state("networkidle")
+            long = view.evaluate("document.documentElement.scrollHeight") > 900
+            # a window as high as the page, so that the bar at its end covers nothing
+            view.set_viewport_size({"width": width, "height": HEIGHT if long else 900})
+            shot = Image.open(io.BytesIO(view.screenshot())).convert("RGB")
+            view.set_viewport_size({"width": width, "height": 900})
+            if width > 1000:
+                shot = shot.resize((width // 2, shot.height // 2), Image.Resampling.LANCZOS)
+            shot.quantize(64, dither=Image.Dither.NONE).save(target / f"{name}-{width}.png", optimize=True)
+        context.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -73,7 +73,11 @@ def run_server(
     from corank.server.compare import warm_up
 
     if database is None and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db.")
+        if folder.exists() or not folder.parent.is_dir():
+            raise InputError(
+                f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db."
+            )
+        folder.mkdir()
     with open_answer_store(database or folder / "corank.db") as store, _socket(host, port) as listening:
         number = listening.getsockname()[1]
         name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host

@@ -1,8 +1,8 @@
 """
 Plots of the pages: scales with round ticks, and the curve of finds of a screening.
 
-A plot is a stretched drawing with a viewBox of 1000 × 1000; its labels are texts at percentages beside it, so that they
-stay readable on narrow pages.
+A plot is a stretched drawing with a viewBox of 1000 × 1000; its labels are texts at percentages next to it. They stay
+readable on narrow pages.
 """
 
 from __future__ import annotations
