@@ -34,12 +34,17 @@ VESPA_FEATURES = ("matchfeatures", "summaryfeatures", "rankfeatures")
 @dataclass(frozen=True)
 class SearchResponse:
     """
-    One answer.
+    Saved answer of a search engine to one query.
 
-    query: id of the query; None if it is unknown.
-    documents: ids in the order shown.
-    features: values by name for each document, NaN if the engine logged a name without a value; None if the answer
-    has no features.
+    Attributes
+    ----------
+    query : str or None
+        Id of the query; None if it is unknown.
+    documents : tuple of str
+        Ids in the order shown.
+    features : tuple of mappings or None
+        Values by name for each document, NaN if the engine logged a name without a value; None if the answer has no
+        features.
     """
 
     query: str | None
