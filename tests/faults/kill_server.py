@@ -28,7 +28,7 @@ import httpx
 
 from corank.cli.serve import serve
 from corank.judging.sessions.open_store import open_answer_store
-from corank.server.grade import GradeWorkspace
+from corank.server.grading.workspace import GradeWorkspace
 from corank.server.uploads import Upload, UploadedFile
 from some_postgres import PostgresServer
 

@@ -18,7 +18,7 @@ from corank.judging.sessions.store import AnswerStore, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
-from corank.server.grade import GradeWorkspace
+from corank.server.grading.workspace import GradeWorkspace
 from corank.server.screening import pages as pages_screen
 from corank.server.screening.workspace import ScreenWorkspace
 from corank.server.security import SAFE, UPLOAD_LIMIT, Gate, TooLarge

@@ -97,9 +97,11 @@ class Saved(NamedTuple):
     Result of an answer.
 
     is_new: False if it had been stored before.
+    item: question to show next; None for the one that is due.
     """
 
     is_new: bool
+    item: str | None = None
 
 
 @dataclass(frozen=True)

@@ -368,8 +368,20 @@ class AnswerStore(ABC):
         seen: number of the last answer that the candidates take into account.
         Returns: the item; None if other judges hold all candidates.
         """
+        found = self.claim_group(project, judge, [[one] for one in candidates], seen)
+        return found[0] if found else None
 
-        def job(db: _Statements) -> str | None:
+    def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[Candidate]], seen: int) -> list[str]:
+        """
+        Hold all free candidates of the first group that has one, instead of what the judge held before.
+
+        groups: by decreasing priority; a candidate is free if enough other judges neither hold nor have just
+            answered it.
+        seen: number of the last answer that the candidates take into account.
+        Returns: the items; empty if other judges hold all candidates.
+        """
+
+        def job(db: _Statements) -> list[str]:
             now = datetime.now(UTC).timestamp()
             # a clock that went back must not extend holds
             db(
@@ -384,18 +396,20 @@ class AnswerStore(ABC):
             recent = "SELECT item, judge FROM answers WHERE project = ? AND number > ?"
             for item, holder in db(recent, project, seen).fetchall():
                 held.setdefault(item, set()).add(holder)
-            for item, slots in candidates:
-                if len(held.get(item, set()) - {judge}) < slots:
+            for group in groups:
+                free = [item for item, slots in group if len(held.get(item, set()) - {judge}) < slots]
+                if free:
                     db("DELETE FROM holds WHERE project = ? AND judge = ?", project, judge)
-                    values = (project, item, judge, now + HOLD_SECONDS)
-                    db("INSERT INTO holds (project, item, judge, until) VALUES (?, ?, ?, ?)", *values)
-                    return item
-            return None
+                    for item in free:
+                        values = (project, item, judge, now + HOLD_SECONDS)
+                        db("INSERT INTO holds (project, item, judge, until) VALUES (?, ?, ?, ?)", *values)
+                    return free
+            return []
 
         return self._write(job)
 
     def held_by(self, project: str, judge: str) -> str | None:
-        """Return the item that a judge holds."""
+        """Return an item that a judge holds, None without one."""
         now = datetime.now(UTC).timestamp()
         found = self._read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
         return str(found[0][0]) if found else None

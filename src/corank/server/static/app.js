@@ -32,13 +32,21 @@
 
   function show(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
+    const before = (main.querySelector("h1") || {}).textContent;
     const kept = [...main.querySelectorAll("[data-keep]:checked")].map((one) => one.id);
     main.replaceChildren(...page.body.childNodes);
     for (const id of kept) { const box = document.getElementById(id); if (box) box.checked = true; }
     localTimes(main);
     const title = main.querySelector("h1");
+    const next = main.querySelector("[data-done]") || main.querySelector("[data-current]");
+    if (next && title.textContent === before) return focusOn(next);
     if (title) title.focus({ preventScroll: true });
     scrollTo(0, 0);
+  }
+
+  function focusOn(item) {
+    item.focus({ preventScroll: true });
+    item.scrollIntoView({ block: "nearest" });
   }
 
   // An answer is sent until the server confirms it. The id in the form makes repetitions harmless.
@@ -88,14 +96,30 @@
       return;
     }
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const current = main.querySelector("[data-current]");
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (current && step) {
+      const items = [...main.querySelectorAll("[data-item]")];
+      const at = items.indexOf(current) + (current.contains(document.activeElement) ? step : 0);
+      event.preventDefault();
+      if (items[at]) focusOn(items[at]);
+      return;
+    }
     for (const button of main.querySelectorAll("[data-key]")) {
-      if (button.dataset.key.split(" ").includes(key)) {
+      const item = button.closest("[data-item]");
+      if ((!item || item === current) && button.dataset.key.split(" ").includes(key)) {
         event.preventDefault();
         if (button.matches("input:not([type=checkbox])")) button.focus();
         else if (!button.disabled) button.click();
         return;
       }
     }
+  });
+
+  document.addEventListener("focusin", (event) => {
+    const item = event.target.closest("[data-item]");
+    for (const one of item ? main.querySelectorAll("[data-current]") : []) one.removeAttribute("data-current");
+    if (item) item.setAttribute("data-current", "");
   });
 
   document.addEventListener("click", async (event) => {
@@ -146,6 +170,6 @@
   }
 
   localTimes(document);
-  const title = main.querySelector("h1[tabindex]");
-  if (title && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
+  const title = main.querySelector(location.search ? "[data-current]" : "h1") || main.querySelector("h1[tabindex]");
+  if (title && title.matches("[tabindex]") && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
 })();
