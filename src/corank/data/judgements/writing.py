@@ -164,7 +164,7 @@ def _as_book(judgements: JudgementList, name: str, index: str) -> tuple[str, lis
         found = pairs.setdefault((query, judgements.docids[row]), [])
         grade = float(judgements.y[row])
         if grade != grade and answers[row] == GRADED:
-            continue  # a document that nobody has judged
+            continue  # an unjudged document
         found.append(
             {
                 "rating": None if grade != grade else grade, "unrateable": answers[row] == UNRATEABLE,
