@@ -49,11 +49,35 @@ class JudgementList:
         return len(self.y)
 
     def text_of(self, query: str) -> str:
-        """Return the words of a query, or its id if they are unknown."""
+        """
+        Return the words of a query, or its id if they are unknown.
+
+        Parameters
+        ----------
+        query : str
+            Id of the query.
+
+        Returns
+        -------
+        str
+            Its words.
+        """
         return self.query_texts.get(query) or query
 
     def count(self, answer: str) -> int:
-        """Return the number of answers of a kind."""
+        """
+        Return the number of answers of a kind.
+
+        Parameters
+        ----------
+        answer : {"grade", "unrateable", "later"}
+            The kind.
+
+        Returns
+        -------
+        int
+            Number of rows.
+        """
         return 0 if self.answers is None else int(np.count_nonzero(self.answers == answer))
 
     def final(self, rule: str) -> JudgementList:
