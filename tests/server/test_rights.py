@@ -43,7 +43,7 @@ FILES = {
     "compare": ("teas.csv", TEAS), "screen": ("bees.ris", bees(5).encode()),
     "grade": ("case.csv", b"query,docid,text\nred tea,a,Assam\nblack tea,b,with bergamot\n"),
 }  # fmt: skip
-EXPORTS = {"compare": "pairs", "screen": "ris-all", "grade": "log"}
+EXPORTS = {"compare": "pairs", "screen": "ris-all", "grade": "judgements"}
 VISITORS = ("nobody", "judge", "other", "owner")
 
 
