@@ -31,9 +31,59 @@ def serve(
     ] = None,
     judge: Annotated[str, typer.Option(help="Your name in the log of answers.")] = "me",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
+    grade: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files to grade, as on the page; with --index, a file of queries.", metavar="FILE"),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Index of `corank index` that is searched for the queries.", metavar="FILE")
+    ] = None,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(help="Documents of the index, which keeps no texts; repeatable.", metavar="FILE"),
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Documents of each query that are taken from the index.")] = 20,
 ) -> None:
     """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
-    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser)
+    if index is not None and not (grade and len(grade) == 1):
+        raise InputError("--index needs one file of queries; pass it with --grade queries.csv.")
+
+    def begin(store: AnswerStore) -> str:
+        return open_grading(store, grade, index, texts or (), depth) if grade else ""
+
+    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser, begin=begin)
+
+
+def open_grading(
+    store: AnswerStore, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int
+) -> str:
+    """
+    Return the address of the project of these files, which is made at the first time.
+
+    paths: files to grade, or one file of queries with an index.
+    """
+    import json
+    from dataclasses import replace
+    from hashlib import sha256
+
+    from corank.data.durable.regular import read_regular
+    from corank.judging.grading.reading import pool_from_index, read_queries
+    from corank.server.grading.workspace import GradeWorkspace
+    from corank.server.uploads import UploadedFile, file_name, sort_upload
+    from corank.server.workspaces import Created, add_project
+
+    if index is None:
+        upload = sort_upload([UploadedFile(file_name(path.name), read_regular(path)) for path in (*paths, *texts)])
+        created = GradeWorkspace.create(upload)
+        created = replace(created, files={**upload.images, **created.files})
+    else:
+        created = Created({}, pool_from_index(read_queries(paths[0]), index, texts, depth).to_json())
+    wanted = sha256(json.dumps([created.payload, created.answers]).encode()).hexdigest()
+    for project in store.projects():
+        if project.kind == GradeWorkspace.kind and project.settings.get("files") == wanted:
+            return f"/p/{project.id}"
+    name = paths[0].name.split(".")[0]
+    return f"/p/{add_project(store, GradeWorkspace, name, created, {'files': wanted}).id}"
 
 
 def run_server(

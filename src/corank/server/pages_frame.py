@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files as package_files
 
@@ -15,6 +16,7 @@ from corank.server.markup import one_line
 from corank.server.site import Visit
 from corank.server.texts import text
 from corank.server.uploads import sort_upload
+from corank.server.workspaces import add_project as store_project
 
 STATIC = {
     "app.css": "text/css; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
@@ -69,15 +71,10 @@ def add_project(visit: Visit) -> Response:
         created = kinds[kind].create(upload)
     except InputError as error:
         return _home(visit, error=str(error), status=422)
-    settings = {one.name: one.default for one in kinds[kind].settings} | dict(created.settings)
     first = (upload.tables[0].name if upload.tables else next(iter(upload.images))).split(".")[0]
     name = one_line(visit.form.get("name", ""), 100) or one_line(first, 100) or text("project.unnamed")
-    store = visit.site.store
-    project = store.add_project(kind, name, settings, created.payload)
-    if upload.images or created.files:
-        store.add_files(project.id, {**upload.images, **created.files})
-    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
-    store.append_all(project.id, rows)
+    created = replace(created, files={**upload.images, **created.files})
+    project = store_project(visit.site.store, kinds[kind], name, created)
     return visit.go(f"/p/{project.id}" + ("/import" if kind == "screen" else ""))
 
 

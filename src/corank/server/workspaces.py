@@ -242,6 +242,23 @@ class Workspace(ABC):
         return median(gaps) if gaps else None
 
 
+def add_project(
+    store: AnswerStore, kind: type[Workspace], name: str, created: Created, settings: Mapping[str, Any] | None = None
+) -> Project:
+    """
+    Store a new project.
+
+    settings: instead of those of the kind and of the files.
+    """
+    chosen = {one.name: one.default for one in kind.settings} | dict(created.settings) | dict(settings or {})
+    project = store.add_project(kind.kind, name, chosen, created.payload)
+    if created.files:
+        store.add_files(project.id, created.files)
+    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
+    store.append_all(project.id, rows)
+    return project
+
+
 class Background:
     """
     Runs a function in a thread when it is requested; requests during a run lead to one more run.
