@@ -271,7 +271,9 @@ def test_alpha_is_that_of_the_coefficient_and_its_interval_covers_it():
 
 def test_the_bootstrap_draws_documents_not_grades():
     rows = [[0, 0], [3, 3], [1, 1, 1], [2, 2]]
-    assert alpha_interval(rows)[:3] == (1.0, 1.0, 1.0)
+    assert alpha_interval(3 * rows)[:3] == (1.0, 1.0, 1.0)
+    few = alpha_interval(rows)  # too few for an interval
+    assert (few.alpha, np.isnan(few.low), np.isnan(few.high)) == (1.0, True, True)
 
 
 @pytest.fixture
@@ -306,7 +308,7 @@ def test_lists_for_other_tools(graded, tmp_path):
     ]
     assert request["metric"] == {"dcg": {"k": 10, "normalize": True}}
     letor = tmp_path / "letor.txt"
-    letor.write_bytes(export.as_letor(graded))
+    letor.write_bytes(export.as_letor(graded, use_texts=False))
     rows = read_letor(letor)
     assert rows.y.tolist() == [3, 0]
     assert rows.X.tolist() == [[1], [2]]
@@ -354,19 +356,21 @@ def test_words_shared_with_the_query_by_brute_force():
 
 
 @pytest.mark.parametrize(
-    ("columns", "has_order", "names", "prior"),
+    ("columns", "has_order", "use_texts", "names", "prior"),
     [
-        ((), True, ["rank discount", "bm25 text", "words text", "length text"], "rank discount"),
-        (("score",), True, ["score", "bm25 text", "words text", "length text"], "score"),
-        (("price",), True, ["price", "rank discount"], "rank discount"),
-        (("price", "BM25"), False, ["price", "BM25"], "BM25"),
-        (("price",), False, ["price"], None),
+        ((), True, True, ["rank discount", "bm25 text", "words text", "length text"], "rank discount"),
+        (("score",), True, True, ["score", "bm25 text", "words text", "length text"], "score"),
+        (("price",), True, False, ["price", "rank discount"], "rank discount"),
+        (("price", "BM25"), False, False, ["price", "BM25"], "BM25"),
+        (("price",), False, False, ["price"], None),
+        (("price",), False, True, ["price", "bm25 text", "words text", "length text"], "bm25 text"),
     ],
 )
-def test_which_columns_are_features(columns, has_order, names, prior):
+def test_which_columns_are_features(columns, has_order, use_texts, names, prior):
     documents = [GradingDocument(0, "a", {"text": "tea"}, 1), GradingDocument(0, "b", {"text": "pot"}, 3)]
     X = np.ones((2, len(columns)))
-    found = grading_features(GradingTask([GradingQuery("1", "tea")], documents, X, columns, has_order=has_order))
+    task = GradingTask([GradingQuery("1", "tea")], documents, X, columns, has_order=has_order)
+    found = grading_features(task, use_texts=use_texts)
     assert (list(found.columns), found.prior) == (names, prior)
     if "rank discount" in names:
         np.testing.assert_allclose(found.X[:, names.index("rank discount")], [1.0, 0.5])

@@ -47,10 +47,10 @@ def as_queries(session: GradingSession) -> str:
     return csv_text(rows)
 
 
-def as_letor(session: GradingSession) -> bytes:
-    """Return LETOR text with the features of the graded documents."""
+def as_letor(session: GradingSession, use_texts: bool = True) -> bytes:
+    """Return LETOR text with the features of the graded documents, see `grading_features`."""
     task = session.task
-    X = grading_features(task).X
+    X = grading_features(task, use_texts=use_texts).X
     found = _finished(session)
     rows = [number for number, _ in found]
     with tempfile.TemporaryDirectory() as folder:
@@ -64,9 +64,9 @@ def as_letor(session: GradingSession) -> bytes:
         return path.read_bytes()
 
 
-def as_features(session: GradingSession) -> str:
+def as_features(session: GradingSession, use_texts: bool = True) -> str:
     """Return all documents as a table: query, document, final grade or nothing, features; for `corank compare`."""
-    task, features = session.task, grading_features(session.task)
+    task, features = session.task, grading_features(session.task, use_texts=use_texts)
     rows: list[list[object]] = [["qid", "docid", "rating", *features.columns]]
     for one, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
         rows.append([task.queries[one.query].id, one.id, int(grade) if grade == grade else "", *values])

@@ -41,17 +41,21 @@ class GradingFeatures(NamedTuple):
     prior: str | None
 
 
-def grading_features(task: GradingTask) -> GradingFeatures:
-    """
-    Return the features of all documents.
+def own_columns(task: GradingTask) -> list[str]:
+    """Return the numeric columns of a task besides the score of a search engine."""
+    return [one for one in task.columns if one.casefold() not in SCORES]
 
-    Numeric columns of the table are the features. If there are none besides the score of a search engine, features of
-    the texts are added.
+
+def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFeatures:
+    """
+    Return the features of all documents: numeric columns, the given order, and words that query and text share.
 
     Parameters
     ----------
     task : GradingTask
         Queries and documents.
+    use_texts : bool
+        Whether to add features of the texts.
 
     Returns
     -------
@@ -73,14 +77,14 @@ def grading_features(task: GradingTask) -> GradingFeatures:
         parts.append(1.0 / np.log2(1.0 + np.maximum(place, 1.0))[:, None])  # the discount of nDCG
         columns.append("rank discount")
         scores.append("rank discount")
-    if all(one in scores for one in columns):
+    if use_texts:
         for name, texts in _texts(task).items():
             parts.append(_shared_words(task, texts))
             columns += [f"{what} {name}" for what in ("bm25", "words", "length")]
     if not columns:
         raise InputError(
-            "the documents have no numeric columns, no texts and no known order, so there is nothing to learn from; "
-            "start a project with a table that has them."
+            "the documents have no numeric columns, no known order, and no texts that may be used, so there is nothing "
+            "to learn from; start a project with a table that has them."
         )
     prior = (*scores, *(one for one in columns if one.startswith("bm25 ")))
     return GradingFeatures(np.hstack(parts), columns, prior[0] if prior else None)

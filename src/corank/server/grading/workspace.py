@@ -14,7 +14,7 @@ from corank.errors import InputError
 from corank.judging.grading import export
 from corank.judging.grading.agreement import AlphaInterval, alpha_interval
 from corank.judging.grading.answers import GradingEntry
-from corank.judging.grading.features import grading_features
+from corank.judging.grading.features import GradingFeatures, grading_features, own_columns
 from corank.judging.grading.reading import read_grading_task
 from corank.judging.grading.session import ORDERS, GradingSession
 from corank.judging.grading.task import GradingScale, GradingTask, title_column
@@ -44,6 +44,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         Setting("judges", 1, "number", 1, 50),
         Setting("shared", 1.0, "share", 0.0, 1.0),
         Setting("show_rank", False, "flag"),
+        Setting("use_texts", True, "flag"),
         Setting("index", "documents", "text"),
     )
 
@@ -76,7 +77,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
         answers = [
             (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
         ]
-        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
+        settings = {"scale": scale.lines(), "use_texts": not own_columns(found.task)}
+        return Created(settings, found.task.to_json(), answers)
 
     @property
     def is_list(self) -> bool:
@@ -268,7 +270,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
                 {
                     "item": self.task.keys[number], "title": self._title(number), "number": number,
                     "query": one_line(self.task.queries[self.task.documents[number].query].text, 120),
-                    "grades": grades[number],
+                    "grades": grades[number], "lead": self._row(number)["lead"],
                 }
                 for number in conflicts[:_SHOWN]
             ],
@@ -278,7 +280,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def exports(self) -> Mapping[str, Export]:
         """Judgement lists."""
 
-        def locked(make: Callable[..., str | bytes], *more: str) -> Callable[[], str | bytes]:
+        def locked(make: Callable[..., str | bytes], *more: Any) -> Callable[[], str | bytes]:
             def content() -> str | bytes:
                 with self.lock:
                     return make(self.session, *more)
@@ -290,8 +292,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
         found = {
             "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
             "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
-            "features": Export("features.csv", "text/csv", locked(export.as_features)),
-            "letor": Export("letor.txt", "text/plain", locked(export.as_letor)),
+            "features": Export("features.csv", "text/csv", locked(export.as_features, self.setting("use_texts"))),
+            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, self.setting("use_texts"))),
             "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
             "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
             "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
@@ -316,7 +318,10 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if reason:
             raise InputError(reason)
         rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
-        training.start(self.store, self.project, grading_features(self.task), y, rows, n_answers)
+        training.start(self.store, self.project, self._features(), y, rows, n_answers)
+
+    def _features(self) -> GradingFeatures:
+        return grading_features(self.task, use_texts=self.setting("use_texts"))
 
     def _last_training(self) -> dict[str, Any] | None:
         found = training.last_result(self.store, self.project.id)
