@@ -6,9 +6,9 @@ import json
 import re
 
 import pytest
-from screenshots import add_judge, press, upload
+from screenshots import add_judge, press, show_lists, upload
 from some_projects import DOCUMENTS
-from test_pages import status_of
+from test_pages import status_of, violations
 
 from some_server import ServerProcess
 
@@ -35,14 +35,6 @@ def quepid_book():
             )  # fmt: skip
     scale = {"0": "Poor", "1": "Fair", "2": "Good", "3": "Perfect"}
     return json.dumps({"name": "energy", "scale": [0, 1, 2, 3], "scale_with_labels": scale, "query_doc_pairs": pairs})
-
-
-def show_lists(page, project):
-    page.goto(project)
-    page.locator("summary", has_text="Settings").click()
-    page.get_by_label("What judges see").select_option("list")
-    page.get_by_role("button", name="Save settings").click()
-    page.wait_for_url(project)
 
 
 def grade_list(page):
@@ -150,24 +142,7 @@ def test_lists_are_accessible_at_320_pixels_and_on_wide_screens(browser, server,
     case = upload(owner, server.base, "grade", "heating.csv", DOCUMENTS)
     show_lists(owner, case)
     press(owner, case, ["3", "0", "l"])
-    found = []
-    for scheme, width in (("light", 320), ("dark", 320), ("light", 1920), ("dark", 1920)):
-        context = browser.new_context(
-            viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True,
-            storage_state=owner.context.storage_state(), reduced_motion="reduce",
-        )  # fmt: skip
-        page = context.new_page()
-        for address in (f"{case}/judge", case):
-            page.goto(address)
-            page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-            page.evaluate(axe)
-            result = page.evaluate("axe.run()")
-            found += [(scheme, width, address, one["id"], one["nodes"][0]["html"]) for one in result["violations"]]
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            if wide > width:
-                found.append((scheme, width, address, "overflow", wide))
-        context.close()
-    assert found == []
+    assert violations(browser, owner, axe, [f"{case}/judge", case]) == []
     owner.goto(f"{case}/judge")
     tree = owner.locator("body").aria_snapshot()
     at = -1
