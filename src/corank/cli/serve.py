@@ -63,27 +63,25 @@ def open_grading(
     paths: files to grade, or one file of queries with an index.
     """
     import json
-    from dataclasses import replace
     from hashlib import sha256
 
     from corank.data.durable.regular import read_regular
     from corank.judging.grading.reading import pool_from_index, read_queries
     from corank.server.grading.workspace import GradeWorkspace
-    from corank.server.uploads import UploadedFile, file_name, sort_upload
-    from corank.server.workspaces import Created, add_project
+    from corank.server.imports import make_project
+    from corank.server.uploads import UploadedFile, file_name
 
+    kind, name = GradeWorkspace.kind, paths[0].name.split(".")[0]
     if index is None:
-        upload = sort_upload([UploadedFile(file_name(path.name), read_regular(path)) for path in (*paths, *texts)])
-        created = GradeWorkspace.create(upload)
-        created = replace(created, files={**upload.images, **created.files})
+        files = [UploadedFile(file_name(path.name), read_regular(path)) for path in (*paths, *texts)]
+        id = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
+        project = make_project(store, {kind: GradeWorkspace}, kind, name, files, upload=id)
     else:
-        created = Created({}, pool_from_index(read_queries(paths[0]), index, texts, depth).to_json())
-    wanted = sha256(json.dumps([created.payload, created.answers]).encode()).hexdigest()
-    for project in store.projects():
-        if project.kind == GradeWorkspace.kind and project.settings.get("files") == wanted:
-            return f"/p/{project.id}"
-    name = paths[0].name.split(".")[0]
-    return f"/p/{add_project(store, GradeWorkspace, name, created, {'files': wanted}).id}"
+        payload = pool_from_index(read_queries(paths[0]), index, texts, depth).to_json()
+        settings = {one.name: one.default for one in GradeWorkspace.settings}
+        id = sha256(json.dumps(payload).encode()).hexdigest()
+        project = store.add_project(kind, name, settings, payload, upload=id)
+    return f"/p/{project.id}"
 
 
 def run_server(

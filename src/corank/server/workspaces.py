@@ -222,12 +222,14 @@ class Workspace(ABC):
         if new:
             self.background.request()
 
-    def append(self, judge: str, item: str, entry: Mapping[str, Any], client_id: str) -> Saved:
+    def append(
+        self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
         line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
-        _, is_new = self.store.append(self.project.id, judge, item, line, client_id)
+        _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
         self.refresh()
         return Saved(is_new)
 
@@ -241,23 +243,6 @@ class Workspace(ABC):
         gaps = [after - before for before, after in pairwise(times)]
         gaps = [gap for gap in gaps if 0 <= gap <= PAUSE_SECONDS]  # a clock may go back
         return median(gaps) if gaps else None
-
-
-def add_project(
-    store: AnswerStore, kind: type[Workspace], name: str, created: Created, settings: Mapping[str, Any] | None = None
-) -> Project:
-    """
-    Store a new project.
-
-    settings: instead of those of the kind and of the files.
-    """
-    chosen = {one.name: one.default for one in kind.settings} | dict(created.settings) | dict(settings or {})
-    project = store.add_project(kind.kind, name, chosen, created.payload)
-    if created.files:
-        store.add_files(project.id, created.files)
-    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
-    store.append_all(project.id, rows)
-    return project
 
 
 class Background:
