@@ -275,6 +275,12 @@ def test_training_needs_grades_of_several_queries(owner, path):
     assert owner.get(f"{path}/export/model").status_code == 404
 
 
+@pytest.mark.parametrize("about", [b"", b"[1]", b'{"time": "yesterday"}', b'{"time": 5}', b"[" * 100_000])
+def test_a_damaged_result_of_training_is_ignored(owner, store, path, about):
+    store.add_files(path[3:], {training.ABOUT: ("application/json", about)})
+    assert "Train and compare" in owner.get(path).text
+
+
 def test_progress_of_training_survives_reloads_and_settings_and_errors_are_shown(owner, store, monkeypatch):
     path = new_project(owner, "grade", [("docs.csv", many(5))])
     may_end, calls = threading.Event(), []

@@ -308,7 +308,7 @@ def test_lists_for_other_tools(graded, tmp_path):
     ]
     assert request["metric"] == {"dcg": {"k": 10, "normalize": True}}
     letor = tmp_path / "letor.txt"
-    letor.write_bytes(export.as_letor(graded, use_texts=False))
+    letor.write_bytes(export.as_letor(graded, grading_features(graded.task, use_texts=False)))
     rows = read_letor(letor)
     assert rows.y.tolist() == [3, 0]
     assert rows.X.tolist() == [[1], [2]]

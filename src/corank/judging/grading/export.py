@@ -13,7 +13,7 @@ import numpy as np
 from corank.data.formats.table_text import csv_text
 from corank.data.letor.writer import write_letor
 from corank.errors import InputError
-from corank.judging.grading.features import grading_features
+from corank.judging.grading.features import GradingFeatures
 from corank.judging.grading.session import GradingSession, judges_in_order
 
 
@@ -47,26 +47,25 @@ def as_queries(session: GradingSession) -> str:
     return csv_text(rows)
 
 
-def as_letor(session: GradingSession, use_texts: bool = True) -> bytes:
-    """Return LETOR text with the features of the graded documents, see `grading_features`."""
+def as_letor(session: GradingSession, features: GradingFeatures) -> bytes:
+    """Return LETOR text with the features of the graded documents."""
     task = session.task
-    X = grading_features(task, use_texts=use_texts).X
     found = _finished(session)
     rows = [number for number, _ in found]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "grades.txt")
         documents = [task.documents[number] for number in rows]
         write_letor(
-            path, X[rows], np.array([grade for _, grade in found], dtype=np.float64),
+            path, features.X[rows], np.array([grade for _, grade in found], dtype=np.float64),
             np.array([_name(task.queries[one.query].id) for one in documents]),
             [f"docid = {_name(one.id)}" for one in documents],
         )  # fmt: skip
         return path.read_bytes()
 
 
-def as_features(session: GradingSession, use_texts: bool = True) -> str:
+def as_features(session: GradingSession, features: GradingFeatures) -> str:
     """Return all documents as a table: query, document, final grade or nothing, features; for `corank compare`."""
-    task, features = session.task, grading_features(session.task, use_texts=use_texts)
+    task = session.task
     rows: list[list[object]] = [["qid", "docid", "rating", *features.columns]]
     for one, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
         rows.append([task.queries[one.query].id, one.id, int(grade) if grade == grade else "", *values])

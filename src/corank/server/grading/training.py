@@ -11,7 +11,9 @@ import json
 import os
 import shlex
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -69,9 +71,17 @@ def job_of(store: AnswerStore, project: str) -> TrainingJob | None:
 
 
 def last_result(store: AnswerStore, project: str) -> dict[str, Any] | None:
-    """Return what is known of the last comparison that ended well."""
+    """Return what is known of the last comparison that ended well; None if that cannot be read."""
     found = store.file(project, ABOUT)
-    return None if found is None else dict(json.loads(found[1]))
+    try:
+        values = {} if found is None else json.loads(found[1])
+        datetime.fromisoformat(values["time"])
+        numbers = {name: int(values[name]) for name in ("n_answers", "n_grades", "n_queries")}
+        return {
+            **numbers, "time": values["time"], "verdict": str(values["verdict"]), "has_model": bool(values["has_model"])
+        }  # fmt: skip
+    except (LookupError, TypeError, ValueError, RecursionError):  # a saved project of others may hold anything
+        return None
 
 
 def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
@@ -82,11 +92,17 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
 
 
 def start(
-    store: AnswerStore, project: Project, features: GradingFeatures, y: np.ndarray[Any, Any], rows: Any, n_answers: int
+    store: AnswerStore,
+    project: Project,
+    features: Callable[[], GradingFeatures],
+    y: np.ndarray[Any, Any],
+    rows: Any,
+    n_answers: int,
 ) -> TrainingJob:
     """
     Start a comparison, unless one is running.
 
+    features: called in the background.
     y: final grades, NaN without one.
     rows: ids of query and document of each row.
     n_answers: number of answers that the grades take into account.
@@ -104,10 +120,16 @@ def start(
 
 
 def _run(
-    job: TrainingJob, store: AnswerStore, project: Project, features: GradingFeatures, y: Any, rows: Any, n_answers: int
+    job: TrainingJob,
+    store: AnswerStore,
+    project: Project,
+    features: Callable[[], GradingFeatures],
+    y: Any,
+    rows: Any,
+    n_answers: int,
 ) -> None:
     try:
-        files = _compare(job, project, features, y, rows, n_answers)
+        files = _compare(job, project, features(), y, rows, n_answers)
         store.add_files(project.id, files)
     except InputError as error:
         job.error = str(error)

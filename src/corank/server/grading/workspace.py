@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -280,8 +281,14 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def exports(self) -> Mapping[str, Export]:
         """Judgement lists."""
 
-        def locked(make: Callable[..., str | bytes], *more: Any) -> Callable[[], str | bytes]:
+        def locked(
+            make: Callable[..., str | bytes], *more: str, with_features: bool = False
+        ) -> Callable[[], str | bytes]:
             def content() -> str | bytes:
+                if with_features:
+                    features = self.features  # may take seconds, so before the lock
+                    with self.lock:
+                        return make(self.session, features)
                 with self.lock:
                     return make(self.session, *more)
 
@@ -292,8 +299,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
         found = {
             "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
             "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
-            "features": Export("features.csv", "text/csv", locked(export.as_features, self.setting("use_texts"))),
-            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, self.setting("use_texts"))),
+            "features": Export("features.csv", "text/csv", locked(export.as_features, with_features=True)),
+            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, with_features=True)),
             "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
             "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
             "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
@@ -318,9 +325,11 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if reason:
             raise InputError(reason)
         rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
-        training.start(self.store, self.project, self._features(), y, rows, n_answers)
+        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
 
-    def _features(self) -> GradingFeatures:
+    @cached_property
+    def features(self) -> GradingFeatures:
+        """Features of all documents."""
         return grading_features(self.task, use_texts=self.setting("use_texts"))
 
     def _last_training(self) -> dict[str, Any] | None:
