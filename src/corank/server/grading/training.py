@@ -80,7 +80,7 @@ def last_result(store: AnswerStore, project: str) -> dict[str, Any] | None:
         return {
             **numbers, "time": values["time"], "verdict": str(values["verdict"]), "has_model": bool(values["has_model"])
         }  # fmt: skip
-    except (LookupError, TypeError, ValueError, RecursionError):  # a saved project of others may hold anything
+    except (LookupError, TypeError, ValueError, RecursionError):  # the file of a saved project may hold anything
         return None
 
 
