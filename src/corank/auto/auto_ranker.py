@@ -278,8 +278,10 @@ def _combined(
             slope += weights[at] / scale
             continue
         model, own_slope, time_of_fit = work.fit_all(trials[at], advance)
-        scores = model._score_rows(with_names(data.X, data.names)) if spreads is None else None
-        scale = spreads[at] if scores is None else spread_inside(data, scores)
+        if spreads is None:
+            scale = spread_inside(data, model._score_rows(with_names(data.X, data.names)))
+        else:
+            scale = spreads[at]
         members.append(model)
         kept.append(weights[at])
         scales.append(scale)

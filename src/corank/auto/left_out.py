@@ -1,7 +1,7 @@
 """
 LeftOut: folds of judged queries, and the value of scores that models gave to queries they had not seen.
 
-If only one query has judgements, its rows are dealt to folds in the order of their scores, and each fold is evaluated
+If only one query has judgements, its rows are assigned to folds in the order of their scores, and each fold is evaluated
 as a list of its own, since scores of different models cannot be compared. Folds depend on the content of queries, not
 on their order or names.
 """

@@ -38,8 +38,8 @@ from corank.solvers import penalty
 from corank.text import LinkLearn, network
 
 HOMES: tuple[ModuleType, ...] = (
-    basis, features, items, kernels, lambdas, leaderboard, network, pairwise, penalty, process, propagation, terms, tree_ensemble,
-    user_likelihoods,
+    basis, features, items, kernels, lambdas, leaderboard, network, pairwise, penalty, process, propagation, terms,
+    tree_ensemble, user_likelihoods,
 )  # fmt: skip
 """Modules whose dataclasses may be part of a saved model."""
 
