@@ -129,7 +129,7 @@ def test_a_scale_must_keep_the_grades_that_were_given(owner, store, path):
     answer(owner, path, "grade-3")
     form = {
         "project_name": "x", "question": "", "guidelines": "", "scale": "0 = no\n1 = yes", "order": "query",
-        "depth": "0", "judges": "1", "shared": "100", "index": "docs",
+        "view": "one", "depth": "0", "judges": "1", "shared": "100", "index": "docs",
     }  # fmt: skip
     page = owner.post(f"{path}/settings", form)
     assert (page.status_code, "judges gave the grade 3" in words(page.text)) == (422, True)
@@ -137,6 +137,82 @@ def test_a_scale_must_keep_the_grades_that_were_given(owner, store, path):
     html = owner.get(f"{path}/judge").text
     assert re.findall(r'value="grade-(\d+)"', html) == ["0", "3"]
     assert "Rank 2" in html
+
+
+def rows(html):
+    """Return title, fields and pressed button of each document of a list."""
+    found = {}
+    for part in html.split("<article")[1:]:
+        title = words(re.search(r'<h2 id="title-\d+">(.*?)</h2>', part)[1])
+        pressed = re.findall(r'value="([\w-]+)"[^>]*aria-pressed="true"', part)
+        found[title] = (fields(part), pressed, "data-current" in part)
+    return found
+
+
+def mark(client, path, html, title, action, **more):
+    form = {**rows(html)[title][0], "action": action, **more}
+    return client.post(f"{path}/judge", form, headers={"x-corank": "1"}).text
+
+
+def test_a_result_list_is_graded_in_any_order(owner, store, path):
+    change(owner, store, path, view="list")
+    html = owner.get(f"{path}/judge").text
+    assert sorted(rows(html)) == ["Cats", "Pumps"]
+    assert "Rank 1" not in html
+    assert "<script>alert" not in html
+    html = mark(owner, path, html, "Cats", "grade-0", note="no pump")
+    assert rows(html)["Cats"][1:] == (["grade-0"], False)
+    assert rows(html)["Pumps"][1:] == ([], True)  # the next one without an answer
+    twice = mark(owner, path, html, "Cats", "grade-1", client_id="0-1")
+    assert "answered already" in twice
+    assert rows(twice)["Cats"][1] == ["grade-0"]
+    html = mark(owner, path, html, "Pumps", "later")
+    assert "All documents of this list are answered" in words(html)
+    html = mark(owner, path, html, "Pumps", "grade-3")  # a change
+    assert owner.post(f"{path}/judge", {"item": rows(html)["Pumps"][0]["item"], "action": "next"}).status_code == 303
+    html = owner.get(f"{path}/judge").text
+    assert list(rows(html)) == ["Mills"]
+    undo = owner.post(f"{path}/undo", {"client_id": re.search(r'value="(\d+-undo)"', html)[1]})
+    assert rows(owner.follow(undo).text)["Pumps"][1:] == (["later"], True)
+    entries = [(one.entry["document"], one.action, one.entry.get("by", "")) for one in store.answers(path[3:])]
+    assert entries == [
+        ("d2", "grade", "query"), ("d1", "later", "query"), ("d1", "grade", "change"), ("d1", "undo", ""),
+    ]  # fmt: skip
+
+
+def test_partial_lists_come_again_and_two_judges_get_different_lists(app, store, owner, path):
+    change(owner, store, path, view="list")
+    ann, bob = (PageClient(app, store.add_judge(path[3:], name)) for name in ("ann", "bob"))
+    html = ann.get(f"{path}/judge").text
+    html = mark(ann, path, html, "Cats", "grade-1")
+    item = rows(html)["Pumps"][0]["item"]
+    skipped = ann.follow(ann.post(f"{path}/judge", {"item": item, "action": "next"})).text
+    assert list(rows(skipped)) == ["Mills"]
+    assert list(rows(ann.get(f"{path}/judge").text)) == ["Mills"]  # after a reload too
+    assert list(rows(bob.get(f"{path}/judge").text)) == ["Pumps"]  # Cats is finished, Mills is held
+    html = mark(ann, path, skipped, "Mills", "grade-2")
+    again = ann.follow(ann.post(f"{path}/judge", {"item": rows(html)["Mills"][0]["item"], "action": "next"})).text
+    assert "No more questions" in again  # bob holds the rest
+    mark(bob, path, bob.get(f"{path}/judge").text, "Pumps", "grade-3")
+    assert "3 of 3 documents" in words(owner.get(path).text)
+    seen = ann.get(re.search(r'href="([^"]+\?item=[^"]+)"', ann.get(f"{path}/history").text)[1].replace("&amp;", "&"))
+    assert rows(seen.text)["Mills"][1:] == (["grade-2"], True)
+
+
+def test_a_list_is_shuffled_for_each_judge_unless_the_rank_is_shown(app, store, owner):
+    table = "query,docid,position\n" + "".join(f"tea,d{k},{20 - k}\n" for k in range(20))
+    path = new_project(owner, "grade", [("docs.csv", table.encode())])
+    change(owner, store, path, view="list", judges=2, depth=8)
+    ann, bob = (PageClient(app, store.add_judge(path[3:], name)) for name in ("ann", "bob"))
+    first, second = (list(rows(one.get(f"{path}/judge").text)) for one in (ann, bob))
+    by_rank = [f"d{k}" for k in range(19, 11, -1)]
+    assert sorted(first) == sorted(second) == sorted(by_rank)
+    assert first != second
+    assert first == list(rows(ann.get(f"{path}/judge").text))
+    change(owner, store, path, view="list", judges=2, depth=8, show_rank=True)
+    html = ann.get(f"{path}/judge").text
+    assert list(rows(html)) == by_rank
+    assert "Rank 8" in html
 
 
 @pytest.mark.parametrize(

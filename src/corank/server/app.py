@@ -18,7 +18,7 @@ from corank.judging.sessions.store import AnswerStore, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
-from corank.server.grade import GradeWorkspace
+from corank.server.grading.workspace import GradeWorkspace
 from corank.server.screening import pages as pages_screen
 from corank.server.screening.workspace import ScreenWorkspace
 from corank.server.security import SAFE, UPLOAD_LIMIT, Gate, TooLarge
@@ -56,6 +56,7 @@ ROUTES = (
     Route("POST", "/leave", Right.MEMBER, pages_frame.leave),
     Route("GET", "/", Right.MEMBER, pages_frame.home),
     Route("POST", "/projects", Right.OWNER, pages_frame.add_project),
+    Route("GET", "/imports/{upload}", Right.OWNER, pages_frame.import_progress),
     Route("GET", "/p/{project}", Right.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Right.OWNER, pages_owner.change_settings),
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),

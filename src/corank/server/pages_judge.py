@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
@@ -9,6 +11,7 @@ from corank.judging.sessions.store import StoreError
 from corank.server.site import FRAGMENT, Visit
 from corank.server.texts import text
 from corank.server.uploads import image_type
+from corank.server.workspaces import Saved
 
 
 def question(visit: Visit) -> Response:
@@ -18,12 +21,12 @@ def question(visit: Visit) -> Response:
 
 def answer(visit: Visit) -> Response:
     """Store an answer and show the next question. An answer that is sent twice counts once."""
-    return _changed(visit, visit.workspace.save(visit.me.name, visit.form).is_new)
+    return _changed(visit, visit.workspace.save(visit.me.name, visit.form))
 
 
 def undo(visit: Visit) -> Response:
     """Withdraw the last answer and show its question again."""
-    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form).is_new)
+    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form))
 
 
 def history(visit: Visit) -> Response:
@@ -56,11 +59,13 @@ def image(visit: Visit) -> Response:
     return Response(found[1], media_type=kind, headers=headers)
 
 
-def _changed(visit: Visit, is_new: bool) -> Response:
-    notice = "" if is_new else text("answer.twice")
+def _changed(visit: Visit, saved: Saved) -> Response:
+    notice = "" if saved.is_new else text("answer.twice")
     if FRAGMENT in visit.request.headers:
-        return _question(visit, notice=notice)
-    return visit.go(f"/p/{visit.here.id}/judge" + ("" if is_new else "?again=1"))
+        return _question(visit, saved.item, notice)
+    place = {} if saved.item is None else {"item": saved.item}
+    query = urlencode(place | ({} if saved.is_new else {"again": "1"}))
+    return visit.go(f"/p/{visit.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
 
 
 def _question(visit: Visit, item: str | None = None, notice: str = "") -> Response:

@@ -143,6 +143,39 @@ def test_orders_and_depth():
     assert order(order="depth", depth=2) == [(0, "d0"), (1, "d0"), (0, "d1"), (1, "d1")]
 
 
+def test_result_lists_against_a_plain_enumeration(monkeypatch):
+    monkeypatch.setattr("corank.judging.grading.session.LONGEST_LIST", 3)
+    rng = np.random.default_rng(0)
+    for order, depth in product(("query", "depth"), (0, 5)):
+        session = GradingSession(task(3, 7), order=order, depth=depth)
+        for number in rng.permutation(21)[:9].tolist():
+            grade(session, rng.choice(["ann", "bob"]), number, 0, rng.choice(["grade", "later", "unrateable"]))
+        open_ones = {
+            number
+            for number, one in enumerate(session.task.documents)
+            if (not depth or one.position <= depth)
+            and not any(number in mine and (mine[number].action != "later") for mine in session.judges.values())
+        }
+        aside = {number for number, one in session.judges.get("ann", {}).items() if one.action == "later"}
+        blocks = [[7 * q + d for d in range(start, min(start + 3, 7))] for q in range(3) for start in (0, 3, 6)]
+        if order == "depth":
+            blocks.sort(key=lambda block: block[0] % 7)
+        wanted = [[number for number in block if number in open_ones] for block in blocks]
+        wanted = [block for block in wanted if block]
+        wanted.sort(key=lambda block: set(block) <= aside)  # lists that were put aside come last
+        found = [[one.number for one in block] for block in session.open_lists("ann")]
+        assert [block for block in found if not set(block) <= aside] == [
+            block for block in wanted if not set(block) <= aside
+        ]
+        assert sorted(found) == sorted(wanted)
+        for at, block in enumerate(blocks):
+            after = [one for one in blocks[at + 1 :] + blocks[:at] if set(one) & open_ones]
+            expected = [number for number in after[0] if number in open_ones] if after else []
+            assert [one.number for one in session.list_after("ann", block[0])] == expected
+            wide = [number for number in block if not depth or number % 7 < depth or number == block[0]]
+            assert session.list_of(block[0]) == wide
+
+
 def test_overlap_is_kept_and_later_comes_last():
     session = GradingSession(task(1, 3), overlap=2)
     grade(session, "ann", 0, 1)

@@ -32,13 +32,21 @@
 
   function show(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
+    const before = (main.querySelector("h1") || {}).textContent;
     const kept = [...main.querySelectorAll("[data-keep]:checked")].map((one) => one.id);
     main.replaceChildren(...page.body.childNodes);
     for (const id of kept) { const box = document.getElementById(id); if (box) box.checked = true; }
     localTimes(main);
     const title = main.querySelector("h1");
+    const next = main.querySelector("[data-done]") || main.querySelector("[data-current]");
+    if (next && title.textContent === before) return focusOn(next);
     if (title) title.focus({ preventScroll: true });
     scrollTo(0, 0);
+  }
+
+  function focusOn(item) {
+    item.focus({ preventScroll: true });
+    item.scrollIntoView({ block: "nearest" });
   }
 
   // An answer is sent until the server confirms it. The id in the form makes repetitions harmless.
@@ -88,14 +96,30 @@
       return;
     }
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const current = main.querySelector("[data-current]");
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key];
+    if (current && step) {
+      const items = [...main.querySelectorAll("[data-item]")];
+      const at = items.indexOf(current) + (current.contains(document.activeElement) ? step : 0);
+      event.preventDefault();
+      if (items[at]) focusOn(items[at]);
+      return;
+    }
     for (const button of main.querySelectorAll("[data-key]")) {
-      if (button.dataset.key.split(" ").includes(key)) {
+      const item = button.closest("[data-item]");
+      if ((!item || item === current) && button.dataset.key.split(" ").includes(key)) {
         event.preventDefault();
         if (button.matches("input:not([type=checkbox])")) button.focus();
         else if (!button.disabled) button.click();
         return;
       }
     }
+  });
+
+  document.addEventListener("focusin", (event) => {
+    const item = event.target.closest("[data-item]");
+    for (const one of item ? main.querySelectorAll("[data-current]") : []) one.removeAttribute("data-current");
+    if (item) item.setAttribute("data-current", "");
   });
 
   document.addEventListener("click", async (event) => {
@@ -132,7 +156,8 @@
       if (document.hidden || live.contains(document.activeElement)) return;
       try {
         const answer = await fetch(live.dataset.live);
-        if (!answer.ok) return;
+        if (answer.redirected) { location.assign(answer.url); return; }
+        if (!answer.ok) { if (live.dataset.every) location.reload(); return; }
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const fresh = page.querySelector("[data-live]");
         if (!fresh || fresh.innerHTML === before) return;
@@ -142,10 +167,10 @@
         live.querySelectorAll("details").forEach((one, at) => { one.open = open[at] || false; });
         localTimes(live);
       } catch { /* the next round tries again */ }
-    }, 5000);
+    }, 1000 * (live.dataset.every || 5));
   }
 
   localTimes(document);
-  const title = main.querySelector("h1[tabindex]");
-  if (title && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
+  const title = main.querySelector(location.search ? "[data-current]" : "h1") || main.querySelector("h1[tabindex]");
+  if (title && title.matches("[tabindex]") && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
 })();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any
 
 from markupsafe import Markup
@@ -22,6 +23,7 @@ from corank.server.uploads import Upload
 from corank.server.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
 
 _LONG = 80
+_SNIPPET = 300
 _SHOWN = 100
 """Number of queries and conflicts that the overview lists."""
 
@@ -33,6 +35,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         Setting("question", "", "text"),
         Setting("guidelines", "", "lines"),
         Setting("scale", GradingScale().lines(), "lines"),
+        Setting("view", "one", "choice", choices=("one", "list")),
         Setting("order", "query", "choice", choices=ORDERS),
         Setting("depth", 0, "number", 0, 1_000_000),
         Setting("judges", 1, "number", 1, 50),
@@ -72,6 +75,11 @@ class GradeWorkspace(Workspace):  # noqa: D101
         ]
         return Created({"scale": scale.lines()}, found.task.to_json(), answers)
 
+    @property
+    def is_list(self) -> bool:
+        """Whether judges see result lists."""
+        return bool(self.setting("view") == "list")
+
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
         self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
@@ -87,7 +95,9 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return key, entry_values(entry), str(values.get("time", ""))
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return a document with its query."""
+        """Return a document with its query, or a query with its documents."""
+        if self.is_list:
+            return self._result_list(judge, item)
         if item is not None:
             number, is_change = self._number(item), True
         else:
@@ -103,21 +113,73 @@ class GradeWorkspace(Workspace):  # noqa: D101
                 return None
             number, is_change = self._number(claimed), False
         document = self.task.documents[number]
-        query = self.task.queries[document.query]
         with self.lock:
             before = self.session.judges.get(judge, {}).get(number)
             n_entries = self.counts.get(judge, 0)
-        scale = self.session.scale
         return {
-            "template": "grade_question.html",
-            "query": clean(query.text), "need": rich(query.need), "card": self.card(number),
+            "template": "grade_question.html", **self._asked(document.query), "card": self.card(number),
             "rank": document.position if self.setting("show_rank") else None,
+            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
+            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
+        }  # fmt: skip
+
+    def _result_list(self, judge: str, item: str | None) -> dict[str, Any] | None:
+        """
+        Return a query with its documents: those that the judge answered, and those that the judge may answer.
+
+        item: a document of the list, the current one; None for the list that the judge holds, or the next one.
+        """
+        held = item or self.store.held_by(self.project.id, judge)
+        with self.lock:
+            mine, seen = dict(self.session.judges.get(judge, {})), self.last
+            lists = self.session.open_lists(judge)
+            here = [] if held is None else self.session.list_of(self._number(held))
+        lists.sort(key=lambda found: found[0].number not in here)  # the same list until the judge leaves it
+        asked = -1 if item is None else self._number(item)
+        is_asked = asked in mine  # a change, even if no document of the list is open
+        if is_asked:
+            lists = [found for found in lists if found[0].number in here]
+        groups = [[Candidate(self.task.keys[one.number], one.slots) for one in found] for found in lists]
+        claimed = [self._number(one) for one in self.store.claim_group(self.project.id, judge, groups, seen)]
+        if not is_asked and not claimed:
+            return None
+        if not is_asked and claimed[0] not in here:
+            here = self.session.list_of(claimed[0])
+        shown = [number for number in here if number in claimed or number in mine]
+        if not self.setting("show_rank"):  # an order of each judge's own
+            shown.sort(key=lambda number: sha256(f"{judge} {self.task.keys[number]}".encode()).digest())
+        waiting = [number for number in shown if number not in mine]
+        current = asked if asked in shown else (waiting or shown)[0]
+        following = {
+            number: next((one for one in shown[at + 1 :] + shown[: at + 1] if one in waiting and one != number), number)
+            for at, number in enumerate(shown)
+        }
+        query = self.task.documents[shown[0]].query
+        with self.lock:
+            n_entries = self.counts.get(judge, 0)
+        return {
+            "template": "grade_list.html", **self._asked(query),
+            "n_done": len(shown) - len(waiting), "is_done": not waiting, "item": self.task.keys[shown[0]],
+            "rows": [
+                {
+                    "card": self._row(number), "item": self.task.keys[number],
+                    "client_id": f"{n_entries}-{number}", "before": mine.get(number), "is_current": number == current,
+                    "following": self.task.keys[following[number]],
+                    "rank": self.task.documents[number].position if self.setting("show_rank") else None,
+                }
+                for number in shown
+            ],
+        }  # fmt: skip
+
+    def _asked(self, number: int) -> dict[str, Any]:
+        """Return what pages show of a query, and the scale."""
+        query, scale = self.task.queries[number], self.session.scale
+        return {
+            "query": clean(query.text), "need": rich(query.need),
             "grades": [
                 {"grade": grade, "label": label, "key": str(grade) if grade < 10 else ""}
                 for grade, label in zip(scale.grades, scale.labels, strict=True)
             ],
-            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
-            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
             "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
         }  # fmt: skip
 
@@ -127,10 +189,15 @@ class GradeWorkspace(Workspace):  # noqa: D101
         action, grade = form.get("action", ""), ""
         if action.startswith("grade-"):
             action, grade = "grade", action.removeprefix("grade-")
+        if action == "next" and self.is_list:
+            with self.lock:
+                after = self.session.list_after(judge, number)
+            return Saved(True, self.task.keys[after[0].number] if after else None)
         if action not in ("grade", "unrateable", "later"):
             raise InputError("the form has no answer; choose a grade.")
         by = "change" if form.get("change") else self.session.order
-        return self._store(judge, number, action, grade, form, by)
+        saved = self._store(judge, number, action, grade, form, by)
+        return saved._replace(item=form.get("following") or form["item"]) if self.is_list else saved
 
     def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
         """Fix the grade of a document."""
@@ -142,6 +209,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
             last = self.session.last(judge)
         saved = Saved(False) if last is None else self._store(judge, last, "undo", "", form, "")
         if saved.is_new and last is not None:
+            if self.is_list:
+                return saved._replace(item=self.task.keys[last])
             self.ask_again(judge, self.task.keys[last])
         return saved
 
@@ -258,6 +327,15 @@ class GradeWorkspace(Workspace):  # noqa: D101
             elif column not in self.task.columns:  # numbers are for models
                 facts.append((column, link(value)))
         return {"title": self._title(number), "image": image, "texts": texts, "facts": facts}
+
+    def _row(self, number: int) -> dict[str, Any]:
+        """Return what a list shows of a document: its first text, or the beginning of it."""
+        card = self.card(number)
+        fields = self.task.documents[number].fields
+        first = fields[card["texts"][0][0]] if card["texts"] else ""
+        if len(first) <= _SNIPPET:
+            return {**card, "lead": rich(first), "texts": card["texts"][1:]}
+        return {**card, "lead": Markup("<p>{}</p>").format(one_line(first, _SNIPPET))}
 
     def _learn(self) -> None:
         if self.session.order != "model":
