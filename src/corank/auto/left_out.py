@@ -1,9 +1,9 @@
 """
 LeftOut: folds of judged queries, and the value of scores that models gave to queries they had not seen.
 
-If only one query has judgements, its rows are assigned to folds in the order of their scores, and each fold is evaluated
-as a list of its own, since scores of different models cannot be compared. Folds depend on the content of queries, not
-on their order or names.
+If only one query has judgements, its rows are assigned to folds in the order of their scores, and each fold is
+evaluated as a list of its own, since scores of different models cannot be compared. Folds depend on the content of
+queries, not on their order or names.
 """
 
 from __future__ import annotations
