@@ -53,6 +53,14 @@ def press(page, project, keys):
         page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
 
 
+def show_lists(page, project):
+    page.goto(project)
+    page.locator("summary", has_text="Settings").click()
+    page.get_by_label("What judges see").select_option("list")
+    page.get_by_role("button", name="Save settings").click()
+    page.wait_for_url(project)
+
+
 def set_criteria(page, project):
     page.goto(project)
     page.locator("summary", has_text="Settings").click()
@@ -106,6 +114,9 @@ def main(folder, scheme="light"):
             page.get_by_role("button", name="Save settings").click()
             press(add_judge(browser, page, documents, "Ann"), documents, ["3", "0", "2", "x", "1"])
             press(page, documents, ["3", "1", "l", "1"])
+            lists = upload(page, server.base, "grade", "lists.csv", DOCUMENTS)
+            show_lists(page, lists)
+            press(page, lists, ["3", "0"])
             bees = upload(page, server.base, "screen", "bees.ris", with_duplicate(60))
             set_criteria(page, bees)
             ann = add_judge(browser, page, bees, "Ann")
@@ -123,7 +134,8 @@ def main(folder, scheme="light"):
             pages = {
                 "projects": f"{server.base}/", "compare": f"{teas}/judge", "compare-answers": f"{teas}/history",
                 "compare-overview": teas, "grade": f"{documents}/judge", "grade-answers": f"{documents}/history",
-                "grade-overview": documents, "screen": f"{bees}/judge", "screen-change": f"{server.base}{change}",
+                "grade-overview": documents, "grade-list": f"{lists}/judge", "screen": f"{bees}/judge",
+                "screen-change": f"{server.base}{change}",
                 "screen-answers": f"{bees}/history", "screen-overview": bees, "screen-import": f"{bees}/import",
                 "screen-conflicts": f"{bees}/conflicts", "screen-report": f"{bees}/report",
                 "screen-similar": f"{bees}/similar?item=b4",

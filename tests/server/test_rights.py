@@ -29,6 +29,8 @@ MATRIX = {
     "GET /p/{project}/import": (401, 403, 403, 404),  # a comparison; a screening has these three
     "GET /p/{project}/conflicts": (401, 403, 403, 404),
     "GET /p/{project}/report": (401, 403, 403, 404),
+    "POST /p/{project}/train": (401, 403, 403, 404),  # only a grading project has these two
+    "GET /p/{project}/train": (401, 403, 403, 404),
     "GET /p/{project}/export/{name}": (401, 403, 403, 200),
     "GET /p/{project}/judge": (401, 200, 403, 200),
     "POST /p/{project}/judge": (401, 422, 403, 422),  # an empty form
@@ -85,6 +87,23 @@ def test_every_route_with_every_visitor(route, visitor, kind, app, store, owner)
     if answer.status_code in (401, 403):
         assert [store.projects(), store.answers(project), store.judges(project)] == before
         assert not any(word in answer.text.lower() for word in ("assam", "pollen", "bergamot"))
+
+
+@pytest.mark.parametrize(
+    ("visitor", "statuses"),
+    [("nobody", (401, 401)), ("judge", (403, 403)), ("other", (403, 403)), ("owner", (422, 404))],
+)
+def test_only_the_owner_trains(visitor, statuses, app, store, owner):
+    files = [("docs.csv", b"query,docid\ntea,d1\n")]
+    project, elsewhere = (new_project(owner, "grade", files).split("/")[2] for _ in range(2))
+    tokens = {
+        "judge": store.add_judge(project, "ann"),
+        "other": store.add_judge(elsewhere, "ann"),
+        "owner": store.add_owner(),
+    }
+    client = PageClient(app, tokens.get(visitor))
+    path = f"/p/{project}/train"
+    assert (client.post(path).status_code, client.get(path).status_code) == statuses
 
 
 @pytest.mark.parametrize("route", [f"{one.method} {one.path}" for one in ROUTES if "{project}" in one.path])

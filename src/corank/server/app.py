@@ -18,6 +18,7 @@ from corank.judging.sessions.store import AnswerStore, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
+from corank.server.grading import pages as pages_grade
 from corank.server.grading.workspace import GradeWorkspace
 from corank.server.screening import pages as pages_screen
 from corank.server.screening.workspace import ScreenWorkspace
@@ -67,6 +68,8 @@ ROUTES = (
     Route("GET", "/p/{project}/import", Right.OWNER, pages_screen.import_summary),
     Route("GET", "/p/{project}/conflicts", Right.OWNER, pages_screen.conflicts),
     Route("GET", "/p/{project}/report", Right.OWNER, pages_screen.report),
+    Route("POST", "/p/{project}/train", Right.OWNER, pages_grade.train),
+    Route("GET", "/p/{project}/train", Right.OWNER, pages_grade.report),
     Route("GET", "/p/{project}/export/{name}", Right.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Right.JUDGE, pages_judge.question),
     Route("POST", "/p/{project}/judge", Right.JUDGE, pages_judge.answer),

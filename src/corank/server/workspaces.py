@@ -219,7 +219,8 @@ class Workspace(ABC):
             new = self.store.answers(self.project.id, after=self.last)
             for answer in new:
                 self.apply(answer)
-                self.times.setdefault(answer.judge, []).append(answer.time)
+                if not answer.client_id.startswith("import-"):  # those of a file have no times
+                    self.times.setdefault(answer.judge, []).append(answer.time)
                 self.counts[answer.judge] = self.counts.get(answer.judge, 0) + 1
                 self.last = answer.number
         if new:
