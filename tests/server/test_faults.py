@@ -89,7 +89,7 @@ def test_a_database_server_that_is_away_is_one_sentence(tmp_path):
     ("words_", "message"),
     [
         (["--host", "0.0.0.0"], "name the server with --allow-host"),
-        (["no such folder"], "no such folder is not a folder"),
+        (["no such folder/reviews"], "no such folder/reviews is not a folder"),
         (["--database", "mysql://x/y"], "the database is mysql://"),
         (["--port", "99999"], "Invalid value for '--port'"),
     ],
