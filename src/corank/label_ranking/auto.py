@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -114,14 +115,15 @@ class AutoLabelRanker(LabelRanker):
         scaling = StandardizedRows.of(rows, np.ones(n), scale=True, centre=not sparse.issparse(rows))
         standard = _standardized(rows, scaling.mean, scaling.factors)
         for_folds, for_steps = (int(each.integers(2**31)) for each in rng_of(self.random_state).spawn(2))
-        makers = {
+        makers: dict[str, Callable[[], LabelRanker]] = {
             "CalibratedLabelRanker": lambda: CalibratedLabelRanker(scale=False),
             "OnlineLabelRanker": lambda: OnlineLabelRanker(random_state=for_steps),
             "NeighborLabelRanker": lambda: NeighborLabelRanker(scale=False),
         }
         folds = list(KFold(min(self.cv, n), shuffle=True, random_state=for_folds).split(np.empty(n)))
         scores = {name: _cross_validated(make, standard, preferences, folds) for name, make in makers.items()}
-        ranker = makers[max(scores, key=lambda name: scores[name])]().fit(standard, preferences)
+        ranker: Any = makers[max(scores, key=lambda name: scores[name])]()
+        ranker.fit(standard, preferences)
         fitted = FittedAutoLabels(
             labels, preferences.kind, preferences.is_calibrated, ranker, scores, scaling.mean, scaling.factors
         )
