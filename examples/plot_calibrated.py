@@ -15,7 +15,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import SPD, Calibrated, evaluate, make_ranking, reliability_curve
-from corank.estimator import plot_reliability
 
 problem = make_ranking(300, 20, random_state=0)
 relevant = (problem.y >= 2).astype(float)
@@ -33,7 +32,7 @@ squeezed = 1.0 / (1.0 + np.exp(-scores))
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.9), layout="constrained", sharey=True)
 for panel, name, values in zip(panels, ("1 / (1 + exp(−score))", "Calibrated"), (squeezed, p), strict=True):
     curve = reliability_curve(relevant[test], values)
-    plot_reliability(curve, panel)
+    curve.plot(panel)
     panel.set_title(f"{name}: off by {curve.expected_error:.2f} on average")
     found = evaluate(relevant[test], values, problem.qid[test], "AP")["AP"].mean
     print(f"{name:24} expected calibration error {curve.expected_error:.3f}, AP {found:.3f}")

@@ -5,7 +5,7 @@ import pytest
 from sklearn.calibration import calibration_curve
 
 from corank.errors import InputError
-from corank.estimator import plot_reliability, reliability_curve
+from corank.estimator import reliability_curve
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -40,7 +40,7 @@ def test_a_curve_can_be_drawn():
     pyplot.switch_backend("agg")
     figure, ax = pyplot.subplots()
     curve = reliability_curve([0, 1, 1], [0.1, 0.6, 0.9], n_bins=3)
-    assert plot_reliability(curve, ax) is ax
+    assert curve.plot(ax) is ax
     np.testing.assert_allclose(ax.lines[1].get_ydata(), curve.observed)
     pyplot.close(figure)
 

@@ -164,3 +164,21 @@ def test_evaluations_that_cannot_be_compared_raise():
         compare_runs({"a": base}, "nDCG@5")
     with pytest.raises(InputError, match="base is 'c', which is not among the evaluations"):
         compare_runs({"a": base, "b": other}, "nDCG@5", base="c")
+
+
+def test_tests_print_as_a_table_and_become_a_frame():
+    y, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
+    runs = {"old": [0, 1, 0, 1, 0, 1], "a longer name": [1, 0, 0, 1, 1, 0], "same": [0, 1, 0, 1, 0, 1]}
+    found = compare_runs({name: evaluate(y, scores, qid, "RR") for name, scores in runs.items()}, "RR", random_state=0)
+    head, *lines, note = repr(found).splitlines()
+    assert len(lines) == len(found) == 3
+    # numbers are right-aligned: a cell ends where its heading does
+    end = head.index("difference") + len("difference")
+    for line, test in zip(lines, found, strict=True):
+        assert line[:end].endswith(f"{test.difference:+.4f}")
+    assert "95% bootstrap interval" in note
+    assert isinstance(found, list)
+    frame = found.to_frame()
+    assert frame["difference"].tolist() == [test.difference for test in found]
+    assert list(frame["p (Holm)"]) == [test.p_adjusted for test in found]
+    assert found._repr_html_().count("<tr>") == 4

@@ -339,6 +339,30 @@ class Reliability:
         """Expected calibration error Σ_b (n_b / n) |observed_b − predicted_b|."""
         return float(np.average(np.abs(self.observed - self.predicted), weights=self.counts))
 
+    def plot(self, ax: Any = None) -> Any:
+        """
+        Draw the curve and the diagonal of perfect calibration.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes.
+        """
+        pyplot = import_extra("matplotlib.pyplot", "report")
+        ax = pyplot.subplots()[1] if ax is None else ax
+        ends = [min(self.predicted.min(), self.observed.min()), max(self.predicted.max(), self.observed.max())]
+        ax.plot(ends, ends, color="0.7", linestyle="--", label="perfect")
+        ax.plot(self.predicted, self.observed, marker="o", label=f"expected error {self.expected_error:.3f}")
+        ax.set_xlabel("mean prediction")
+        ax.set_ylabel("mean score")
+        ax.legend()
+        return ax
+
 
 def reliability_curve(
     y: ArrayLike, p: ArrayLike, n_bins: int = 10, strategy: Literal["uniform", "quantile"] = "uniform"
@@ -382,33 +406,6 @@ def reliability_curve(
     filled = counts > 0
     sums = [np.bincount(bins, weights=values)[filled] / counts[filled] for values in (predictions, truth)]
     return Reliability(sums[0], sums[1], counts[filled])
-
-
-def plot_reliability(curve: Reliability, ax: Any = None) -> Any:
-    """
-    Draw a reliability curve and the diagonal of perfect calibration.
-
-    Parameters
-    ----------
-    curve : Reliability
-        The curve.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib Axes
-        The drawing.
-    """
-    pyplot = import_extra("matplotlib.pyplot", "report")
-    ax = pyplot.subplots()[1] if ax is None else ax
-    ends = [min(curve.predicted.min(), curve.observed.min()), max(curve.predicted.max(), curve.observed.max())]
-    ax.plot(ends, ends, color="0.7", linestyle="--", label="perfect")
-    ax.plot(curve.predicted, curve.observed, marker="o", label=f"expected error {curve.expected_error:.3f}")
-    ax.set_xlabel("mean prediction")
-    ax.set_ylabel("mean score")
-    ax.legend()
-    return ax
 
 
 def _edges(y: Floats, p: Floats, n_bins: int, strategy: str) -> Floats:

@@ -25,7 +25,7 @@ from corank.metrics.pairwise import (
 )
 from corank.metrics.runs import evaluate_run
 from corank.metrics.scorer import scorer
-from corank.metrics.significance import PairedTest, bootstrap_interval, compare_runs, holm, wilcoxon
+from corank.metrics.significance import PairedTest, PairedTests, bootstrap_interval, compare_runs, holm, wilcoxon
 
 __all__ = [
     "CONVENTIONS",
@@ -36,6 +36,7 @@ __all__ = [
     "Metric",
     "MetricResult",
     "PairedTest",
+    "PairedTests",
     "auc",
     "average_precision",
     "bootstrap_interval",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +14,7 @@ from corank.errors import InputError, suggest_names
 from corank.metrics.evaluate import Evaluation
 from corank.metrics.measure import MetricResult
 from corank.parameters import check_values, having, rng_of, seed
+from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
 
@@ -193,6 +195,70 @@ class PairedTest:
     rank_balance: float
 
 
+class PairedTests(list[PairedTest]):
+    """
+    Result of `compare_runs`: a list of `PairedTest` that prints as a table.
+
+    Parameters
+    ----------
+    iterable : iterable of PairedTest
+        The tests.
+
+    Examples
+    --------
+    >>> PairedTests()
+    no tests
+    """
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no tests"
+        table = self._table()
+        cells = [table.columns, *(tuple(table.texts(row)) for row in table.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(
+                f"{text:>{width}}" if table.is_number(at) else f"{text:<{width}}"
+                for at, (text, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in cells
+        ]
+        return "\n".join([*lines, table.note])
+
+    def _table(self) -> ReportTable:
+        formats = {"metric": "", "base": "", "other": "", "base mean": ".4f", "other mean": ".4f"}
+        formats |= dict.fromkeys(("difference", "low", "high"), "+.4f")
+        formats |= {"p": ".2g", "p (Holm)": ".2g", "queries": "", "higher": "", "lower": ""}
+        rows = tuple(
+            (
+                one.metric, one.base, one.other, one.base_mean, one.other_mean, one.difference, one.low, one.high,
+                one.p_value, one.p_adjusted, one.n_queries, one.n_higher, one.n_lower,
+            )
+            for one in self
+        )  # fmt: skip
+        levels = ", ".join(f"{level:.0%}" for level in sorted({one.level for one in self}))
+        note = (
+            f"Difference: other minus base, paired by query, with a {levels} bootstrap interval; p: Wilcoxon's "
+            "signed-rank test, without and with Holm's correction; higher, lower: queries on which other is so."
+        )
+        return ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values()))
+
+    def to_frame(self) -> Any:
+        """
+        Return the tests as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            One row per test, with unrounded numbers.
+        """
+        return self._table().to_frame()
+
+    def _repr_html_(self) -> str:
+        """Return the HTML for a notebook."""
+        return self._table().html()
+
+
 def compare_runs(
     evaluations: Mapping[str, Evaluation],
     metric: str,
@@ -201,7 +267,7 @@ def compare_runs(
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
     level: float = 0.95,
     n_resamples: int = 5000,
-) -> list[PairedTest]:
+) -> PairedTests:
     """
     Test the differences between two or more rankings of the same queries in a metric.
 
@@ -223,8 +289,8 @@ def compare_runs(
 
     Returns
     -------
-    list of PairedTest
-        One test per pair; p-values are corrected for their number.
+    PairedTests
+        A list with one `PairedTest` per pair, which prints as a table; p-values are corrected for their number.
 
     Examples
     --------
@@ -235,6 +301,9 @@ def compare_runs(
     >>> first, second = compare_runs(evaluations, "RR", base="old", random_state=0)
     >>> first.other, round(first.difference, 3), first.n_higher, first.n_lower, first.p_value, first.p_adjusted
     ('new', 0.333, 2, 0, 0.5, 1.0)
+    >>> frame = compare_runs(evaluations, "RR", base="old", random_state=0).to_frame()  # needs pandas
+    >>> frame["other"].tolist()
+    ['new', 'same']
     """
     check_values({"random_state": random_state}, {"random_state": seed | having("a numpy Generator", "integers")})
     if not 0 < level < 1:
@@ -250,7 +319,7 @@ def compare_runs(
     rng = rng_of(random_state)
     tests = [_test(pair, evaluations, metric, rng, level, n_resamples) for pair in pairs]
     adjusted = holm([test.p_value for test in tests])
-    return [replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True)]
+    return PairedTests(replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True))
 
 
 def _test(

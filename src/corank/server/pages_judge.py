@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
@@ -9,6 +14,11 @@ from corank.judging.sessions.store import StoreError
 from corank.server.site import FRAGMENT, Visit
 from corank.server.texts import text
 from corank.server.uploads import image_type
+from corank.server.workspaces import Saved
+
+MOST_ROWS = 500
+UNANSWERED = "unread"
+"""Filter that lists what the judge has not answered."""
 
 
 def question(visit: Visit) -> Response:
@@ -18,28 +28,30 @@ def question(visit: Visit) -> Response:
 
 def answer(visit: Visit) -> Response:
     """Store an answer and show the next question. An answer that is sent twice counts once."""
-    return _changed(visit, visit.workspace.save(visit.me.name, visit.form).is_new)
+    return _changed(visit, visit.workspace.save(visit.me.name, visit.form))
 
 
 def undo(visit: Visit) -> Response:
     """Withdraw the last answer and show its question again."""
-    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form).is_new)
+    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form))
 
 
 def history(visit: Visit) -> Response:
     """List the visitor's own answers."""
     workspace = visit.workspace
     wanted = visit.request.query_params.get("find", "").strip()[:200]
-    rows = workspace.history(visit.me.name)
-    n_all = len(rows)
-    if wanted:
-        rows = [row for row in rows if wanted.casefold() in row["text"].casefold()]
     show = visit.request.query_params.get("show", "")
-    if show:
-        rows = [row for row in rows if row["action"] == show]
+    mine = workspace.history(visit.me.name)
+    rows = workspace.unanswered(visit.me.name) if show == UNANSWERED else mine
+    n_all = len(rows)
+    for word in wanted.casefold().split():
+        rows = [row for row in rows if word in row["text"].casefold()]
+    if show not in ("", UNANSWERED):
+        rows = [row for row in rows if show in _filters(row)]
     return visit.render(
-        f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:500], n_all=n_all,
-        n_found=len(rows), find=wanted, show=show,
+        f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:MOST_ROWS],
+        n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MOST_ROWS,
+        filters=Counter(one for row in mine for one in _filters(row)),
     )  # fmt: skip
 
 
@@ -56,11 +68,19 @@ def image(visit: Visit) -> Response:
     return Response(found[1], media_type=kind, headers=headers)
 
 
-def _changed(visit: Visit, is_new: bool) -> Response:
-    notice = "" if is_new else text("answer.twice")
+def _filters(row: Mapping[str, Any]) -> list[str]:
+    """Return the filters that show an answer: by what was answered, by reason and by tag."""
+    reason = [f"reason:{row['reason']}"] if row.get("reason") else []
+    return [str(row["action"]), *reason, *(f"tag:{tag}" for tag in row.get("tags", ()))]
+
+
+def _changed(visit: Visit, saved: Saved) -> Response:
+    notice = "" if saved.is_new else text("answer.twice")
     if FRAGMENT in visit.request.headers:
-        return _question(visit, notice=notice)
-    return visit.go(f"/p/{visit.here.id}/judge" + ("" if is_new else "?again=1"))
+        return _question(visit, saved.item, notice)
+    place = {} if saved.item is None else {"item": saved.item}
+    query = urlencode(place | ({} if saved.is_new else {"again": "1"}))
+    return visit.go(f"/p/{visit.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
 
 
 def _question(visit: Visit, item: str | None = None, notice: str = "") -> Response:

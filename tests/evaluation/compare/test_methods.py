@@ -10,10 +10,11 @@ from corank import ColumnMean, LambdaRank, QueryScaler, QuerySearchCV, RankRLS
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.data.problem.splits import mask_scores
 from corank.errors import InputError
+from corank.estimator.path_display import path_of
 from corank.evaluation.compare import METHODS, methods
 from corank.evaluation.compare.fold import Settings, TrainingPart
 from corank.evaluation.compare.methods import BASELINES, DEFAULT, QUICK, LightGBM, RandomOrder, find_methods, trade_off
-from corank.evaluation.compare.task import chosen_of, path_of
+from corank.evaluation.compare.task import chosen_of
 from corank.metrics import CONVENTIONS
 from corank.persist import load, save
 

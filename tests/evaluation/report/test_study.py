@@ -142,7 +142,7 @@ def test_it_can_be_read_by_keyboard_and_aloud():
 def test_every_plot_of_the_page_is_a_file_beside_the_markdown(tmp_path):
     page, markdown, *plots = write(STUDY, tmp_path)
     assert page.read_text(encoding="utf-8") == study_html(STUDY)
-    assert len(plots) == len(PAGE.all("svg")) == len(PLOTS)
+    assert len(plots) == len(PAGE.all("figure")) == len(PLOTS)
     text = markdown.read_text(encoding="utf-8")
     assert text == study_markdown(STUDY)
     assert re.findall(r"\]\((.*?)\)", text) == [plot.name for plot in plots]
@@ -184,7 +184,7 @@ def test_any_part_may_be_missing(change):
     less = replace(STUDY, **change)
     page = Page(study_html(less))
     assert "nan" not in " ".join(text for _, text in page.texts).split()
-    assert study_markdown(less).count("](") == len(page.all("svg"))
+    assert study_markdown(less).count("](") == len(page.all("figure"))
 
 
 def test_a_user_defined_convention_is_described():
@@ -264,4 +264,4 @@ def test_a_plot_is_added_by_one_function(monkeypatch):
     def extra(study):
         return "Extra", bar_chart([("a", 1.0)], "x"), "a 1", "One bar."
 
-    assert len(Page(study_html(STUDY)).all("svg")) == len(PAGE.all("svg")) + 1
+    assert len(Page(study_html(STUDY)).all("figure")) == len(PAGE.all("figure")) + 1

@@ -25,12 +25,11 @@ from sklearn.pipeline import Pipeline
 
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.errors import InputError, MissingExtra, reason
-from corank.estimator.search import QuerySearchCV
+from corank.estimator.path_display import path_of, ranker_of
 from corank.evaluation.compare.fold import Settings, TrainingPart
 from corank.evaluation.compare.methods import LightGBM, Method
 from corank.evaluation.compare.problem import ComparisonProblem
 from corank.evaluation.compare.results import FoldTask, TaskResult, model_file, write_result
-from corank.metrics import parse_metric
 from corank.persist import save
 
 # number of queries, and of rows of each, for warming up
@@ -63,7 +62,7 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
         predict_seconds=ended - fitted,
         peak_bytes=max(0, peak - before),
         n_queries=len(np.unique(part.qid[part.scored])),
-        path=path_of(model),
+        path=[*path_of(model)],
         note="" if task.fold is not None else _save_model(model, problem.names, model_file(path)),
     )
     write_result(result, path)
@@ -108,19 +107,6 @@ def error_message(error: BaseException) -> str:
     return f"{name}: {text}." if text != name else f"{name}."
 
 
-def ranker_of(model: Any) -> Any:
-    """Return the fitted ranker inside a search, a pipeline or a prior."""
-    while True:
-        if hasattr(model, "best_estimator_"):
-            model = model.best_estimator_
-        elif isinstance(model, Pipeline):
-            model = model[-1]
-        elif hasattr(model, "ranker_"):
-            model = model.ranker_
-        else:
-            return model
-
-
 def chosen_of(model: Any) -> dict[str, Any]:
     """Return the tuned parameters."""
     if hasattr(model, "best_params_"):
@@ -128,41 +114,6 @@ def chosen_of(model: Any) -> dict[str, Any]:
     ranker = ranker_of(model)
     names = ("alpha_", "coupling_")
     return {name[:-1]: _plain(getattr(ranker, name)) for name in names if hasattr(ranker, name)}
-
-
-def path_of(model: Any) -> list[tuple[str, float, float, bool]]:
-    """Return (name, value, mean metric, is chosen) for each candidate of alpha, or of the longest grid."""
-    if isinstance(model, QuerySearchCV):
-        return _search_path(model)
-    ranker = ranker_of(model)
-    if getattr(ranker, "alphas", None) is None or not hasattr(ranker, "loo_scores_"):
-        return []
-    means = np.asarray(ranker.loo_scores_)
-    if means.ndim == 2:
-        couplings = [ranker.coupling_] if ranker.couplings is None else ranker.couplings
-        means = means[int(np.argmin(np.abs(np.asarray(couplings) - ranker.coupling_)))]
-    pairs = zip(ranker.alphas, means, strict=True)
-    return [
-        ("alpha", float(a), float(mean), bool(np.isclose(a, ranker.alpha_))) for a, mean in pairs if np.isfinite(mean)
-    ]
-
-
-def _search_path(search: QuerySearchCV) -> list[tuple[str, float, float, bool]]:
-    grid = {name: values for name, values in search.param_grid.items() if len(values) > 1}
-    name = next((one for one in grid if one.endswith("alpha")), max(grid, key=lambda one: len(grid[one]), default=""))
-    if not name or not all(isinstance(value, int | float) for value in grid[name]):
-        return []
-    sign = 1.0 if parse_metric(search.metric).measure.larger_is_better else -1.0
-    means = np.asarray(search.cv_results_["mean_test_score"])
-    tried = np.array([params[name] for params in search.cv_results_["params"]], dtype=np.float64)
-    found = []
-    for value in grid[name]:
-        of_value = means[tried == value]
-        if np.isfinite(of_value).any():
-            # at the best values of the other parameters
-            best = sign * float(np.nanmax(of_value))
-            found.append((name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
-    return found
 
 
 def _save_model(model: Any, names: tuple[str, ...] | None, path: Path) -> str:

@@ -107,12 +107,14 @@ class Plot:
 
     name: unique on the page; the file of the Markdown report is ``report-NAME.svg``.
     drawing: an ``svg`` element.
+    wide: the same for wide windows; "" for a plot that shares a row with others.
     """
 
     name: str
     title: str
     drawing: str
     caption: str
+    wide: str = ""
 
     @property
     def file(self) -> str:
@@ -122,7 +124,10 @@ class Plot:
     def html(self) -> str:
         """Return HTML."""
         caption = f"<strong>{escape(self.title)}.</strong> {escape(self.caption)}"
-        return f"<figure>\n{self.drawing}\n<figcaption>{caption}</figcaption>\n</figure>"
+        if not self.wide:
+            return f"<figure>\n{self.drawing}\n<figcaption>{caption}</figcaption>\n</figure>"
+        both = f'<div class="narrow">\n{self.drawing}\n</div>\n<div class="broad">\n{self.wide}\n</div>'
+        return f'<figure class="alone">\n{both}\n<figcaption>{caption}</figcaption>\n</figure>'
 
     def markdown(self) -> str:
         """Return Markdown."""

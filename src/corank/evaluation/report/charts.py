@@ -20,6 +20,9 @@ from corank.evaluation.report.page import COLOURS, DASHES, LIGHT, PLOT
 WIDTH, HEIGHT = 320.0, 215.0
 """Size of a chart in CSS pixels at its natural size; pages scale it to the column."""
 
+WIDER, HIGHER = 2.5, 1.3
+"""Factors of the drawing of a lone chart for wide windows, where the natural one would have huge letters."""
+
 N_LINES = len(DASHES)
 """Largest number of lines in a chart: each has its own colour, dash pattern and marker."""
 
@@ -239,22 +242,27 @@ def _shortened(text: str, width: float) -> str:
     return text if len(text) <= n else text[: n - 1] + "…"
 
 
-def to_svg(figure: Any, name: str, title: str, description: str) -> str:
+def to_svg(figure: Any, name: str, title: str, description: str, *, is_wide: bool = False) -> str:
     """
     Return a figure as an ``svg`` element for a page.
 
     name: prefix of all ids, unique on the page.
     title, description: what the chart is and what it shows, for screen readers.
+    is_wide: whether to draw it wider and higher than its natural size.
     """
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
+    natural = figure.get_size_inches()
+    if is_wide:
+        figure.set_size_inches(natural[0] * WIDER, natural[1] * HIGHER)
     for artist in figure.findobj():
         artist.set_clip_on(False)  # everything lies inside the axes
     buffer = io.StringIO()
     with matplotlib.rc_context({key: _STYLE[key] for key in ("svg.fonttype", "svg.hashsalt")}):
         canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    figure.set_size_inches(natural)
     root = ET.fromstring(buffer.getvalue())
     content = "\n".join(_element(child, name) for child in root if child.tag == f"{_SVG}g")
     labels = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>'

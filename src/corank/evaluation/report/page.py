@@ -40,7 +40,7 @@ svg text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }"""
 PAGE = """
 * { box-sizing: border-box; }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
-  max-width: 66rem; padding: 1.5rem 1rem 3rem; overflow-wrap: break-word; }
+  max-width: 100rem; padding: 1.5rem 1rem 3rem; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: .3rem 0 .8rem; }
 h2 { font-size: 1.3rem; margin: 2.4rem 0 .6rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
@@ -53,7 +53,11 @@ nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; pa
 nav a { display: inline-block; padding: .25rem 0; }
 .verdict { font-size: 1.1rem; border-left: 4px solid var(--link); background: var(--raised); padding: .8rem 1rem; }
 .note, figcaption, footer { color: var(--quiet); font-size: .9rem; }
-.wide { overflow-x: auto; max-width: 100%; margin: 1.4rem 0 .4rem; }
+/* the shade at the right edge shows that a table continues; it is covered at the end of the table */
+.wide { overflow-x: auto; max-width: 100%; width: fit-content; margin: 1.4rem 0 .4rem; background:
+  linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to left, color-mix(in srgb, var(--ink) 30%, transparent), transparent)
+  right / .9rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding-bottom: .4rem; }
 th, td { text-align: left; padding: .25rem .7rem; border-bottom: 1px solid var(--line); vertical-align: top;
@@ -67,7 +71,10 @@ tbody .number { white-space: nowrap; }
 tbody th, thead th:first-child { position: sticky; left: 0; background: var(--paper); }
 tbody tr:hover > * { background: var(--raised); }
 .plots { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
-figure { margin: 0; max-width: 28rem; break-inside: avoid; }
+figure { margin: 0; max-width: 34rem; break-inside: avoid; }
+figure.alone { max-width: 72rem; }
+.broad { display: none; }
+@media (min-width: 44rem) { .narrow { display: none; } .broad { display: block; } }
 figure svg { display: block; width: 100%; height: auto; }
 figcaption { margin-top: .3rem; }
 img { max-width: 100%; height: auto; background: #fff; }
@@ -75,17 +82,22 @@ details { margin: 1rem 0; }
 summary { cursor: pointer; color: var(--link); padding: .25rem 0; width: fit-content; }
 pre { background: var(--raised); padding: .7rem 1rem; overflow-x: auto; }
 code { font: .9em ui-monospace, monospace; }
-dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)); gap: .8rem 1.2rem; margin: 1rem 0; }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.5rem, 1fr)); gap: .8rem 1.2rem; margin: 1rem 0;
+  max-width: 66rem; }
 dl div { display: flex; flex-direction: column; justify-content: end; }
 dt { color: var(--quiet); font-size: .9rem; }
 dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: .8rem; }
+@media (max-width: 30rem) {
+  tbody th { min-width: 0; max-width: 7.5rem; overflow-wrap: break-word; }
+  th, td { padding: .25rem .5rem; }
+}
 @media print {
   body { font-size: 10.5pt; max-width: none; padding: 0; }
   nav, .skip { display: none; }
   h2, h3, caption { break-after: avoid; }
   tr, figure, dl { break-inside: avoid; }
-  .wide { overflow: visible; }
+  .wide { overflow: visible; background: none; }
   pre { white-space: pre-wrap; }
   summary { list-style: none; color: inherit; }
   details::details-content { content-visibility: visible; block-size: auto; }

@@ -49,12 +49,17 @@ def study_plot(name: str, section: str) -> Callable[[Callable[[Study], Drawing |
 
 def plots_of(study: Study, section: str) -> tuple[Plot, ...]:
     """Draw the plots of one section. Raises `MissingExtra` without matplotlib."""
-    found = ((name, draw(study)) for name, (place, draw) in PLOTS.items() if place == section)
+    found = {name: draw(study) for name, (place, draw) in PLOTS.items() if place == section}
+    known = {name: drawn for name, drawn in found.items() if drawn is not None}
+    # several plots share the width of the window, a lone one has it for itself
+    is_lone = len(known) == 1
     return tuple(
-        Plot(name, drawn[0], to_svg(drawn[1], name, drawn[0], drawn[2]), drawn[3])
-        for name, drawn in found
-        if drawn is not None
-    )
+        Plot(
+            name, title, to_svg(figure, name, title, description), caption,
+            to_svg(figure, f"{name}-wide", title, description, is_wide=True) if is_lone else "",
+        )
+        for name, (title, figure, description, caption) in known.items()
+    )  # fmt: skip
 
 
 def reference_of(study: Study) -> MethodOutcome | None:

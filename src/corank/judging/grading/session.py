@@ -26,6 +26,8 @@ ORDERS = ("query", "depth", "model")
 """One query after another; the first documents of all queries first; the most informative documents first."""
 AHEAD = 200
 """Number of documents that the model chooses ahead."""
+LONGEST_LIST = 50
+"""Largest number of documents of a result list; the following ones are in further lists."""
 
 
 class Open(NamedTuple):
@@ -103,6 +105,10 @@ class GradingSession:
         hashes = np.array([_hash(key) for key in task.keys])
         self._needed = np.where(wanted, np.where(hashes < shared, max(overlap, 1), 1), 0)
         self._static = np.lexsort([rank, query]) if order == "query" else np.lexsort([query, rank])
+        # lists are numbered in the order in which judges get them
+        block = rank // LONGEST_LIST
+        self._rank = rank
+        self._list = query * (1 + block.max()) + block if order == "query" else block * len(task.queries) + query
         self._ahead: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._done = np.zeros(n, dtype=np.int64)
         self.judges: dict[str, dict[int, Judgement]] = {}
@@ -204,6 +210,81 @@ class GradingSession:
         list of Open
             Documents and the number of judges who may still grade them; empty if no document is left.
         """
+        slots, free, later = self._open(judge)
+        found = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
+        return [Open(number, int(slots[number])) for number in found]
+
+    def open_lists(self, judge: str, most: int = 60) -> list[list[Open]]:
+        """
+        Return the result lists in which a judge may grade documents, the best first.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+        most : int
+            Largest number of lists.
+
+        Returns
+        -------
+        list of list of Open
+            The open documents of each list, by rank, those that the judge put aside included.
+        """
+        slots, free, later = self._open(judge)
+        lists = self._list[free]
+        first = dict.fromkeys(lists.tolist() if len(self._ahead) else np.unique(lists).tolist())
+        chosen = list(first | dict.fromkeys(self._list[later].tolist()))[:most]
+        numbers = np.union1d(free, np.array(later, dtype=np.int64)).astype(np.int64)
+        numbers = numbers[np.isin(self._list[numbers], chosen)]
+        found: dict[int, list[Open]] = {one: [] for one in chosen}
+        for number in numbers[np.argsort(self._rank[numbers], kind="stable")].tolist():
+            found[int(self._list[number])].append(Open(number, int(slots[number])))
+        return list(found.values())
+
+    def list_of(self, number: int) -> list[int]:
+        """
+        Return the result list of a document.
+
+        Parameters
+        ----------
+        number : int
+            Number of the document.
+
+        Returns
+        -------
+        list of int
+            Documents of its query that are to be graded, and itself, by rank; at most `LONGEST_LIST`.
+        """
+        wanted = self._needed > 0
+        wanted[number] = True
+        found = np.flatnonzero((self._list == self._list[number]) & wanted)
+        return [int(one) for one in found[np.argsort(self._rank[found], kind="stable")]]
+
+    def list_after(self, judge: str, number: int) -> list[Open]:
+        """
+        Return the result list that a judge gets after that of a document.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+        number : int
+            Number of a document of the current list.
+
+        Returns
+        -------
+        list of Open
+            Its open documents; empty if no other list has one.
+        """
+        lists = {int(self._list[one[0].number]): one for one in self.open_lists(judge, most=len(self._list))}
+        here = int(self._list[number])
+        lists.pop(here, None)
+        if self.order != "model":  # the next one of the file, then the first again
+            lists = dict(sorted(lists.items(), key=lambda one: (one[0] < here, one[0])))
+        return next(iter(lists.values()), [])
+
+    def _open(self, judge: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
+        """Return free places of all documents, open documents, the best first, and those that the judge put aside."""
         mine = self.judges.get(judge, {})
         slots = self._needed - self._done
         is_mine = np.zeros(len(slots), dtype=bool)
@@ -212,11 +293,9 @@ class GradingSession:
         if len(self._ahead):
             order = np.concatenate([self._ahead, order])
         free = order[(slots[order] > 0) & ~is_mine[order]]
-        found = list(dict.fromkeys(free[: 2 * most].tolist()))[:most]
-        if not found:  # what the judge put aside, the oldest first
-            later = [number for number, one in mine.items() if one.action == "later" and slots[number] > 0]
-            found = later[:most]
-        return [Open(number, int(slots[number])) for number in found]
+        # the oldest first
+        later = [number for number, one in mine.items() if one.action == "later" and slots[number] > 0]
+        return slots, free, later
 
     def suggest(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
         """

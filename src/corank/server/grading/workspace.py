@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
 from corank.judging.grading import export
 from corank.judging.grading.agreement import AlphaInterval, alpha_interval
 from corank.judging.grading.answers import GradingEntry
+from corank.judging.grading.features import GradingFeatures, grading_features, own_columns
 from corank.judging.grading.reading import read_grading_task
 from corank.judging.grading.session import ORDERS, GradingSession
-from corank.judging.grading.task import GradingScale, GradingTask
+from corank.judging.grading.task import GradingScale, GradingTask, title_column
 from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank.judging.sessions.stored_journal import entry_values, read_entry
+from corank.server.grading import training
 from corank.server.markup import clean, link, one_line, rich
 from corank.server.uploads import Upload
 from corank.server.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
 
 _LONG = 80
+_SNIPPET = 300
 _SHOWN = 100
 """Number of queries and conflicts that the overview lists."""
 
@@ -33,11 +39,13 @@ class GradeWorkspace(Workspace):  # noqa: D101
         Setting("question", "", "text"),
         Setting("guidelines", "", "lines"),
         Setting("scale", GradingScale().lines(), "lines"),
+        Setting("view", "one", "choice", choices=("one", "list")),
         Setting("order", "query", "choice", choices=ORDERS),
         Setting("depth", 0, "number", 0, 1_000_000),
         Setting("judges", 1, "number", 1, 50),
         Setting("shared", 1.0, "share", 0.0, 1.0),
         Setting("show_rank", False, "flag"),
+        Setting("use_texts", True, "flag"),
         Setting("index", "documents", "text"),
     )
 
@@ -70,7 +78,13 @@ class GradeWorkspace(Workspace):  # noqa: D101
         answers = [
             (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
         ]
-        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
+        settings = {"scale": scale.lines(), "use_texts": not own_columns(found.task)}
+        return Created(settings, found.task.to_json(), answers)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether judges see result lists."""
+        return bool(self.setting("view") == "list")
 
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
@@ -87,7 +101,9 @@ class GradeWorkspace(Workspace):  # noqa: D101
         return key, entry_values(entry), str(values.get("time", ""))
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """Return a document with its query."""
+        """Return a document with its query, or a query with its documents."""
+        if self.is_list:
+            return self._result_list(judge, item)
         if item is not None:
             number, is_change = self._number(item), True
         else:
@@ -103,21 +119,73 @@ class GradeWorkspace(Workspace):  # noqa: D101
                 return None
             number, is_change = self._number(claimed), False
         document = self.task.documents[number]
-        query = self.task.queries[document.query]
         with self.lock:
             before = self.session.judges.get(judge, {}).get(number)
             n_entries = self.counts.get(judge, 0)
-        scale = self.session.scale
         return {
-            "template": "grade_question.html",
-            "query": clean(query.text), "need": rich(query.need), "card": self.card(number),
+            "template": "grade_question.html", **self._asked(document.query), "card": self.card(number),
             "rank": document.position if self.setting("show_rank") else None,
+            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
+            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
+        }  # fmt: skip
+
+    def _result_list(self, judge: str, item: str | None) -> dict[str, Any] | None:
+        """
+        Return a query with its documents: those that the judge answered, and those that the judge may answer.
+
+        item: a document of the list, the current one; None for the list that the judge holds, or the next one.
+        """
+        held = item or self.store.held_by(self.project.id, judge)
+        with self.lock:
+            mine, seen = dict(self.session.judges.get(judge, {})), self.last
+            lists = self.session.open_lists(judge)
+            here = [] if held is None else self.session.list_of(self._number(held))
+        lists.sort(key=lambda found: found[0].number not in here)  # the same list until the judge leaves it
+        asked = -1 if item is None else self._number(item)
+        is_asked = asked in mine  # a change, even if no document of the list is open
+        if is_asked:
+            lists = [found for found in lists if found[0].number in here]
+        groups = [[Candidate(self.task.keys[one.number], one.slots) for one in found] for found in lists]
+        claimed = [self._number(one) for one in self.store.claim_group(self.project.id, judge, groups, seen)]
+        if not is_asked and not claimed:
+            return None
+        if not is_asked and claimed[0] not in here:
+            here = self.session.list_of(claimed[0])
+        shown = [number for number in here if number in claimed or number in mine]
+        if not self.setting("show_rank"):  # an order of each judge's own
+            shown.sort(key=lambda number: sha256(f"{judge} {self.task.keys[number]}".encode()).digest())
+        waiting = [number for number in shown if number not in mine]
+        current = asked if asked in shown else (waiting or shown)[0]
+        following = {
+            number: next((one for one in shown[at + 1 :] + shown[: at + 1] if one in waiting and one != number), number)
+            for at, number in enumerate(shown)
+        }
+        query = self.task.documents[shown[0]].query
+        with self.lock:
+            n_entries = self.counts.get(judge, 0)
+        return {
+            "template": "grade_list.html", **self._asked(query),
+            "n_done": len(shown) - len(waiting), "is_done": not waiting, "item": self.task.keys[shown[0]],
+            "rows": [
+                {
+                    "card": self._row(number), "item": self.task.keys[number],
+                    "client_id": f"{n_entries}-{number}", "before": mine.get(number), "is_current": number == current,
+                    "following": self.task.keys[following[number]],
+                    "rank": self.task.documents[number].position if self.setting("show_rank") else None,
+                }
+                for number in shown
+            ],
+        }  # fmt: skip
+
+    def _asked(self, number: int) -> dict[str, Any]:
+        """Return what pages show of a query, and the scale."""
+        query, scale = self.task.queries[number], self.session.scale
+        return {
+            "query": clean(query.text), "need": rich(query.need),
             "grades": [
                 {"grade": grade, "label": label, "key": str(grade) if grade < 10 else ""}
                 for grade, label in zip(scale.grades, scale.labels, strict=True)
             ],
-            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
-            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
             "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
         }  # fmt: skip
 
@@ -127,10 +195,15 @@ class GradeWorkspace(Workspace):  # noqa: D101
         action, grade = form.get("action", ""), ""
         if action.startswith("grade-"):
             action, grade = "grade", action.removeprefix("grade-")
+        if action == "next" and self.is_list:
+            with self.lock:
+                after = self.session.list_after(judge, number)
+            return Saved(True, self.task.keys[after[0].number] if after else None)
         if action not in ("grade", "unrateable", "later"):
             raise InputError("the form has no answer; choose a grade.")
         by = "change" if form.get("change") else self.session.order
-        return self._store(judge, number, action, grade, form, by)
+        saved = self._store(judge, number, action, grade, form, by)
+        return saved._replace(item=form.get("following") or form["item"]) if self.is_list else saved
 
     def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
         """Fix the grade of a document."""
@@ -142,6 +215,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
             last = self.session.last(judge)
         saved = Saved(False) if last is None else self._store(judge, last, "undo", "", form, "")
         if saved.is_new and last is not None:
+            if self.is_list:
+                return saved._replace(item=self.task.keys[last])
             self.ask_again(judge, self.task.keys[last])
         return saved
 
@@ -190,12 +265,13 @@ class GradeWorkspace(Workspace):  # noqa: D101
                 row["sum"] += grade
         return {
             "template": "grade_overview.html", **counts, "n_queries": len(queries), "queries": queries[:_SHOWN],
+            "job": training.job_of(self.store, self.project.id), "result": self._last_training(),
             "alpha": self._alpha[1], "scale": self.session.scale, "n_conflicts": len(conflicts),
             "conflicts": [
                 {
                     "item": self.task.keys[number], "title": self._title(number), "number": number,
                     "query": one_line(self.task.queries[self.task.documents[number].query].text, 120),
-                    "grades": grades[number],
+                    "grades": grades[number], "lead": self._row(number)["lead"],
                 }
                 for number in conflicts[:_SHOWN]
             ],
@@ -205,18 +281,26 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def exports(self) -> Mapping[str, Export]:
         """Judgement lists."""
 
-        def locked(make: Callable[..., str | bytes], *more: str) -> Callable[[], str | bytes]:
+        def locked(
+            make: Callable[..., str | bytes], *more: str, with_features: bool = False
+        ) -> Callable[[], str | bytes]:
             def content() -> str | bytes:
+                if with_features:
+                    features = self.features  # may take seconds, so before the lock
+                    with self.lock:
+                        return make(self.session, features)
                 with self.lock:
                     return make(self.session, *more)
 
             return content
 
         name = self.project.name
+        result = training.last_result(self.store, self.project.id)
         found = {
             "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
             "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
-            "letor": Export("letor.txt", "text/plain", locked(export.as_letor)),
+            "features": Export("features.csv", "text/csv", locked(export.as_features, with_features=True)),
+            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, with_features=True)),
             "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
             "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
             "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
@@ -225,9 +309,32 @@ class GradeWorkspace(Workspace):  # noqa: D101
             ),
             "judgements": Export("judgements.csv", "text/csv", locked(export.as_judgements)),
         }
-        if not self.task.X.shape[1]:
-            del found["letor"]
+        if result is not None and result["has_model"]:
+            found["model"] = Export("model.safetensors", "application/octet-stream", self._model)
         return found
+
+    def _model(self) -> bytes:
+        kept = self.store.file(self.project.id, training.MODEL)
+        return b"" if kept is None else kept[1]
+
+    def train(self) -> None:
+        """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
+        with self.lock:
+            y, n_answers = self.session.final(), sum(self.counts.values())
+        reason = training.too_few(y, np.array([one.query for one in self.task.documents]))
+        if reason:
+            raise InputError(reason)
+        rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
+        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
+
+    @cached_property
+    def features(self) -> GradingFeatures:
+        """Features of all documents."""
+        return grading_features(self.task, use_texts=self.setting("use_texts"))
+
+    def _last_training(self) -> dict[str, Any] | None:
+        found = training.last_result(self.store, self.project.id)
+        return None if found is None else {**found, "n_new": max(0, sum(self.counts.values()) - found["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise if the scale is not one, or lacks a grade that was given."""
@@ -248,7 +355,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         image = None
         fields = dict(self.task.documents[number].fields)
         for column, value in fields.items():
-            if column == _title_column(fields):
+            if column == title_column(fields):
                 continue
             name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
             if image is None and name in self.images:
@@ -258,6 +365,15 @@ class GradeWorkspace(Workspace):  # noqa: D101
             elif column not in self.task.columns:  # numbers are for models
                 facts.append((column, link(value)))
         return {"title": self._title(number), "image": image, "texts": texts, "facts": facts}
+
+    def _row(self, number: int) -> dict[str, Any]:
+        """Return what a list shows of a document: its first text, or the beginning of it."""
+        card = self.card(number)
+        fields = self.task.documents[number].fields
+        first = fields[card["texts"][0][0]] if card["texts"] else ""
+        if len(first) <= _SNIPPET:
+            return {**card, "lead": rich(first), "texts": card["texts"][1:]}
+        return {**card, "lead": Markup("<p>{}</p>").format(one_line(first, _SNIPPET))}
 
     def _learn(self) -> None:
         if self.session.order != "model":
@@ -270,7 +386,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     def _title(self, number: int) -> str:
         fields = self.task.documents[number].fields
-        column = _title_column(fields)
+        column = title_column(fields)
         return one_line(fields[column] if column else self.task.documents[number].id)
 
     def _number(self, item: str) -> int:
@@ -286,8 +402,3 @@ class GradeWorkspace(Workspace):  # noqa: D101
             raise InputError(f"the grade is {grade!r}; choose one of the scale.")
         entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)
         return self.append(judge, self.task.keys[number], entry_values(entry), form.get("client_id", ""))
-
-
-def _title_column(fields: Mapping[str, str]) -> str | None:
-    lower = {column.casefold(): column for column in reversed(list(fields))}
-    return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)

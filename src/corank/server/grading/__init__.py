@@ -1,0 +1,1 @@
+"""Pages of grading: one document or a result list, and train and compare."""
