@@ -148,8 +148,10 @@ def run_server(
         server = uvicorn.Server(config)
         sys.setswitchinterval(0.001)  # a model that learns must not delay pages
         threading.Thread(target=warm_up, daemon=True).start()
-        if not no_browser:
+        if not no_browser and has_browser():
             threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
+        elif not no_browser:
+            console.print("No browser with a window was found here; open the link in yours.", soft_wrap=True)
         try:
             server.run(sockets=[listening])
         except KeyboardInterrupt:
@@ -173,6 +175,18 @@ def _socket(host: str, port: int) -> socket.socket:
         ) from None
     listening.listen(128)
     return listening
+
+
+def has_browser() -> bool:
+    """Return whether a browser can be opened that does not run in this terminal, as lynx and w3m do."""
+    import os
+    import webbrowser
+
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return "BROWSER" in os.environ or type(found) is not webbrowser.GenericBrowser
 
 
 def _open_browser(server: Any, link: str) -> None:

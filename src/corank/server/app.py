@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
-from corank.errors import InputError
+from corank.errors import InputError, reason
 from corank.judging.sessions.store import AnswerStore, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
@@ -121,6 +121,9 @@ def _endpoint(site: Site, route: Route) -> Callable[[Request], object]:
             return visit.render("message.html", 503, title=text("error.store"), message=f"{error} {text('error.kept')}")
         except InputError as error:
             return visit.render("message.html", 422, title=text("error.input"), message=str(error))
+        except OSError as error:  # of uploads, which are written to temporary files
+            message = text("error.disk.help", reason=reason(error))
+            return visit.render("message.html", 503, title=text("error.disk"), message=message)
         except ClientDisconnect:
             return Response(status_code=499)
 

@@ -40,6 +40,9 @@ TEXTS = {
     "error.large": "The upload is too large",
     "error.large.help": "Files of up to {n} MB together are accepted. Send fewer or smaller files.",
     "error.store": "The database cannot be used now",
+    "error.disk": "The disk cannot be used now",
+    "error.disk.help": "The server cannot write a file ({reason}); free some space, then try again. Saved answers "
+    "are safe.",
     "error.kept": "Answers that were saved before are safe.",
     "error.bug": "Something went wrong",
     "error.bug.help": "An internal error occurred ({kind}). Your saved answers are safe. Go back and try again; the "
