@@ -172,7 +172,7 @@ class NeighborLabelRanker(LabelRanker):
 @dataclass(frozen=True, eq=False)
 class Votes:
     """
-    What each training row says of each label.
+    The votes of each training row on each label.
 
     won, compared, sides (n, d): as the attributes of `NeighborLabelRanker`.
     """
