@@ -40,7 +40,9 @@ MATRIX = {
     "GET /p/{project}/files/{name}": (401, 404, 403, 404),
 }
 SCREENING = {f"GET /p/{{project}}/{name}": (401, 403, 403, 200) for name in ("import", "conflicts", "report")}
-"""What differs for a screening."""
+GRADING = {"POST /p/{project}/train": (401, 403, 403, 422)}  # without grades
+DIFFERS = {"compare": {}, "screen": SCREENING, "grade": GRADING}
+"""What differs for a kind of work."""
 FILES = {
     "compare": ("teas.csv", TEAS), "screen": ("bees.ris", bees(5).encode()),
     "grade": ("case.csv", b"query,docid,text\nred tea,a,Assam\nblack tea,b,with bergamot\n"),
@@ -82,7 +84,7 @@ def test_every_route_with_every_visitor(route, visitor, kind, app, store, owner)
     before = [store.projects(), store.answers(project), store.judges(project)]
     client = PageClient(app, tokens[visitor])
     answer = client.get(path) if method == "GET" else client.post(path, {})
-    matrix = MATRIX | SCREENING if kind == "screen" else MATRIX
+    matrix = MATRIX | DIFFERS[kind]
     assert answer.status_code == matrix[route][VISITORS.index(visitor)]
     if answer.status_code in (401, 403):
         assert [store.projects(), store.answers(project), store.judges(project)] == before

@@ -172,6 +172,9 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
         f"wrote {model} (the loaded model gives the same scores), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
     )
+    typer.echo(
+        "To judge in the browser: corank serve FOLDER, or corank screen FILE --page (pip install 'corank[web]')."
+    )
 
 
 def _write_new(path: Path, write: Callable[[Path], None], force: bool) -> None:
