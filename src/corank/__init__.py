@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     # the names below for editors and type checkers; a test compares the two lists
     # isort: off
     from corank import (
+        auto as auto,
         clicks as clicks,
         collaborative as collaborative,
         data as data,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         solvers as solvers,
         text as text,
     )
+    from corank.auto import AutoRanker as AutoRanker
     from corank.clicks import (
         DBGD as DBGD,
         MGD as MGD,
@@ -97,8 +99,10 @@ if TYPE_CHECKING:
     )
     from corank.kernels import View as View
     from corank.label_ranking import (
+        AutoLabelRanker as AutoLabelRanker,
         CalibratedLabelRanker as CalibratedLabelRanker,
         LabelPreferences as LabelPreferences,
+        NeighborLabelRanker as NeighborLabelRanker,
         OnlineLabelRanker as OnlineLabelRanker,
     )
     from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
@@ -123,6 +127,8 @@ if TYPE_CHECKING:
 
 # each public name and the module that defines it, which is imported when the name is first used
 _HOMES = {
+    "AutoLabelRanker": "corank.label_ranking",
+    "AutoRanker": "corank.auto",
     "BM25": "corank.text",
     "CRR": "corank.linear",
     "Calibrated": "corank.estimator",
@@ -147,6 +153,7 @@ _HOMES = {
     "Landmarks": "corank.estimator",
     "LinkLearn": "corank.text",
     "MGD": "corank.clicks",
+    "NeighborLabelRanker": "corank.label_ranking",
     "OnTop": "corank.estimator",
     "OnlineLabelRanker": "corank.label_ranking",
     "OrdinalGP": "corank.gp",
@@ -211,7 +218,7 @@ _HOMES = {
 
 # packages that are imported when they are first used
 _PACKAGES = (
-    "clicks", "collaborative", "data", "distributed", "errors", "estimator", "evaluation", "export",
+    "auto", "clicks", "collaborative", "data", "distributed", "errors", "estimator", "evaluation", "export",
     "gp", "judging", "kernels", "label_ranking", "lambdarank", "linear", "metrics", "pairwise", "persist",
     "pursuit", "rls", "solvers", "text",
 )  # fmt: skip
