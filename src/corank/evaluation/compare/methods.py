@@ -244,7 +244,10 @@ def _lightgbm(part: TrainingPart) -> Any:
 BASELINES = ("random", "columns")
 """Label-free methods, always included."""
 
-DEFAULT = ("rankrls", "ranksvm", "crr", "lcra", "rankrls-gaussian", "lambdarank", "lightgbm")
+DEFAULT = (
+    "rankrls", "ranksvm", "crr", "lcra", "lambdarank", "ranking-pursuit", "rankrls-gaussian", "lambdarank-trees",
+    "lightgbm",
+)  # fmt: skip
 """Methods compared by default."""
 
 QUICK = ("rankrls", "crr", "lcra", "lightgbm")

@@ -16,12 +16,13 @@ r basis rows cost O(n r²).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
+from corank.choices import Likelihood
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
@@ -152,7 +153,7 @@ class OrdinalGP(ProcessRanker):
         self,
         kernel: Any = "gaussian",
         sigma: float | None = None,
-        likelihood: str = "ordinal",
+        likelihood: Likelihood = "ordinal",
         *,
         learn: bool = True,
         n_restarts: int = 0,
@@ -245,7 +246,9 @@ class OrdinalGP(ProcessRanker):
         shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def predict_level(self, X: Any, by: str = "mode", *, prior: ArrayLike | None = None) -> Floats:
+    def predict_level(
+        self, X: Any, by: Literal["mode", "median"] = "mode", *, prior: ArrayLike | None = None
+    ) -> Floats:
         """
         Predict a grade for each row.
 
