@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,19 +166,34 @@ def _calibration_table(draws: Sequence[Draw]) -> ReportTable:
     )  # fmt: skip
 
 
-def offsets_of(draws: Sequence[Draw], n: int) -> dict[str, float]:
-    """Return the mean result of each method at one size, over collections, minus that of all methods."""
+def _differences(draws: Sequence[Draw], n: int) -> Floats:
+    """Return the results on remaining queries minus the median of learnt methods, shape (n_collections, n_methods)."""
     some = [one for one in draws if one.n == n]
     values = np.array([[one.outside[name] for name in CANDIDATES] for one in some])
-    values -= values.mean(axis=1, keepdims=True)
-    return {name: _mean(some, values[:, at]) for at, name in enumerate(CANDIDATES)}
+    values -= np.median(values[:, 1:], axis=1, keepdims=True)
+    names = list(dict.fromkeys(one.collection for one in some))
+    return np.array([values[[one.collection == name for one in some]].mean(axis=0) for name in names])
+
+
+def offsets_of(draws: Sequence[Draw], n: int) -> dict[str, float]:
+    """Return the median over collections of `_differences`: a collection that is unlike the others counts little."""
+    return dict(zip(CANDIDATES, np.median(_differences(draws, n), axis=0).tolist(), strict=True))
+
+
+def variances(draws: Sequence[Draw], n: int) -> tuple[float, float]:
+    """Return σ², of a difference of learnt methods between queries, and its variance between collections."""
+    learnt, some = CANDIDATES[1:], [one for one in draws if one.n == n]
+    within = [np.var(one.inside[a] - one.inside[b], ddof=1) for one in some for a, b in combinations(learnt, 2)]
+    V = _differences(draws, n)[:, 1:]
+    between = [np.var(V[:, a] - V[:, b], ddof=1) for a, b in combinations(range(len(learnt)), 2)]
+    return float(np.mean(within)), float(np.mean(between))
 
 
 def _offset_table(draws: Sequence[Draw], sizes: Sequence[int]) -> ReportTable:
     found = {n: offsets_of(draws, n) for n in sizes}
     rows: tuple[tuple[Cell, ...], ...] = tuple((name, *(found[n][name] for n in sizes)) for name in CANDIDATES)
     return ReportTable(
-        "Result of each method minus the mean of all, on the collections that the rule was chosen on",
+        "Result of each method minus the median of the learnt ones, on the collections that the rule was chosen on",
         ("method", *(f"{n} queries" for n in sizes)), rows,
         note="`corank.evaluation.compare.expectation` holds these figures.", formats=("", *("+.4f" for _ in sizes)),
     )  # fmt: skip
@@ -194,9 +210,14 @@ def _pseudo_table(draws: Sequence[Draw], sizes: Sequence[int]) -> ReportTable:
             regrets[at] = one.regret(shrunk(one.inside, offsets_of(others, one.n), pseudo))
         by_size = [_mean([one for one in draws if one.n == n], regrets[_of_size(draws, n)]) for n in sizes]
         rows.append((pseudo, *by_size, _mean(draws, regrets)))
+    ratios = [variances(draws, n) for n in sizes]
+    note = "Variance of a difference between queries, by its variance between collections: " + ", ".join(
+        f"{within:.4f} / {between:.5f} = {within / between:.1f} at {n} queries"
+        for n, (within, between) in zip(sizes, ratios, strict=True)
+    )
     return ReportTable(
         f"Choice of the weight of other collections ({', '.join(names)}; each with the offsets of the others)",
-        ("queries that they count", *(f"{n} queries" for n in sizes), "all"), tuple(rows),
+        ("queries that they count", *(f"{n} queries" for n in sizes), "all"), tuple(rows), note=f"{note}.",
         formats=("g", *(".4f" for _ in (*sizes, "all"))),
     )  # fmt: skip
 

@@ -16,7 +16,8 @@ from experiments.options import ExperimentOptions
 def test_rules_differ_as_they_should():
     rng = np.random.default_rng(0)
     base = 0.5 + 0.2 * rng.normal(size=30)
-    values = {"columns": base, "rankrls": base + 0.01 + 0.05 * rng.normal(size=30), "lightgbm": base - 0.3}
+    swing = np.where(np.arange(30) < 16, 0.05, -0.05)  # better on 16 queries, worse on 14
+    values = {"columns": base, "rankrls": base + swing, "lightgbm": base - 0.3}
     assert rules.best_mean(values) == "rankrls"
     assert rules.one_standard_error(values) == "columns"
     assert rules.not_proven_worse(values) == "columns"
@@ -73,6 +74,26 @@ def test_the_report_of_made_up_replays(monkeypatch, tmp_path):
     for row, other in zip(regrets.rows, by_collection.rows, strict=True):
         assert row[3] == pytest.approx(np.mean(other[1:]))
     assert sum(row[1] for row in calibration.rows) == 10 * (len(CANDIDATES) - 1)
-    for column in (1, 2):
-        assert sum(row[column] for row in offsets.rows) == pytest.approx(0.0, abs=1e-12)
+    assert [row[0] for row in offsets.rows] == list(CANDIDATES)
     assert [row[0] for row in weights.rows] == list(run.PSEUDOS)
+
+
+def test_offsets_and_variances_by_hand():
+    def of(collection, *means):
+        noise = np.array([-1.0, 0.0, 1.0])
+        inside = {name: at * noise for at, name in enumerate(CANDIDATES)}
+        return run.Draw(collection, 10, 0, inside, dict(zip(CANDIDATES, means, strict=True)))
+
+    draws = [
+        of("a", 0.1, 0.3, 0.4, 0.5, 0.6, 0.7), of("b", 0.4, 0.7, 0.6, 0.5, 0.4, 0.3),
+        of("c", 0.2, 0.5, 0.5, 0.5, 0.5, 0.9),
+    ]  # fmt: skip
+    assert list(run.offsets_of(draws, 10).values()) == pytest.approx([-0.3, 0.0, 0.0, 0.0, 0.0, 0.2])
+    within, between = run.variances(draws, 10)
+    # the methods 1 to 5 have values 1, 2, ... times the noise: differences of 1 to 4, of variance 1 to 16
+    assert within == pytest.approx((4 * 1 + 3 * 4 + 2 * 9 + 16) / 10)
+    wanted = [
+        np.var([list(one.outside.values())[a] - list(one.outside.values())[b] for one in draws], ddof=1)
+        for a in range(1, 6) for b in range(a + 1, 6)
+    ]  # fmt: skip
+    assert between == pytest.approx(np.mean(wanted))
