@@ -18,6 +18,7 @@ MATRIX = {
     "POST /leave": (401, 200, 200, 200),
     "GET /": (401, 200, 200, 200),
     "POST /projects": (401, 403, 403, 422),
+    "GET /imports/{upload}": (401, 403, 403, 404),
     "GET /p/{project}": (401, 403, 403, 200),
     "POST /p/{project}/settings": (401, 403, 403, 422),
     "POST /p/{project}/judges": (401, 403, 403, 422),
@@ -72,7 +73,7 @@ def test_every_route_with_every_visitor(route, visitor, kind, app, store, owner)
     method, path = route.split()
     export = "pairs" if kind == "compare" else "ris-all"
     name = "app.css" if "static" in path else export if "export" in path else "x.png"
-    path = path.format(project=project, judge=judge.id, name=name)
+    path = path.format(project=project, judge=judge.id, name=name, upload="x")
     before = [store.projects(), store.answers(project), store.judges(project)]
     client = PageClient(app, tokens[visitor])
     answer = client.get(path) if method == "GET" else client.post(path, {})

@@ -113,7 +113,15 @@ def check_columns(estimator: Any, X: Any, rows: Any) -> None:
         return
     if known is None and not hasattr(X, "columns"):
         return
+    if known is not None and _column_names(X) == known.tolist():
+        return
     validate_data(estimator, columns_of(X, rows), skip_check_array=True, reset=False)
+
+
+def _column_names(X: Any) -> list[Any] | None:
+    """Return the names of the columns of a frame; None if X is not a frame."""
+    columns = getattr(X, "columns", None)
+    return columns if columns is None or isinstance(columns, list) else list(columns.tolist())
 
 
 def _other_names(names: Sequence[str], known: list[str]) -> str:

@@ -149,6 +149,19 @@ class Kernel(ABC):
         return rows
 
 
+def products(X: Any, Z: Any) -> Gram:
+    """Return x·z for all pairs of rows as a dense array."""
+    K = X @ Z.T
+    return np.asarray(K.toarray() if sparse.issparse(K) else K)
+
+
+def squared_norms(X: Any) -> Gram:
+    """Return ‖x‖² for each row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
 def require_positive(value: Any, name: str, otherwise: str = "") -> None:
     """
     Raise `InputError` unless a parameter is a positive number.

@@ -7,11 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import pairwise
-from sklearn.utils.extmath import row_norms
 
 from corank.errors import InputError
-from corank.kernels.kernel import Gram, Kernel, require_positive
+from corank.kernels.kernel import Gram, Kernel, products, require_positive, squared_norms
 
 
 @dataclass(frozen=True)
@@ -21,11 +19,11 @@ class LinearKernel(Kernel):
     is_linear: ClassVar[bool] = True
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        return np.asarray(pairwise.linear_kernel(X, Z))
+        return products(X, Z)
 
     def diag(self, X: Any) -> Gram:
         """Compute ‖x‖² for each row."""
-        return np.asarray(row_norms(self._rows(X), squared=True))
+        return squared_norms(self._rows(X))
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,15 @@ class PolynomialKernel(Kernel):
             raise InputError(f"coef0 is {self.coef0}; pass a number of at least 0, so that the kernel is definite.")
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        return np.asarray(pairwise.polynomial_kernel(X, Z, degree=self.degree, gamma=self.gamma, coef0=self.coef0))
+        K = products(X, Z)
+        K *= self.gamma
+        K += self.coef0
+        K **= self.degree
+        return K
 
     def diag(self, X: Any) -> Gram:
         """Compute (gamma ‖x‖² + coef0)^degree for each row."""
-        return np.asarray((self.gamma * row_norms(self._rows(X), squared=True) + self.coef0) ** self.degree)
+        return np.asarray((self.gamma * squared_norms(self._rows(X)) + self.coef0) ** self.degree)
 
 
 @dataclass(frozen=True)
@@ -70,4 +72,6 @@ class CosineKernel(Kernel):
     scales_columns: ClassVar[bool] = False
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        return np.asarray(pairwise.cosine_similarity(X, Z))
+        from sklearn.metrics.pairwise import cosine_similarity  # takes a second to import
+
+        return np.asarray(cosine_similarity(X, Z))

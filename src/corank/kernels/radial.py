@@ -9,13 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.spatial import distance
-from sklearn.metrics import pairwise
-from sklearn.utils.extmath import row_norms
 
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
-from corank.kernels.kernel import Floats, Gram, Kernel, require_positive
+from corank.kernels.kernel import Floats, Gram, Kernel, products, require_positive, squared_norms
 
 
 def centre_of(Z: Any) -> Any:
@@ -154,7 +151,7 @@ class GaussianKernel(_Radial):
         return np.asarray(np.exp(K, out=K), dtype=np.result_type(X.dtype, Z.dtype))
 
     def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
-        return np.asarray(row_norms(A.astype(np.float64) - B, squared=True))
+        return squared_norms(A.astype(np.float64) - B)
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,9 @@ class LaplacianKernel(_Radial):
     takes_sparse: ClassVar[bool] = False
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        return np.asarray(pairwise.laplacian_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
+        from sklearn.metrics.pairwise import laplacian_kernel  # takes a second to import
+
+        return np.asarray(laplacian_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
 
     def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
         return np.asarray(np.abs(A - B).sum(axis=1), dtype=np.float64)
@@ -192,7 +191,9 @@ class ChiSquareKernel(_Radial):
     scales_columns: ClassVar[bool] = False
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        return np.asarray(pairwise.chi2_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
+        from sklearn.metrics.pairwise import chi2_kernel  # takes a second to import
+
+        return np.asarray(chi2_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
 
     def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
         total = A + B
@@ -218,14 +219,25 @@ def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
     centre = centre_of(Z)
     right = subtract_centre(centre, Z)
     left = right if X is Z else subtract_centre(centre, X)
-    farthest = float(sum(row_norms(rows, squared=True).max(initial=0.0) for rows in (left, right)))
+    of_right = squared_norms(right)
+    of_left = of_right if left is right else squared_norms(left)
+    farthest = float(of_left.max(initial=0.0) + of_right.max(initial=0.0))
     if not np.isfinite(farthest):
         # callers report similarities that are not finite
         return np.full((left.shape[0], right.shape[0]), np.nan)
     are_dense = not (sparse.issparse(left) or sparse.issparse(right))
     if are_dense and np.finfo(np.float64).eps * farthest > allowed:
+        from scipy.spatial import distance  # takes long to import
+
         return np.asarray(distance.cdist(left, right, "sqeuclidean"))
-    return np.asarray(pairwise.euclidean_distances(left, right, squared=True))
+    D = products(left, right)
+    D *= -2.0
+    D += of_left[:, None]
+    D += of_right
+    np.maximum(D, 0.0, out=D)
+    if left is right:
+        np.fill_diagonal(D, 0.0)
+    return D
 
 
 @dataclass(frozen=True)

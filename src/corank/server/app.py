@@ -56,6 +56,7 @@ ROUTES = (
     Route("POST", "/leave", Right.MEMBER, pages_frame.leave),
     Route("GET", "/", Right.MEMBER, pages_frame.home),
     Route("POST", "/projects", Right.OWNER, pages_frame.add_project),
+    Route("GET", "/imports/{upload}", Right.OWNER, pages_frame.import_progress),
     Route("GET", "/p/{project}", Right.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Right.OWNER, pages_owner.change_settings),
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from corank._version import __version__
 from corank.judging.sessions.store import AnswerStore, Judge, Project
 from corank.server.access import cookie_name
+from corank.server.imports import Importer
 from corank.server.markup import one_line
 from corank.server.security import AttemptLimit
 from corank.server.texts import LANGUAGE, text
@@ -35,6 +36,7 @@ class Site:
     def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
         self.store = store
         self.workspaces = Workspaces(store, kinds)
+        self.importer = Importer(store)
         self.cookie = cookie_name(store)
         self.attempts = AttemptLimit()
         self.templates = Environment(

@@ -48,6 +48,20 @@ TEXTS = {
     "error.no_name": "The name of the judge is empty; write a name.",
     "error.own_name": "{name} is your own name here; choose another name for the judge.",
     "error.many_judges": "A project can have {n} judges; this one has that many.",
+    "upload.title": "Reading {name}",
+    "upload.unnamed": "Reading the uploaded files",
+    "upload.help": "You may close this page or judge another project; the files are saved, and reading continues even "
+    "after a restart of the server. The project appears when all records are read.",
+    "upload.stage.wait": "Waiting to be read",
+    "upload.stage.read": "Reading records",
+    "upload.stage.duplicates": "Looking for duplicates",
+    "upload.stage.save": "Saving the project",
+    "upload.failed": "The files were not imported",
+    "upload.attempts": "Reading the files was begun {n} times and ended each time with the server; send fewer or "
+    "smaller files.",
+    "upload.ended": "The process that read the files ended early (status {status}), probably because memory is short; "
+    "send fewer or smaller files, or read the terminal of corank serve.",
+    "kind.project": "Saved project",
     "home.title": "Projects",
     "home.none": "You have no open projects. Ask the owner for a link.",
     "home.start": "Judge",

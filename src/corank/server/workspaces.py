@@ -221,12 +221,14 @@ class Workspace(ABC):
         if new:
             self.background.request()
 
-    def append(self, judge: str, item: str, entry: Mapping[str, Any], client_id: str) -> Saved:
+    def append(
+        self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
         line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
-        _, is_new = self.store.append(self.project.id, judge, item, line, client_id)
+        _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
         self.refresh()
         return Saved(is_new)
 

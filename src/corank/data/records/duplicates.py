@@ -9,7 +9,7 @@ a chain of resembling records does not join two works.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -159,7 +159,7 @@ class DuplicateGroups:
         return found
 
 
-def find_duplicates(records: Records) -> DuplicateGroups:
+def find_duplicates(records: Records, *, report: Callable[[float], None] | None = None) -> DuplicateGroups:
     """
     Find records that describe one work, by identifiers and by similar titles with agreeing details.
 
@@ -171,6 +171,8 @@ def find_duplicates(records: Records) -> DuplicateGroups:
     ----------
     records : Records
         The collection.
+    report : callable, optional
+        Called from time to time with the share of the work that is done.
 
     Returns
     -------
@@ -185,8 +187,10 @@ def find_duplicates(records: Records) -> DuplicateGroups:
     >>> find_duplicates(Records(["a", "b"], titles, ["", ""], details=details)).groups[0].evidence
     ('the same title, same year and first author',)
     """
+    report = report or (lambda share: None)
     entries = make_entries(records)
     order = _order(records)
+    report(0.2)
     copies: dict[Entry, list[int]] = defaultdict(list)
     for at in sorted(range(len(records)), key=lambda at: order[at]):
         copies[entries[at]].append(at)
@@ -196,7 +200,10 @@ def find_duplicates(records: Records) -> DuplicateGroups:
         pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
         # copies that no evidence joins, such as two editorials without any details, are left alone
         distinct += members[:1] if match or len(members) == 1 else []
-    for one, other in candidate_pairs([entries[at] for at in distinct]):
+    candidates = candidate_pairs([entries[at] for at in distinct], lambda share: report(0.2 + 0.5 * share))
+    for number, (one, other) in enumerate(candidates):
+        if not number % 1000:
+            report(0.7 + 0.3 * number / len(candidates))
         match = compare(entries[distinct[one]], entries[distinct[other]])
         if match:
             pairs.append(DuplicatePair(distinct[one], distinct[other], *match))

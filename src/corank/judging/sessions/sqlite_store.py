@@ -27,6 +27,7 @@ class SqliteStore(AnswerStore):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.address = os.path.abspath(path)
         if not self.path.parent.is_dir():
             raise InputError(f"{path} cannot be opened: there is no folder {self.path.parent}; create it first.")
         with self._explaining():

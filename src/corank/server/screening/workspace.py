@@ -75,6 +75,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         """Read files of records, and find duplicates."""
         if not upload.tables:
             raise InputError("found no records; send a file such as .ris, .nbib, .bib, .csv, .xlsx or .xml.")
+        upload.report("read", 0.0)
         with upload.on_disk() as paths:
             try:
                 records = read_records(*paths)
@@ -86,7 +87,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             records = _renamed(records, [file.name for file in upload.tables])
         if not 1 <= len(records) <= MOST_RECORDS:
             raise InputError(f"found {len(records)} records; from 1 to {MOST_RECORDS:,} can be screened.")
-        pairs = [list(one) for one in find_duplicates(records).pairs]
+        groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
+        pairs = [list(one) for one in groups.pairs]
         files = {
             f"{RECORDS}{number}/{path.name}": ("application/octet-stream", file.content)
             for number, (path, file) in enumerate(zip(paths, upload.tables, strict=True))
@@ -205,7 +207,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("the form has no answer; choose include, exclude or put aside.")
         said = clean(form.get("note", note)).strip()[:MOST_TEXT]
         if said != note:
-            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note")
+            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note", keep_hold=True)
         saved = self._store(judge, number, entry, client_id)
         self._shown.pop((judge, number), None)
         return saved
@@ -360,10 +362,13 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("the project does not have the reason of the form; reload the page.")
         return self.reasons[int(key) - 1]
 
-    def _store(self, judge: str, number: int, entry: ScreeningEntry, client_id: str) -> Saved:
+    def _store(
+        self, judge: str, number: int, entry: ScreeningEntry, client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
         unique = self.session.unique
         whole = replace(entry.about(unique, number), records=unique.hash)
-        return self.append(judge, self.session.records.ids[number], entry_values(whole), client_id)
+        id = self.session.records.ids[number]
+        return self.append(judge, id, entry_values(whole), client_id, keep_hold=keep_hold)
 
 
 def _tags(text: str) -> tuple[str, ...]:

@@ -156,7 +156,8 @@
       if (document.hidden || live.contains(document.activeElement)) return;
       try {
         const answer = await fetch(live.dataset.live);
-        if (!answer.ok) return;
+        if (answer.redirected) { location.assign(answer.url); return; }
+        if (!answer.ok) { if (live.dataset.every) location.reload(); return; }
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const fresh = page.querySelector("[data-live]");
         if (!fresh || fresh.innerHTML === before) return;
@@ -166,7 +167,7 @@
         live.querySelectorAll("details").forEach((one, at) => { one.open = open[at] || false; });
         localTimes(live);
       } catch { /* the next round tries again */ }
-    }, 5000);
+    }, 1000 * (live.dataset.every || 5));
   }
 
   localTimes(document);
