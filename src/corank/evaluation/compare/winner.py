@@ -174,21 +174,22 @@ def _sentence(
         return text
     if not open_ones:
         return f"{text} It is better than every other method with probability {SURE:g} or more ({n} {unit})."
-    listed = ", ".join(f"{outcomes[one.name].title} {one.p_better:.2f}" for one in open_ones[:_LISTED])
-    more = f" and {len(open_ones) - _LISTED} more" if len(open_ones) > _LISTED else ""
-    text += f" {n} {unit} do not settle it: the probability that it is better is, against {listed}{more}."
+    listed = "; ".join(f"{outcomes[one.name].title} ({one.p_better:.2f})" for one in open_ones[:_LISTED])
+    more = f"; and {len(open_ones) - _LISTED} more" if len(open_ones) > _LISTED else ""
+    text += f" {n} {unit} do not settle it. The probability that it is better is below {SURE:g} against {listed}{more}."
     if n < _FEW:
         return text
-    closest = open_ones[0]
-    rival = outcomes[closest.name].title
-    if closest.p_equivalent >= SURE:
-        return f"{text} Its difference from {rival} is below {margin:.2g}; either will do."
-    if closest.n_needed is None:
-        return f"{text} Against {rival}, more judgements could turn the result either way."
-    return (
-        f"{text} About {_rounded(closest.n_needed)} {unit} would make its lead over {rival} probable ({SURE:g}), if "
-        "the difference stays as it is."
-    )
+    near = [one for one in open_ones if abs(one.difference) < margin]
+    if near:
+        names = "; ".join(outcomes[one.name].title for one in near[:_LISTED])
+        text += f" Expected differences below {margin:.2g}, so that the choice matters little: {names}."
+    far = next((one for one in open_ones if one not in near and one.n_needed is not None), None)
+    if far is not None:
+        text += (
+            f" About {_rounded(far.n_needed or 0)} {unit} would make its lead over {outcomes[far.name].title} probable "
+            f"({SURE:g}), if the difference stays as it is."
+        )
+    return text
 
 
 def _value(outcome: MethodOutcome, metric: str) -> str:
