@@ -13,7 +13,7 @@ def test_means_are_those_of_judged_and_pseudo_queries_together():
     values = {"a": rng.random(7), "b": rng.random(7), "c": rng.random(7)}
     offsets = {"a": 0.1, "b": -0.02}
     found = Expectation.of(values, offsets, rng)
-    b = np.array([0.06, -0.06, 0.0])  # c is taken as an average method
+    b = np.array([0.1, -0.02, 0.0]) - 0.08 / 3
     everything = np.column_stack(list(values.values()))
     # κ further rows, each the mean of all methods plus b
     pseudo = np.tile(everything.mean() + b, (round(PSEUDO), 1))

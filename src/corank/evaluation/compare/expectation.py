@@ -100,16 +100,15 @@ class Expectation:
         Compute the distribution of the expected values.
 
         values: of each judged query, larger being better; a query without a value in some method is left out.
-        offsets: b of methods, up to a constant; other methods are taken as average ones.
+        offsets: b of methods, up to a constant; 0, that of the median learnt method, for others.
         pseudo: κ.
         """
         names = tuple(values)
         V = np.column_stack([values[name] for name in names])
         V = V[~np.isnan(V).any(axis=1)]
         n = len(V)
-        given = [offsets[name] for name in names if name in offsets]
-        average = float(np.mean(given)) if given else 0.0
-        b = np.array([offsets.get(name, average) for name in names]) - average
+        b = np.array([offsets.get(name, 0.0) for name in names])
+        b -= b.mean()
         rate = n / (n + pseudo)
         prior = V.mean() + b
         draws = rate * (rng.dirichlet(np.ones(n), N_DRAWS) @ V)
