@@ -32,6 +32,9 @@ DRAWS = 4
 PSEUDOS = (0.0, 5.0, 10.0, 20.0, 40.0, 80.0)
 """Candidates for the weight of other collections, in queries."""
 
+LIMIT = 0.05
+"""Largest offset: what the mean of columns is worth depends on the columns, so that no prior should exclude it."""
+
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.01)
 _BOOTSTRAPS = 2000
 
@@ -177,8 +180,9 @@ def _differences(draws: Sequence[Draw], n: int) -> Floats:
 
 
 def offsets_of(draws: Sequence[Draw], n: int) -> dict[str, float]:
-    """Return the median over collections of `_differences`: a collection that is unlike the others counts little."""
-    return dict(zip(CANDIDATES, np.median(_differences(draws, n), axis=0).tolist(), strict=True))
+    """Return the median over collections of `_differences`, at most `LIMIT`; an unusual collection counts little."""
+    medians = np.clip(np.median(_differences(draws, n), axis=0), -LIMIT, LIMIT)
+    return dict(zip(CANDIDATES, medians.tolist(), strict=True))
 
 
 def variances(draws: Sequence[Draw], n: int) -> tuple[float, float]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corank.evaluation.compare.expectation import OFFSETS, PSEUDO, SPREAD, SURE, Expectation, offsets_at
+from corank.evaluation.compare.expectation import INFLATION, OFFSETS, PSEUDO, SPREAD, SURE, Expectation, offsets_at
 from corank.evaluation.compare.methods import METHODS
 
 
@@ -29,7 +29,7 @@ def test_probabilities_are_the_posterior_of_the_conjugate_normal_model():
     d = 0.02 + 0.3 * rng.normal(size=n)
     found = Expectation.of({"a": d, "b": np.zeros(n)}, {"a": b, "b": 0.0}, rng)
     mean = (n * d.mean() + PSEUDO * b) / (n + PSEUDO)
-    deviation = np.sqrt(n * d.var() + PSEUDO * SPREAD**2) / (n + PSEUDO)
+    deviation = INFLATION * np.sqrt(n * d.var() + PSEUDO * SPREAD**2) / (n + PSEUDO)
     assert found.difference("a", "b") == pytest.approx(mean)
     for margin in (0.0, 0.01, 0.05):
         wanted = stats.norm.sf(margin, mean, deviation)
@@ -56,7 +56,7 @@ def test_the_needed_number_makes_the_lead_probable():
     def p(n_queries):
         mean = (n_queries * 0.1 + PSEUDO * 0.02) / (n_queries + PSEUDO)
         variance = (n_queries * d.var(ddof=1) + PSEUDO * SPREAD**2) / (n_queries + PSEUDO) ** 2
-        return stats.norm.cdf(mean / np.sqrt(variance))
+        return stats.norm.cdf(mean / np.sqrt(variance) / INFLATION)
 
     assert p(n) >= SURE - 1e-5
     assert p(n - 1) < SURE + 1e-5

@@ -88,7 +88,7 @@ def test_offsets_and_variances_by_hand():
         of("a", 0.1, 0.3, 0.4, 0.5, 0.6, 0.7), of("b", 0.4, 0.7, 0.6, 0.5, 0.4, 0.3),
         of("c", 0.2, 0.5, 0.5, 0.5, 0.5, 0.9),
     ]  # fmt: skip
-    assert list(run.offsets_of(draws, 10).values()) == pytest.approx([-0.3, 0.0, 0.0, 0.0, 0.0, 0.2])
+    assert list(run.offsets_of(draws, 10).values()) == pytest.approx([-0.05, 0.0, 0.0, 0.0, 0.0, 0.05])
     within, between = run.variances(draws, 10)
     # the methods 1 to 5 have values 1, 2, ... times the noise: differences of 1 to 4, of variance 1 to 16
     assert within == pytest.approx((4 * 1 + 3 * 4 + 2 * 9 + 16) / 10)
