@@ -95,7 +95,8 @@ def test_every_fitted_attribute_has_one_meaning(fitted):
     fitted.append(corank.Smooth().fit(PROBLEM.X))
     labels = (PROBLEM.y > 1).astype(int)
     online = [corank.OnlineLabelRanker(kernel=kernel).fit(PROBLEM.X, labels) for kernel in (None, "linear")]
-    fitted += [corank.CalibratedLabelRanker().fit(PROBLEM.X, labels), *online]
+    others = (corank.CalibratedLabelRanker(), corank.NeighborLabelRanker(), corank.AutoLabelRanker())
+    fitted += [*(model.fit(PROBLEM.X, labels) for model in others), *online]
     # what is made when it is asked for is a property of the class
     made = {name for model in fitted for name, part in vars(type(model)).items() if isinstance(part, property)}
     found = {name for name in made.union(*map(vars, fitted)) if name.endswith("_") and not name.startswith("_")}

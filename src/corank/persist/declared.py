@@ -25,6 +25,11 @@ from corank.persist.relations import broken_relation
 SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     "Ranker": {"coef_": ("n_features_in_",), "column_scale_": ("n_features_in_",)},
     "LabelRanker": {"coef_": ("labels", "n_features_in_"), "intercept_": ("labels",), "classes_": ("labels",)},
+    "NeighborLabelRanker": {
+        "training_rows_": ("rows", "n_features_in_"), "won_": ("rows", "labels"), "compared_": ("rows", "labels"),
+        "sides_": ("rows", "labels"), "column_scale_": ("n_features_in_",),
+    },
+    "AutoLabelRanker": {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)},
     "Landmarks": {"column_scale_": ("n_features_in_",)},
     "Smooth": {"components_": ("r", "n_features_in_"), "embedding_": ("rows", "r")},
     "ColumnMean": {"columns_": ("columns",), "signs_": ("columns",)},

@@ -306,7 +306,7 @@ def report(options: FitOptions, model: ModelSpec, data: TrainingData, result: Fi
         f"wrote {options.output}: {model.name}{prior} from {rows.n_rows} rows ({judgements}) in {len(rows.queries)} "
         f"queries, {rows.n_features} features, {result.seconds:.2f} s; {outcome}"
     )
-    if hasattr(result.ranker, "summary"):
+    if hasattr(result.ranker, "leaderboard_"):
         fields["summary"] = result.ranker.summary()
         sentence += f"\n{fields['summary']}"
     emit(options.as_json, "fit", fields, sentence)
