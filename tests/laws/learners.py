@@ -68,7 +68,7 @@ class Case:
 
 def _rows(make: Callable[[], Any], fit: Any, use: Any, X: Any = PROBLEM.X, **more: Any) -> Case:
     bad = X[:, :FEW].copy()
-    bad[4, 2] = np.nan
+    bad[4, 2] = np.inf
     return Case(make, fit, use, (X, X[:, :FEW]), bad, **more)
 
 

@@ -18,8 +18,9 @@ from sklearn.utils.metaestimators import available_if
 
 from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
 from corank.estimator.docs import shared_parameters
+from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent, logistic
-from corank.parameters import Rules, boolean, number
+from corank.parameters import Rules, boolean, number, one_of
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -47,7 +48,7 @@ class CRR(LinearDescent):
         Whether to learn a bias b, from the regression part and without penalty.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, missing, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -74,7 +75,12 @@ class CRR(LinearDescent):
     True
     """
 
-    _rules: ClassVar[Rules] = {**LinearDescent._rules, "mix": number(0, 1), "fit_intercept": boolean}
+    _rules: ClassVar[Rules] = {
+        **LinearDescent._rules,
+        "mix": number(0, 1),
+        "fit_intercept": boolean,
+        "missing": one_of(*MISSING),
+    }
 
     def __init__(
         self,
@@ -86,6 +92,7 @@ class CRR(LinearDescent):
         query_weight: QueryWeight = "pairs",
         draw: Draw = "pairs",
         scale: bool = True,
+        missing: str = "mean",
         solver: Solver = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,
@@ -110,6 +117,7 @@ class CRR(LinearDescent):
         self.query_weight = query_weight
         self.draw = draw
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
