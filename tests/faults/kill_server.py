@@ -37,10 +37,12 @@ from some_reviews import bees
 
 N_JUDGES = 6
 N_DOCUMENTS = 4000
-N_RECORDS = 4000
+N_RECORDS = 1500
+PATIENCE = 600
+"""Seconds after which a server that does not answer counts as hung; a busy machine is slow."""
 EARLY = 0.2
 """Share of the kills that come soon after a start; before the others, judges have got on."""
-LONGEST = {"grade": 0.6, "screen": 1.5}
+LONGEST = {"grade": 0.6, "screen": 0.6}
 """Longest time between the first answer after a start and a kill, in seconds."""
 _FIELD = re.compile(r'<input type="hidden" name="(client_id|item)" value="([^"]*)"')
 
@@ -147,7 +149,7 @@ class Adjudicator(AtWork):
 
 def wait_for(base):
     """Wait until the server answers."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         try:
             if httpx.get(f"{base}/health", timeout=60).status_code == 200:
@@ -159,7 +161,7 @@ def wait_for(base):
 
 def wait_for_answer(judges):
     """Wait until an answer is acknowledged: the server goes on by itself."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + PATIENCE
     before = sum(len(judge.acknowledged) for judge in judges)
     while sum(len(judge.acknowledged) for judge in judges) == before and any(judge.is_alive() for judge in judges):
         if time.monotonic() > end:
@@ -221,6 +223,8 @@ def kill_many(kills, seed, address, folder, kind):
         server.kill()
         server.join()
         n_killed += 1
+        if not n_killed % 20:
+            print(f"{kind}: {n_killed} kills", file=sys.stderr, flush=True)
         server = start()
     is_over.set()
     for one in workers:
@@ -252,7 +256,7 @@ def kill_many(kills, seed, address, folder, kind):
         if wrong or lost or settled.keys() - adjudicator.sent.keys():
             faults.append(f"adjudication: {len(wrong)} differ, {len(lost)} lost, {len(settled)} stored")
         by_model = sum(one.entry.get("by") == "model" for one in answers)
-        if not by_model or not settled or not undone:
+        if kills >= 50 and not (by_model and settled and undone):
             faults.append(f"{by_model} answers by the model, {len(settled)} settled, {len(undone)} undone: too few")
         results |= {"undone": counts["undo"], "notes": counts["note"], "settled": len(settled), "by_model": by_model}
     readers: dict[str, set[str]] = {}

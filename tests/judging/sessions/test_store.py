@@ -172,6 +172,20 @@ def test_nobody_gets_an_item_that_another_holds(store, project):
     assert store.held_by(project, "cat") is None
 
 
+def test_the_free_items_of_a_group_are_held_together(store, project):
+    groups = [[Candidate("a"), Candidate("b", 2)], [Candidate("c")]]
+    assert store.claim_group(project, "ann", groups, 0) == ["a", "b"]
+    assert store.claim_group(project, "bob", groups, 0) == ["b"]
+    assert store.claim_group(project, "cat", groups, 0) == ["c"]
+    assert store.claim_group(project, "dan", groups, 0) == []
+    store.append(project, "ann", "a", {"action": "grade"})
+    assert store.held_by(project, "ann") == "b"
+    assert store.claim_group(project, "ann", groups[1:], 0) == []  # what was held stays
+    assert store.held_by(project, "ann") == "b"
+    assert store.claim_group(project, "ann", [[Candidate("d")]], 0) == ["d"]
+    assert store.claim_group(project, "dan", groups, store.last_number(project)) == ["a", "b"]
+
+
 def test_an_answer_after_the_choice_of_candidates_takes_a_slot(store, project):
     store.claim(project, "ann", [Candidate("x")], 0)
     store.append(project, "ann", "x", {"action": "left"})

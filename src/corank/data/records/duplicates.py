@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from corank.data.records.blocking import candidate_pairs
-from corank.data.records.evidence import Entry, compare, contradict, make_entries
+from corank.data.records.evidence import Entry, compare, contradict, entry_of, make_entries
 from corank.data.records.records import Records
 from corank.errors import InputError
 
@@ -69,7 +69,7 @@ class DuplicateGroups:
     groups: list[DuplicateGroup]
     _pairs: tuple[DuplicatePair, ...]
     _entries: Sequence[Entry]
-    _order: Sequence[int]
+    _order: Sequence[Any]
     _rejected: frozenset[tuple[int, int]] = frozenset()
     _confirmed: frozenset[tuple[int, int]] = frozenset()
 
@@ -218,7 +218,22 @@ def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> Dupl
     pairs: the attribute `pairs` of the groups, or its values as JSON holds them.
     """
     found = tuple(DuplicatePair(*one) for one in pairs)
-    return _grouped(found, make_entries(records), _order(records), frozenset(), frozenset())
+    entries = _Computed(len(records), lambda at: entry_of(records, at))
+    order = _Computed(len(records), lambda at: (*_content(records, at), at))  # sorts as the places of `_order` do
+    return _grouped(found, entries, order, frozenset(), frozenset())
+
+
+class _Computed(Sequence[Any]):
+    """Values that are computed when they are needed: most records have no duplicates."""
+
+    def __init__(self, n: int, compute: Callable[[int], Any]) -> None:
+        self._n, self._compute = n, cache(compute)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._compute(at)
 
 
 def _order(records: Records) -> list[int]:
@@ -243,7 +258,7 @@ def _content(records: Records, at: int) -> tuple[object, ...]:
 def _grouped(
     pairs: tuple[DuplicatePair, ...],
     entries: Sequence[Entry],
-    order: Sequence[int],
+    order: Sequence[Any],
     rejected: frozenset[tuple[int, int]],
     confirmed: frozenset[tuple[int, int]],
 ) -> DuplicateGroups:
