@@ -38,6 +38,7 @@ FENCE = re.compile(r"(?:<!-- not run: ([^\n]+) -->\n)?^```([\w{}-]*)[^\n]*\n(.*?
 # files that a reader has, made by Python in a comment, which the page does not show
 FILES = re.compile(r"^<!-- files\n(.*?)^-->$", flags=re.DOTALL | re.MULTILINE)
 MOST_NOT_RUN = 6
+SERVES = "the server runs until it is stopped"
 SHOWN = {"xgboost.md": "xgboost"}
 # these start many processes, or learn for seconds
 LONG = {"clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer"}
@@ -142,7 +143,8 @@ def test_blocks_that_wait_are_run_once_they_can():
 
 def test_few_blocks_are_not_run_and_their_commands_are_understood():
     left_out = [block for page in PAGES for block in blocks(page) if block.excuse and not waits_for(block)]
-    assert len(left_out) <= MOST_NOT_RUN
+    # a server runs until it is stopped; tests/browser runs it
+    assert len([block for block in left_out if SERVES not in block.excuse]) <= MOST_NOT_RUN
     verbs = typer.main.get_command(app)
     for block in left_out:
         assert block.language == "sh", "Python runs"
