@@ -151,7 +151,7 @@ def test_few_blocks_are_not_run_and_their_commands_are_understood():
         for program, *words in commands(block):
             if program == "corank":
                 verbs.commands[words[0]].make_context(words[0], words[1:])
-            elif program != "export":
+            elif program not in ("export", "pip"):
                 whole, rest = application(program, words)
                 typer.main.get_command(whole).make_context(program, rest)
 
