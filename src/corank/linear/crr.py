@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
 from corank.estimator.docs import shared_parameters
+from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent, logistic
-from corank.parameters import Rules, boolean, number
+from corank.parameters import Rules, boolean, number, one_of
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -46,7 +48,7 @@ class CRR(LinearDescent):
         Whether to learn a bias b, from the regression part and without penalty.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, missing, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -73,22 +75,28 @@ class CRR(LinearDescent):
     True
     """
 
-    _rules: ClassVar[Rules] = {**LinearDescent._rules, "mix": number(0, 1), "fit_intercept": boolean}
+    _rules: ClassVar[Rules] = {
+        **LinearDescent._rules,
+        "mix": number(0, 1),
+        "fit_intercept": boolean,
+        "missing": one_of(*MISSING),
+    }
 
     def __init__(
         self,
-        loss: str = "squared",
+        loss: LossName = "squared",
         mix: float = 0.5,
         alpha: float | None = None,
         *,
         l1: float = 0.0,
-        query_weight: str = "pairs",
-        draw: str = "pairs",
+        query_weight: QueryWeight = "pairs",
+        draw: Draw = "pairs",
         scale: bool = True,
-        solver: str = "auto",
+        missing: str = "mean",
+        solver: Solver = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,
-        rate: str = "pegasos",
+        rate: Rate = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
         average: bool | None = None,
@@ -109,6 +117,7 @@ class CRR(LinearDescent):
         self.query_weight = query_weight
         self.draw = draw
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

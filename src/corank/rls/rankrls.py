@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from corank.choices import QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
@@ -35,11 +36,13 @@ from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.kernels import Kernel, SumKernel
 from corank.kernels.basis import Basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.grams import require_square
 from corank.kernels.views import View
+from corank.parameters import Rules, one_of
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
@@ -96,6 +99,7 @@ class RankRLS(LeastSquares):
     ties : bool
         Whether two rows of equal score form a pair with target difference 0, as in the paper.
     {scale}
+    {missing}
     {random_state}
     {verbose}
 
@@ -156,6 +160,7 @@ class RankRLS(LeastSquares):
     """
 
     _criteria = (EVIDENCE,)
+    _rules: ClassVar[Rules] = {**LeastSquares._rules, "missing": one_of(*MISSING)}
 
     def __init__(
         self,
@@ -166,9 +171,10 @@ class RankRLS(LeastSquares):
         metric: str | None = None,
         n_basis: int | None = None,
         basis: Any = "random",
-        query_weight: str = "pairs",
+        query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -181,6 +187,7 @@ class RankRLS(LeastSquares):
         self.query_weight = query_weight
         self.ties = ties
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
 

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.choices import QueryWeight
 from corank.core.rows.scaled import ScaledRows, factors_of, plain
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
@@ -35,6 +36,7 @@ from corank.pairwise.moments import pair_squares
 from corank.parameters import Rules, integer, items
 from corank.progress import progress
 from corank.rls.frame import Frame
+from corank.rls.least_squares import LeastSquares
 from corank.rls.rankrls import FittedRankRLS, RankRLS
 from corank.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.summary import Summary
@@ -135,7 +137,7 @@ class ViewRankRLS(RankRLS):
     True
     """
 
-    _rules: ClassVar[Rules] = {**RankRLS._rules, "views": integer(1) | items}
+    _rules: ClassVar[Rules] = {**LeastSquares._rules, "views": integer(1) | items}
 
     def __init__(
         self,
@@ -147,7 +149,7 @@ class ViewRankRLS(RankRLS):
         metric: str | None = None,
         n_basis: int | None = None,
         basis: Any = "random",
-        query_weight: str = "pairs",
+        query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
         random_state: Any = None,
@@ -155,7 +157,7 @@ class ViewRankRLS(RankRLS):
     ) -> None:
         super().__init__(
             alpha, kernel, alphas=alphas, metric=metric, n_basis=n_basis, basis=basis, query_weight=query_weight,
-            ties=ties, scale=scale, random_state=random_state, verbose=verbose,
+            ties=ties, scale=scale, missing="error", random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.views = views
 

@@ -34,7 +34,7 @@ def read(
     qid: str | Literal[False] | None = None,
     docid: str | None = None,
     judge: str | None = None,
-    judges: str = "median",
+    judges: Literal["median", "mean", "majority", "keep"] = "median",
     drop: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
     features: Sequence[str] | None = None,
@@ -196,5 +196,5 @@ def _converted(X: Any, dtype: str | None, layout: str) -> Any:
         return X
     with np.errstate(over="ignore"):
         X = X.astype(dtype)
-    require_finite(X)  # a float64 may be too large for float32
+    require_finite(X, missing=True)  # a float64 may be too large for float32
     return X
