@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit, prefetch, relaxed
+from corank.core.jit import jit, relaxed
+from corank.core.rows.prefetch import prefetch
 from corank.core.models.pursuit import TINY
 
 

@@ -98,15 +98,23 @@ def _add_tile(T, i, j, m, sign, out):  # type: ignore[no-untyped-def]
         out[i + k // 4, j + k % 4] += sign * tile[k]
 
 
-@_reordering
+@jit
 def score_dense(X, w, out, first, last):  # type: ignore[no-untyped-def]
-    """Write x_i · w to `out[i]`, i from first to last-1; the order of the additions is that of every row."""
+    """Write x_i · w to `out[i]`, i from first to last-1, adding columns in their order as `score_small` does."""
     d = np.uint64(X.shape[1])
     for i in range(np.uint64(first), np.uint64(last)):
         total = 0.0
         for j in range(d):
             total += X[i, j] * w[j]
         out[i] = total
+
+
+def score_small(X: NDArray[np.floating], w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the scores of `score_dense` without numba, bit for bit."""
+    out = np.zeros(len(X))
+    for j in range(len(w)):
+        out += X[:, j] * w[j]
+    return out
 
 
 @jit
