@@ -55,6 +55,7 @@ class Kernel:
         self.compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel."""
         if self.compiled is None:
             if self.is_light and _are_small(arguments):
                 with np.errstate(all="ignore"):

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from corank._lazy import lazy
 
 if TYPE_CHECKING:
-    from corank.persist.files import load as load, save as save
+    from corank.persist.files import load as load
+    from corank.persist.files import save as save
 
 __all__ = ["load", "save"]
 

@@ -1,4 +1,4 @@
-"""Read the file of a model: header, tensors and checksum. Nothing is built from them, so that this is light to import."""
+"""Read the file of a model: header, tensors and checksum; builds nothing, so that it is light to import."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError, reason
 from corank.estimator.base import Ranker
 from corank.label_ranking import LabelRanker
-from corank.persist.container import FORMAT, Tensors, digest_of, read_container
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
+from corank.persist.container import FORMAT, Tensors, digest_of, read_container
 from corank.persist.declared import require_declared
 from corank.persist.probe import try_model
 from corank.rls import Summary

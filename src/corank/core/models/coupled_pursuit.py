@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit, relaxed
-from corank.core.rows.prefetch import prefetch
 from corank.core.models.pursuit import TINY
+from corank.core.rows.prefetch import prefetch
 
 
 class SmallTwoViewProblems(NamedTuple):

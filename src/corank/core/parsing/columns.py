@@ -10,6 +10,7 @@ from corank.core.parsing.letor import NEWLINE, is_blank
 from corank.core.parsing.number import BAD, HARD, read_number
 from corank.core.parsing.sheet import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS
 
+
 @jit
 def differ(a, a_end, b, b_end):  # type: ignore[no-untyped-def]
     """Return whether the bytes a..a_end-1 and b..b_end-1 differ."""

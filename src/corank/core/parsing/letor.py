@@ -49,6 +49,7 @@ ENDS = np.uint64(sum(1 << ord(c) for c in "\t\n\r #"))
 LONGEST_ID = 10
 LONGEST_QID = 18
 
+
 @jit
 def is_blank(c):  # type: ignore[no-untyped-def]
     """Return whether a byte is a separator: space, tab, or the carriage return before a newline."""

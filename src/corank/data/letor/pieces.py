@@ -123,9 +123,7 @@ class Pieces:
         """Return the lines of the piece that contains the first row; blank lines and comments may precede it."""
         return self._pieces[int(np.flatnonzero(self.rows)[0])].read().tobytes()
 
-    def parse(
-        self, sheet: Sheet, rules: ParserSettings, value_counts: NDArray[np.int64]
-    ) -> ParseResult:
+    def parse(self, sheet: Sheet, rules: ParserSettings, value_counts: NDArray[np.int64]) -> ParseResult:
         """
         Parse every piece into the sheet, and close the gaps left by pieces with fewer values than counted.
 
@@ -206,9 +204,7 @@ def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
     return rows, colons, later_colons, largest, bare_return + piece.shift if bare_return >= 0 else -1
 
 
-def _parse(
-    piece: Piece, rows: list[int], at: int, sheet: Sheet, rules: ParserSettings
-) -> ParseResult | Fault:
+def _parse(piece: Piece, rows: list[int], at: int, sheet: Sheet, rules: ParserSettings) -> ParseResult | Fault:
     hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
     content, begin, largest = piece.read(), 0, 0
     row, last_row = rows

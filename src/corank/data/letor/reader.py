@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from corank._lazy import is_sparse
 from corank.core.parsing import sheet as codes
 from corank.core.parsing.sheet import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.formats.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
