@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-import corank
+from corank._version import __version__
 from corank.errors import InputError, reason
 
 FORMAT = 1
@@ -59,7 +59,7 @@ def _tensor(file: Any, key: str, path: Path) -> NDArray[Any]:
 def _check(header: Any, path: Path) -> None:
     if isinstance(header, dict) and isinstance(header.get("format"), int) and header["format"] > FORMAT:
         raise InputError(
-            f"{path} has format {header['format']}, newer than format {FORMAT} that corank {corank.__version__} reads; "
+            f"{path} has format {header['format']}, newer than format {FORMAT} that corank {__version__} reads; "
             "upgrade corank."
         )
     if not isinstance(header, dict) or set(header) != set(FIELDS):

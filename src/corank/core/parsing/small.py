@@ -41,7 +41,7 @@ def survey(text: bytes) -> tuple[int, int, int, int, int] | None:
 def parse_rows(
     text: bytes, shift: int, row: int, at: int, sheet: Sheet, rules: ParserSettings
 ) -> tuple[int, int, int, int, int, int] | None:
-    """Parse whole lines as `corank.core.parsing.letor.parse_rows`; nothing is left to exact arithmetic."""
+    """Parse whole lines as `corank.core.parsing.letor.parse_rows`; no number is left to exact arithmetic."""
     if _IS_UNUSUAL(text) or rules.qids not in (NO_QID, INTEGER_QID):
         return None
     largest, begin = 0, 0
