@@ -8,6 +8,11 @@ and `screen` learns from all answers to records of 120 words, of which 2 % are r
 
     python benchmarks/bench_server.py --documents 1000 20000 --judges 1 5 20
     python benchmarks/bench_server.py --documents --items 0 --records 20000 --judges 20 --think 2
+    python benchmarks/bench_server.py --documents --items 0 --records 20000 --judges 1 --asreview path/to/bin/asreview
+
+With `--asreview`, ASReview LAB answers the same questions to one judge: its page sends the label, which also trains a
+model in the background, and then gets the next record; both requests are timed together. Ratios are ASReview / corank.
+Without authentication it gives every client the same record, so there is no comparison with several judges.
 """
 
 from __future__ import annotations
@@ -17,10 +22,13 @@ import asyncio
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
 from urllib.parse import urlencode
@@ -70,6 +78,7 @@ class Client:
         self.port, self.path, self.token = port, path, token
         self.cookie = ""
         self.times: list[float] = []
+        self.opened = 0.0
 
     async def send(self, method: str, path: str, body: str = "") -> str:
         head = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Cookie: {self.cookie}", "Sec-Fetch-Site: same-origin"]
@@ -115,10 +124,83 @@ def memory_mb(pid: int) -> float:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
 
 
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process: unlike the times of requests, it does not depend on other load."""
-    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Processor time of processes and their children: unlike times of requests, it does not depend on other load."""
+    fields = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15] for pid in pids]
+    return sum(int(one) for ticks in fields for one in ticks) / os.sysconf("SC_CLK_TCK")
+
+
+def summary(kind: str, n: int, n_judges: int, think: float, times: list[float], seconds: float) -> dict:
+    """Figures of the times of requests, in seconds."""
+    p50, p95, p99 = np.percentile(1000 * np.array(times), [50, 95, 99]).round(1).tolist()
+    return {
+        "bench": "server", "kind": kind, "documents": n, "judges": n_judges, "think": think, "answers": len(times),
+        "per_second": round(len(times) / seconds, 1), "p50_ms": p50, "p95_ms": p95, "p99_ms": p99,
+    }  # fmt: skip
+
+
+def processes(session: int) -> list[int]:
+    """Processes of a session."""
+    found = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+    return [pid for pid in found if _session(pid) == session]
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1
+
+
+def run_asreview(command: str, n: int, think: float, seconds: float) -> dict:
+    """Label records through the API of ASReview LAB."""
+    import httpx
+
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        words = [command, "lab", "--no-browser", "--skip-update-check", "--port", str(port)]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        environment = {**os.environ, "ASREVIEW_PATH": folder}
+        server = subprocess.Popen(words, env=environment, cwd=folder, start_new_session=True, **quiet)  # type: ignore[call-overload]
+        rng = np.random.default_rng(0)
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/projects", timeout=600) as client:
+                for _ in range(1200):
+                    try:
+                        client.get("")
+                        break
+                    except httpx.TransportError:
+                        time.sleep(0.1)
+                file = ("x.csv", table("screen", n).encode())
+                made = client.post("/create", data={"mode": "oracle"}, files={"file": file}).raise_for_status().json()
+                id = made["id"]
+                client.put(f"/{id}/review", data={"status": "review"}).raise_for_status()
+                record = client.get(f"/{id}/get_record").raise_for_status().json()["result"]
+                # one relevant record is known, so that the model learns from the first label on
+                prior = {"record_id": 0, "label": 1, "retrain_model": "1"}
+                client.post(f"/{id}/record/0", data=prior).raise_for_status()
+                pids = processes(server.pid)
+                before, times = cpu_seconds(pids), []
+                end = time.perf_counter() + seconds
+                while time.perf_counter() < end:
+                    if think:
+                        time.sleep(think * rng.uniform(0.5, 1.5))
+                    number = record["record_id"]
+                    label = {"record_id": number, "label": int("pesticide" in record["title"]), "retrain_model": "1"}
+                    began = time.perf_counter()
+                    client.post(f"/{id}/record/{number}", data=label).raise_for_status()
+                    record = client.get(f"/{id}/get_record").raise_for_status().json()["result"]
+                    times.append(time.perf_counter() - began)
+            pids = processes(server.pid)
+            return summary("asreview", n, 1, think, times, seconds) | {
+                "cpu_ms_per_answer": round(1000 * (cpu_seconds(pids) - before) / len(times), 2),
+                "memory_mb": round(sum(memory_mb(pid) for pid in pids), 1),
+            }
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
 
 
 def run(kind: str, n: int, n_judges: int, think: float, seconds: float, database: str | None, settings: dict) -> dict:
@@ -135,24 +217,23 @@ def run(kind: str, n: int, n_judges: int, think: float, seconds: float, database
             clients = [Client(port, token, f"/p/{project}/judge") for token in tokens]
 
             async def everyone() -> None:
-                warm = Client(port, tokens[0], f"/p/{project}/judge")
+                warm, began = Client(port, tokens[0], f"/p/{project}/judge"), time.perf_counter()
                 await warm.work(0.0, 0.0, np.random.default_rng(0))  # the project is read once
+                clients[0].opened = time.perf_counter() - began
                 await asyncio.sleep(n / 4000 if kind == "screen" else 0)  # the words of all records are counted
                 nonlocal before
-                before = cpu_seconds(server.pid)
+                before = cpu_seconds([server.pid])
                 rngs = [np.random.default_rng(number) for number in range(n_judges)]
                 await asyncio.gather(*(one.work(seconds, think, rng) for one, rng in zip(clients, rngs, strict=True)))
 
             before = 0.0
             asyncio.run(everyone())
-            times = 1000 * np.concatenate([one.times for one in clients])
-            p50, p95, p99 = np.percentile(times, [50, 95, 99]).round(1).tolist()
-            return {
-                "bench": "server", "kind": kind, "documents": n, "judges": n_judges, "think": think,
-                "order": settings.get("order", ""),
-                "database": "postgresql" if database else "sqlite", "answers": len(times),
-                "per_second": round(len(times) / seconds, 1), "p50_ms": p50, "p95_ms": p95, "p99_ms": p99,
-                "cpu_ms_per_answer": round(1000 * (cpu_seconds(server.pid) - before) / max(len(times), 1), 2),
+            times = [seconds for one in clients for seconds in one.times]
+            used = cpu_seconds([server.pid]) - before
+            return summary(kind, n, n_judges, think, times, seconds) | {
+                "order": settings.get("order", ""), "database": "postgresql" if database else "sqlite",
+                "opened_s": round(clients[0].opened, 2),
+                "cpu_ms_per_answer": round(1000 * used / max(len(times), 1), 2),
                 "memory_mb": round(memory_mb(server.pid), 1),
             }  # fmt: skip
         finally:
@@ -169,7 +250,13 @@ def main(args: argparse.Namespace) -> None:
                 print(json.dumps(run("grade", n, n_judges, think, args.seconds, args.database, settings)), flush=True)
             for n in args.records:
                 settings = {"topic": "bees pesticide pollen"}
-                print(json.dumps(run("screen", n, n_judges, think, args.seconds, args.database, settings)), flush=True)
+                ours = run("screen", n, n_judges, think, args.seconds, args.database, settings)
+                print(json.dumps(ours), flush=True)
+                if args.asreview and n_judges == 1:
+                    theirs = run_asreview(args.asreview, n, think, args.seconds)
+                    names = ("p50_ms", "p95_ms", "p99_ms", "cpu_ms_per_answer", "memory_mb")
+                    theirs["ratios"] = {name: round(theirs[name] / max(ours[name], 1e-3), 2) for name in names}
+                    print(json.dumps(theirs), flush=True)
             if args.items:
                 print(
                     json.dumps(run("compare", args.items, n_judges, think, args.seconds, args.database, {})), flush=True
@@ -185,5 +272,6 @@ if __name__ == "__main__":
     parser.add_argument("--think", type=float, nargs="+", default=[0.0, 1.0])
     parser.add_argument("--order", default="query")
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--asreview", help="command of ASReview, in an environment of its own")
     parser.add_argument("--database", help="address of a PostgreSQL database; SQLite by default")
     main(parser.parse_args())

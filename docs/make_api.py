@@ -13,7 +13,7 @@ API = Path(__file__).parent / "api"
 # public packages by purpose; a package that is missing here is an error
 SECTIONS = {
     "Learn a ranker": (
-        "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
+        "auto", "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
         "distributed", "estimator",
     ),
     "Decide what to judge": (

@@ -15,16 +15,18 @@ class ServerProcess:
 
     folder: of the database.
     options: further words of the command.
+    program: words before "serve".
+    preexec_fn: called in the new process before the program starts.
 
     link: the owner's link.
     base: start of all addresses.
     """
 
-    def __init__(self, folder, *options, port=0):
-        words = [sys.executable, "-m", "corank", "serve", str(folder), "--no-browser", "--port", str(port), *options]
+    def __init__(self, folder, *options, port=0, program=(sys.executable, "-m", "corank"), preexec_fn=None):
+        words = [*program, "serve", str(folder), "--no-browser", "--port", str(port), *options]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "500"}
         self.process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, preexec_fn=preexec_fn
         )
         self.lines = []
         for line in self.process.stdout:
@@ -45,6 +47,8 @@ class ServerProcess:
         return int(self.base.rpartition(":")[2])
 
     def kill(self):
+        if self.process.stdout.closed:  # it has ended
+            return
         self.process.kill()
         self._end()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import builtins
 import io
 import sys
+import threading
 from types import ModuleType
 
 import pytest
 
 import corank
-from corank.progress import progress
+from corank.progress import listen_to_progress, progress
 
 
 class Terminal(io.StringIO):
@@ -94,3 +95,17 @@ def test_a_terminal_sees_a_bar_and_a_file_nothing(monkeypatch, stream, speaks):
     with progress(3, "steps") as advance:
         advance(3)
     assert ("steps" in sys.stderr.getvalue()) is speaks
+
+
+def test_a_listener_hears_of_each_step_in_its_own_thread():
+    heard = []
+    with listen_to_progress(lambda *step: heard.append(step)):
+        other = threading.Thread(target=lambda: progress(1, "elsewhere", verbose=False).__enter__()(1))
+        other.start()
+        other.join()
+        with progress(5, "fits", verbose=False) as advance:
+            advance(2)
+            advance(3)
+    with progress(1, "later", verbose=False) as advance:
+        advance(1)
+    assert heard == [("fits", 0, 5), ("fits", 2, 5), ("fits", 5, 5)]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     # the names below for editors and type checkers; a test compares the two lists
     # isort: off
     from corank import (
+        auto as auto,
         clicks as clicks,
         collaborative as collaborative,
         data as data,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         solvers as solvers,
         text as text,
     )
+    from corank.auto import AutoRanker as AutoRanker
     from corank.clicks import (
         DBGD as DBGD,
         MGD as MGD,
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
 
 # each public name and the module that defines it, which is imported when the name is first used
 _HOMES = {
+    "AutoRanker": "corank.auto",
     "BM25": "corank.text",
     "CRR": "corank.linear",
     "Calibrated": "corank.estimator",
@@ -211,7 +214,7 @@ _HOMES = {
 
 # packages that are imported when they are first used
 _PACKAGES = (
-    "clicks", "collaborative", "data", "distributed", "errors", "estimator", "evaluation", "export",
+    "auto", "clicks", "collaborative", "data", "distributed", "errors", "estimator", "evaluation", "export",
     "gp", "judging", "kernels", "label_ranking", "lambdarank", "linear", "metrics", "pairwise", "persist",
     "pursuit", "rls", "solvers", "text",
 )  # fmt: skip

@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from html import escape
 from typing import Any
 
 from corank.console import printable_console
+
+Listener = Callable[[str, int, int], None]
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listen_to_progress(listener: Listener) -> Iterator[None]:
+    """
+    Call a function instead of showing bars, in this thread.
+
+    listener: called with the description of the work, the number of steps done, and of all steps.
+    """
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
 
 
 @contextmanager
@@ -20,6 +38,10 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
     verbose: whether to show the bar.
     Yields: a function to call with the number of steps done since the last call.
     """
+    listener = _LISTENER.get()
+    if listener is not None:
+        yield from _to_listener(listener, total, what)
+        return
     if not verbose:
         yield lambda done: None
         return
@@ -32,6 +54,19 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         job = bar.add_task(what, total=total)
         yield lambda done: bar.advance(job, done)
+
+
+def _to_listener(listener: Listener, total: int, what: str) -> Iterator[Callable[[int], Any]]:
+    """Yield once, as `progress` does."""
+    done = 0
+
+    def advance(more: int) -> None:
+        nonlocal done
+        done += more
+        listener(what, done, total)
+
+    advance(0)
+    yield advance
 
 
 def _in_notebook(total: int, what: str) -> Iterator[Callable[[int], Any]]:

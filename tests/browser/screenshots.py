@@ -1,11 +1,12 @@
 """
-Screenshots of all pages at three widths, light and dark: ``python tests/browser/screenshots.py FOLDER``.
+Screenshots of all pages at three widths: ``python tests/browser/screenshots.py FOLDER [light|dark]``.
 
-The pages are those of three small projects with three judges.
+The pages are those of three small projects with three judges. Files have few colours, so that they are small.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
 from pathlib import Path
@@ -18,14 +19,15 @@ from some_projects import DOCUMENTS, TEAS
 from some_reviews import with_duplicate
 from some_server import ServerProcess
 
-WIDTHS = (360, 900, 1600)
+WIDTHS = (320, 800, 1920)
+HEIGHT = 1500
+"""Longer pages are cut."""
 
 
 def upload(page, base, kind, name, text):
     page.goto(f"{base}/")
     form = page.locator(f"form.kind:has(input[value={kind}])")
     form.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": text.encode()})
-    form.get_by_role("button", name="Create project").click()
     page.wait_for_url("**/p/**")
     return page.url.removesuffix("/import")
 
@@ -49,6 +51,14 @@ def press(page, project, keys):
         before = page.locator("input[name=client_id]").first.input_value()
         page.keyboard.press(key)
         page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
+
+
+def show_lists(page, project):
+    page.goto(project)
+    page.locator("summary", has_text="Settings").click()
+    page.get_by_label("What judges see").select_option("list")
+    page.get_by_role("button", name="Save settings").click()
+    page.wait_for_url(project)
 
 
 def set_criteria(page, project):
@@ -77,7 +87,7 @@ def screen(page, project, n, wrong=()):
         page.wait_for_function("b => (document.querySelector('input[name=client_id]') || {}).value !== b", arg=before)
 
 
-def main(folder):
+def main(folder, scheme="light"):
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place, sync_playwright() as playwright:
@@ -87,9 +97,9 @@ def main(folder):
             page = browser.new_context().new_page()
             page.goto(server.link)
             page.wait_for_url("**/")
-            shoot(browser, page, target, {"start": f"{server.base}/"})
+            shoot(browser, page, target, scheme, {"start": f"{server.base}/"})
             teas = upload(page, server.base, "compare", "teas.csv", TEAS)
-            shoot(browser, page, target, {"compare-empty": teas})
+            shoot(browser, page, target, scheme, {"compare-empty": teas})
             for name in ("Ann", "Bernadette"):
                 press(
                     add_judge(browser, page, teas, name), teas, ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowLeft", "s"]
@@ -104,6 +114,9 @@ def main(folder):
             page.get_by_role("button", name="Save settings").click()
             press(add_judge(browser, page, documents, "Ann"), documents, ["3", "0", "2", "x", "1"])
             press(page, documents, ["3", "1", "l", "1"])
+            lists = upload(page, server.base, "grade", "lists.csv", DOCUMENTS)
+            show_lists(page, lists)
+            press(page, lists, ["3", "0"])
             bees = upload(page, server.base, "screen", "bees.ris", with_duplicate(60))
             set_criteria(page, bees)
             ann = add_judge(browser, page, bees, "Ann")
@@ -121,33 +134,40 @@ def main(folder):
             pages = {
                 "projects": f"{server.base}/", "compare": f"{teas}/judge", "compare-answers": f"{teas}/history",
                 "compare-overview": teas, "grade": f"{documents}/judge", "grade-answers": f"{documents}/history",
-                "grade-overview": documents, "screen": f"{bees}/judge", "screen-change": f"{server.base}{change}",
+                "grade-overview": documents, "grade-list": f"{lists}/judge", "screen": f"{bees}/judge",
+                "screen-change": f"{server.base}{change}",
                 "screen-answers": f"{bees}/history", "screen-overview": bees, "screen-import": f"{bees}/import",
                 "screen-conflicts": f"{bees}/conflicts", "screen-report": f"{bees}/report",
                 "screen-similar": f"{bees}/similar?item=b4",
                 "missing": f"{server.base}/nothing",
             }  # fmt: skip
-            shoot(browser, page, target, pages)
+            shoot(browser, page, target, scheme, pages)
         finally:
             browser.close()
             server.stop()
 
 
-def shoot(browser, page, target, pages):
-    for scheme in ("light", "dark"):
-        for width in WIDTHS:
-            context = browser.new_context(
-                viewport={"width": width, "height": 900},
-                color_scheme=scheme,
-                storage_state=page.context.storage_state(),
-            )
-            view = context.new_page()
-            for name, address in pages.items():
-                view.goto(address)
-                view.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-                view.screenshot(path=target / f"{name}-{width}-{scheme}.png", full_page=True)
-            context.close()
+def shoot(browser, page, target, scheme, pages):
+    from PIL import Image
+
+    for width in WIDTHS:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, storage_state=page.context.storage_state()
+        )
+        view = context.new_page()
+        for name, address in pages.items():
+            view.goto(address)
+            view.wait_for_load_state("networkidle")
+            long = view.evaluate("document.documentElement.scrollHeight") > 900
+            # a window as high as the page, so that the bar at its end covers nothing
+            view.set_viewport_size({"width": width, "height": HEIGHT if long else 900})
+            shot = Image.open(io.BytesIO(view.screenshot())).convert("RGB")
+            view.set_viewport_size({"width": width, "height": 900})
+            if width > 1000:
+                shot = shot.resize((width // 2, shot.height // 2), Image.Resampling.LANCZOS)
+            shot.quantize(64, dither=Image.Dither.NONE).save(target / f"{name}-{width}.png", optimize=True)
+        context.close()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

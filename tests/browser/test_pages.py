@@ -66,6 +66,53 @@ def test_an_answer_given_while_the_server_is_away_is_saved_once(browser, server,
         again.kill()
 
 
+def test_an_answer_counts_once_whatever_happens_to_its_request(browser, server, owner):
+    """A double click, a lost response, no network, a second tab and the back button."""
+    review = upload(owner, server.base, "screen", "bees.ris", bees(12))
+    owner.goto(f"{review}/judge")
+    title = owner.locator("h1#title").inner_text()
+    owner.get_by_role("button", name="Exclude").first.dblclick()
+    status_of(owner, "1 read by you")
+    assert owner.locator("h1#title").inner_text() != title
+
+    lost = []
+
+    def lose(route):
+        if lost or route.request.method != "POST":
+            route.continue_()
+            return
+        lost.append(route.fetch().status)  # the server has stored the answer, the page does not hear of it
+        route.abort()
+
+    owner.route("**/judge", lose)
+    owner.keyboard.press("n")
+    status_of(owner, "2 read by you")
+    assert lost == [200]
+    owner.unroute("**/judge")
+
+    owner.context.set_offline(True)
+    owner.keyboard.press("n")
+    status_of(owner, "Not saved yet")
+    owner.context.set_offline(False)
+    status_of(owner, "3 read by you")
+
+    other = owner.context.new_page()
+    other.goto(f"{review}/judge")
+    assert other.locator("h1#title").inner_text() == owner.locator("h1#title").inner_text()
+    owner.keyboard.press("n")
+    status_of(owner, "4 read by you")
+    other.keyboard.press("r")
+    status_of(other, "answered already")
+    status_of(other, "4 read by you")
+
+    other.goto(f"{review}/history")
+    other.go_back()
+    other.keyboard.press("n")
+    status_of(other, "5 read by you")
+    other.goto(f"{review}/history")
+    status_of(other, "5 of 5 answers")
+
+
 def test_images_dropped_on_the_page_become_a_project(server, owner):
     owner.goto(f"{server.base}/")
     pictures = {
@@ -143,7 +190,8 @@ def pages(browser, server, owner):
     ]  # fmt: skip
 
 
-def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe):
+def violations(browser, owner, axe, addresses):
+    """Return what axe finds on pages, light and dark, narrow and wide, and pages that are wider than the screen."""
     found = []
     for scheme in ("light", "dark"):
         for width in (320, 1920):
@@ -152,7 +200,7 @@ def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe
                 storage_state=owner.context.storage_state(), reduced_motion="reduce",
             )  # fmt: skip
             page = context.new_page()
-            for address in pages:
+            for address in addresses:
                 page.goto(address)
                 page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
                 page.evaluate(axe)
@@ -162,7 +210,11 @@ def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe
                 if wide > width:
                     found.append((scheme, width, address, "overflow", wide))
             context.close()
-    assert found == []
+    return found
+
+
+def test_axe_finds_no_violation_and_nothing_overflows(browser, owner, pages, axe):
+    assert violations(browser, owner, axe, pages) == []
 
 
 def test_screen_a_review_from_import_to_export_with_a_restart(browser, server, owner, tmp_path):

@@ -38,13 +38,25 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
     assert done.stdout.count('"faults": []') == len(writers)
 
 
-@long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_a_killed_server_keeps_what_it_acknowledged(database):
+@pytest.mark.parametrize(
+    ("kills", "kind", "database"),
+    [
+        (2, "screen", "sqlite"),
+        pytest.param(5, "screen", "postgresql", marks=long),
+        pytest.param(5, "grade", "sqlite", marks=long),
+        pytest.param(5, "grade", "postgresql", marks=long),
+    ],
+)
+def test_a_killed_server_keeps_what_it_acknowledged(kills, kind, database):
     tests = Path(__file__).parent.parent
     paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    words = [sys.executable, tests / "faults" / "kill_server.py", "--kills", "5", "--database", database]
-    done = subprocess.run(words, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
+    options = ["--kills", str(kills), "--kind", kind, "--database", database]
+    done = subprocess.run(
+        [sys.executable, tests / "faults" / "kill_server.py", *options],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"faults": []' in done.stdout

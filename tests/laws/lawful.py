@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from corank.auto import AutoRanker
 from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.estimator import Calibrated, ColumnMean, OnTop
 from corank.estimator.base import Ranker
@@ -45,6 +46,8 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
     "OnTop": lambda: OnTop(ColumnMean([0], method=None), RankRLS()),
+    # the metric of left-out queries chooses among several, and counts each row once, whatever it weighs
+    "AutoRanker": lambda: AutoRanker(candidates=["linear"], random_state=0),
     # other settings
     "SPD squared": lambda: SPD(loss="squared", alpha=0.1, scale=False),
     "SPD rows": lambda: SPD(loss="squared", query_weight="rows"),

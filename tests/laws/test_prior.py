@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import corank
+from corank.auto import AutoRanker
 from corank.clicks import OnlineRanker
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import QueryKFold, mask_scores
@@ -45,7 +46,7 @@ def is_squared(model):
     if isinstance(model, OrdinalGP):
         return model.likelihood == "gaussian"
     return (
-        not isinstance(model, RankSVM | Calibrated | LambdaRank | PreferenceGP | OnlineRanker)
+        not isinstance(model, RankSVM | AutoRanker | Calibrated | LambdaRank | PreferenceGP | OnlineRanker)
         and getattr(model, "loss", "squared") == "squared"
     )
 

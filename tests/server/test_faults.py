@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import webbrowser
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
 from corank import cli
+from corank.cli.serve import has_browser
 from corank.judging.sessions import sqlite_store
 from corank.judging.sessions.open_store import open_answer_store
 from corank.judging.sessions.sqlite_store import SqliteStore
@@ -87,7 +89,7 @@ def test_a_database_server_that_is_away_is_one_sentence(tmp_path):
     ("words_", "message"),
     [
         (["--host", "0.0.0.0"], "name the server with --allow-host"),
-        (["no such folder"], "no such folder is not a folder"),
+        (["no such folder/reviews"], "no such folder/reviews is not a folder"),
         (["--database", "mysql://x/y"], "the database is mysql://"),
         (["--port", "99999"], "Invalid value for '--port'"),
     ],
@@ -98,6 +100,21 @@ def test_wrong_commands_are_one_sentence(words_, message, tmp_path, monkeypatch)
     assert said.exit_code != 0
     assert message in f"{said.output} {said.exception}"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [(webbrowser.GenericBrowser("w3m"), False), (webbrowser.BackgroundBrowser("firefox"), True), (None, False)],
+)
+def test_a_browser_of_the_terminal_is_not_opened(found, expected, monkeypatch):
+    def get():
+        if found is None:
+            raise webbrowser.Error
+        return found
+
+    monkeypatch.delenv("BROWSER", raising=False)
+    monkeypatch.setattr(webbrowser, "get", get)
+    assert has_browser() is expected
 
 
 @pytest.mark.long

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
+from functools import partial
+from itertools import product
 
 import pytest
 
+from corank import evaluation, load, read
+from corank.cli.serve import open_grading
+from corank.data.problem.rows import with_names
+from corank.errors import InputError
 from corank.judging.sessions.sqlite_store import SqliteStore
+from corank.metrics import evaluate
+from corank.progress import progress
 from corank.server.app import create_app
+from corank.server.grading import training
+from corank.text import read_corpus, save_corpus
 from some_pages import PageClient, fields, new_project, words
 
 TABLE = (
@@ -223,3 +235,112 @@ def test_forged_forms_are_refused(owner, store, path, form):
     assert owner.post(f"{path}/judge", {**fields(html), **form}).status_code == 422
     assert owner.post(f"{path}/judge", {"action": "grade-1", "item": "[]", "client_id": "1"}).status_code == 422
     assert store.answers(path[3:]) == []
+
+
+def many(n_queries, text=True):
+    """Return a table of graded documents: the better ones have more words of the query and more stars."""
+    lines = ["query,docid,text,stars,rating" if text else "query,docid,stars,rating"]
+    for q, d in product(range(n_queries), range(6)):
+        words = " ".join([f"tea{q}"] * (d % 4) + ["pot"] * (1 + d))
+        lines.append(f"tea{q} pot,d{q}{d},{words + ',' if text else ''}{d % 4 + 0.25 * (q % 2)},{d % 4}")
+    return "\n".join(lines).encode()
+
+
+def test_the_command_opens_an_index_and_the_same_project_again(owner, store, tmp_path):
+    documents = [tmp_path / "docs.jsonl"]
+    documents[0].write_text("".join(json.dumps({"id": k, "text": f"tea {'pot ' * k}"}) + "\n" for k in range(5)))
+    save_corpus(read_corpus(documents, language=None), tmp_path / "a.index")
+    queries = tmp_path / "queries.csv"
+    queries.write_text("qid,query_text\n1,tea\n2,pot\n")
+    path = open_grading(store, [queries], tmp_path / "a.index", documents, 3)
+    assert "0 of 6 documents of 2 queries are finished" in words(owner.get(path).text)
+    assert "bm25" not in owner.get(f"{path}/judge").text  # for models
+    assert owner.get(f"{path}/export/features").text.startswith("qid,docid,rating,bm25,bm25 text,")
+    assert open_grading(store, [queries], tmp_path / "a.index", documents, 3) == path
+    assert open_grading(store, [queries], tmp_path / "a.index", documents, 2) != path
+    case = tmp_path / "case.csv"
+    case.write_text("query,docid,rating\ntea,a,3\ntea,b,\n")
+    path = open_grading(store, [case], None, (), 3)
+    assert "1 of 2 documents" in words(owner.get(path).text)
+    assert open_grading(store, [case], None, (), 3) == path
+    page = owner.post("/projects", {"kind": "grade"}, [("files", ("a.index", b"x"))])
+    assert (page.status_code, "corank serve --grade queries.csv --index" in words(page.text)) == (422, True)
+
+
+def test_training_needs_grades_of_several_queries(owner, path):
+    page = owner.post(f"{path}/train")
+    assert page.status_code == 422
+    assert "0 queries have two different grades; grade documents of at least 5 queries" in words(page.text)
+    assert owner.get(f"{path}/train").status_code == 404
+    assert owner.get(f"{path}/export/model").status_code == 404
+
+
+@pytest.mark.parametrize("about", [b"", b"[1]", b'{"time": "yesterday"}', b'{"time": 5}', b"[" * 100_000])
+def test_a_damaged_result_of_training_is_ignored(owner, store, path, about):
+    store.add_files(path[3:], {training.ABOUT: ("application/json", about)})
+    assert "Train and compare" in owner.get(path).text
+
+
+def test_progress_of_training_survives_reloads_and_settings_and_errors_are_shown(owner, store, monkeypatch):
+    path = new_project(owner, "grade", [("docs.csv", many(5))])
+    may_end, calls = threading.Event(), []
+
+    def slow(**options):
+        calls.append(options)
+        with progress(8, "9 methods", verbose=False) as advance:
+            advance(2)
+            may_end.wait(60)
+        raise InputError("the rows are all equal.")
+
+    monkeypatch.setattr("corank.evaluation.compare.compare", slow)
+    assert owner.post(f"{path}/train").headers["location"] == f"{path}#train"
+    job = training.job_of(store, path[3:])
+    while not job.done:
+        time.sleep(0.01)
+    owner.post(f"{path}/train")  # a double click
+    change(owner, store, path, depth=3)  # makes a new workspace
+    assert "Comparing rankers: 9 methods, 25 %" in words(owner.get(path).text)
+    may_end.set()
+    job.thread.join(60)
+    page = words(owner.get(path).text)
+    assert "the rows are all equal." in page
+    assert "Comparing rankers" not in page
+    (options,) = calls
+    assert options["X"].names == ["stars"]
+    assert options["prior"] is None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("has_numbers", [True, False])
+def test_train_compare_report_and_model(app, owner, store, tmp_path, monkeypatch, has_numbers):
+    table = many(6).replace(b",stars,", b",_,") if not has_numbers else many(6, text=False)
+    if not has_numbers:
+        table = re.sub(rb",[\d.]+,(\d)$", rb",x,\1", table, flags=re.MULTILINE)
+    quick = partial(evaluation.compare.compare, ["rankrls"], folds=2, fractions=())
+    monkeypatch.setattr("corank.evaluation.compare.compare", quick)
+    path = new_project(owner, "grade", [("docs.csv", table)])
+    owner.post(f"{path}/train")
+    job = training.job_of(store, path[3:])
+    job.thread.join(300)
+    assert (job.error, job.is_running) == ("", False)
+    page = words(owner.get(path).text)
+    assert "nDCG@10" in page
+    assert "From 36 grades of 6 queries" in page
+    report = owner.get(f"{path}/train")
+    assert "RankRLS" in report.text
+    policy = report.headers["content-security-policy"]
+    assert "script-src" not in policy
+    assert "sandbox" in policy
+    (tmp_path / "m.safetensors").write_bytes(owner.get(f"{path}/export/model").content)
+    (tmp_path / "f.csv").write_text(owner.get(f"{path}/export/features").text)
+    rows = read(tmp_path / "f.csv")
+    ranks = load(tmp_path / "m.safetensors").rank(with_names(rows.X, rows.names), qid=rows.qid)
+    assert evaluate(rows.y, -ranks.astype(float), rows.qid, "nDCG@10")["nDCG@10"].mean > 0.9
+    assert rows.names == (["stars"] if has_numbers else ["bm25 text", "words text", "length text"])
+    judge = PageClient(app, store.add_judge(path[3:], "ann"))
+    for address in ("train", "export/model", "files/train/model.safetensors", "files/train%2Fmodel.safetensors"):
+        assert judge.get(f"{path}/{address}").status_code in (403, 404)
+    again = owner.post(
+        "/projects", {"kind": "project"}, [("files", ("p.zip", owner.get(f"{path}/export/project").content))]
+    )
+    assert owner.get(f"{again.headers['location']}/train").text == report.text

@@ -18,6 +18,7 @@ MATRIX = {
     "POST /leave": (401, 200, 200, 200),
     "GET /": (401, 200, 200, 200),
     "POST /projects": (401, 403, 403, 422),
+    "GET /imports/{upload}": (401, 403, 403, 404),
     "GET /p/{project}": (401, 403, 403, 200),
     "POST /p/{project}/settings": (401, 403, 403, 422),
     "POST /p/{project}/judges": (401, 403, 403, 422),
@@ -28,6 +29,8 @@ MATRIX = {
     "GET /p/{project}/import": (401, 403, 403, 404),  # a comparison; a screening has these three
     "GET /p/{project}/conflicts": (401, 403, 403, 404),
     "GET /p/{project}/report": (401, 403, 403, 404),
+    "POST /p/{project}/train": (401, 403, 403, 404),  # only a grading project has these two
+    "GET /p/{project}/train": (401, 403, 403, 404),
     "GET /p/{project}/export/{name}": (401, 403, 403, 200),
     "GET /p/{project}/judge": (401, 200, 403, 200),
     "POST /p/{project}/judge": (401, 422, 403, 422),  # an empty form
@@ -37,7 +40,14 @@ MATRIX = {
     "GET /p/{project}/files/{name}": (401, 404, 403, 404),
 }
 SCREENING = {f"GET /p/{{project}}/{name}": (401, 403, 403, 200) for name in ("import", "conflicts", "report")}
-"""What differs for a screening."""
+GRADING = {"POST /p/{project}/train": (401, 403, 403, 422)}  # without grades
+DIFFERS = {"compare": {}, "screen": SCREENING, "grade": GRADING}
+"""What differs for a kind of work."""
+FILES = {
+    "compare": ("teas.csv", TEAS), "screen": ("bees.ris", bees(5).encode()),
+    "grade": ("case.csv", b"query,docid,text\nred tea,a,Assam\nblack tea,b,with bergamot\n"),
+}  # fmt: skip
+EXPORTS = {"compare": "pairs", "screen": "ris-all", "grade": "judgements"}
 VISITORS = ("nobody", "judge", "other", "owner")
 
 
@@ -63,25 +73,39 @@ def test_every_route_has_a_row():
 
 @pytest.mark.parametrize("route", MATRIX)
 @pytest.mark.parametrize("visitor", VISITORS)
-@pytest.mark.parametrize("kind", ["compare", "screen"])
+@pytest.mark.parametrize("kind", FILES)
 def test_every_route_with_every_visitor(route, visitor, kind, app, store, owner):
-    files = [("teas.csv", TEAS)] if kind == "compare" else [("bees.ris", bees(5).encode())]
-    project, elsewhere = (new_project(owner, kind, files).split("/")[2] for _ in range(2))
+    project, elsewhere = (new_project(owner, kind, [FILES[kind]]).split("/")[2] for _ in range(2))
     judge = store.judge_of(ann := store.add_judge(project, "ann"))
     tokens = {"nobody": None, "judge": ann, "other": store.add_judge(elsewhere, "ann"), "owner": store.add_owner()}
     method, path = route.split()
-    export = "pairs" if kind == "compare" else "ris-all"
-    name = "app.css" if "static" in path else export if "export" in path else "x.png"
-    path = path.format(project=project, judge=judge.id, name=name)
+    name = "app.css" if "static" in path else EXPORTS[kind] if "export" in path else "x.png"
+    path = path.format(project=project, judge=judge.id, name=name, upload="x")
     before = [store.projects(), store.answers(project), store.judges(project)]
     client = PageClient(app, tokens[visitor])
     answer = client.get(path) if method == "GET" else client.post(path, {})
-    matrix = MATRIX if kind == "compare" else MATRIX | SCREENING
+    matrix = MATRIX | DIFFERS[kind]
     assert answer.status_code == matrix[route][VISITORS.index(visitor)]
     if answer.status_code in (401, 403):
         assert [store.projects(), store.answers(project), store.judges(project)] == before
-        assert "Assam" not in answer.text
-        assert "pollen" not in answer.text.lower()
+        assert not any(word in answer.text.lower() for word in ("assam", "pollen", "bergamot"))
+
+
+@pytest.mark.parametrize(
+    ("visitor", "statuses"),
+    [("nobody", (401, 401)), ("judge", (403, 403)), ("other", (403, 403)), ("owner", (422, 404))],
+)
+def test_only_the_owner_trains(visitor, statuses, app, store, owner):
+    files = [("docs.csv", b"query,docid\ntea,d1\n")]
+    project, elsewhere = (new_project(owner, "grade", files).split("/")[2] for _ in range(2))
+    tokens = {
+        "judge": store.add_judge(project, "ann"),
+        "other": store.add_judge(elsewhere, "ann"),
+        "owner": store.add_owner(),
+    }
+    client = PageClient(app, tokens.get(visitor))
+    path = f"/p/{project}/train"
+    assert (client.post(path).status_code, client.get(path).status_code) == statuses
 
 
 @pytest.mark.parametrize("route", [f"{one.method} {one.path}" for one in ROUTES if "{project}" in one.path])
@@ -212,6 +236,13 @@ def test_wrong_links_are_limited_and_the_right_one_works_from_elsewhere(app, sto
     assert answers == [401] * 10 + [429] * 2
     assert client.get(f"/enter?token={token}").status_code == 429
     assert PageClient(app, address="10.0.0.2").get(f"/enter?token={token}").status_code == 200
+
+
+def test_guessing_by_cookies_is_limited_and_valid_ones_are_not(app, store, owner):
+    name = f"corank_{store.database_id[:8]}"
+    guesses = [PageClient(app).send("GET", "/", headers={"cookie": f"{name}=x.{n}"}).status_code for n in range(65)]
+    assert guesses == [401] * 60 + [429] * 5
+    assert owner.get("/").status_code == 200
 
 
 def test_large_requests_are_refused(owner, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 from corank.data.records.records import read_records
 from corank.judging.reporting.certificate import verify
 from corank.server.app import create_app
+from corank.server.screening.view import highlight
 from some_pages import PageClient, fields, words
 from some_reviews import bees, with_duplicate
 from some_stores import open_new
@@ -137,6 +138,35 @@ def test_answers_reasons_tags_notes_undo_and_changes(app, store, owner):
     answer(owner, path, "not", page)
     assert [one.action for one in store.answers(path[3:])] == ["note", "not", "undo", "relevant", "not"]
     assert store.answers(path[3:])[-1].entry["by"] == "history"
+
+
+def test_answers_are_filtered_by_reason_and_tag_and_unread_records_are_found(app, store, owner):
+    path = new_review(owner)
+    answer(owner, path, "not-2", tags="odd")
+    answer(owner, path, "not-1")
+    for show, n in (("reason:no data", 1), ("reason:wrong species", 1), ("tag:odd", 1), ("tag:even", 0), ("not", 2)):
+        found = words(owner.get(f"{path}/history?show={show}").text)
+        assert f"{n} of 2 answers" in found, show
+    workspace = workspace_of(app, store, path)
+    workspace.background.wait()
+    unread = workspace.unanswered("me")
+    assert len(unread) == 40 - 2
+    wanted = unread[7]
+    page = owner.get(f"{path}/history?show=unread&find={wanted['item']}").text
+    assert "of 38 records" in words(page)
+    html = owner.get(re.search(r'href="([^"]+\?item=[^"]+)"', page)[1].replace("&amp;", "&")).text
+    assert "You looked for this record" in words(html)
+    before = workspace.session.rule.n
+    answer(owner, path, "relevant", html)
+    assert store.answers(path[3:])[-1].entry["by"] == "search"
+    team = workspace_of(app, store, path).session.team
+    # neither a find of the ranking nor one of the records that the ranking orders
+    assert (team.n_found, team.n_known, list(team.finds), len(team.ranked)) == (1, 1, [], 2)
+    assert workspace.session.rule.n == before - 1
+    assert "1 record was looked for, outside of the ranking" in words(owner.get(f"{path}/report").text)
+    undo = re.search(r'value="(\d+-undo)"', owner.get(f"{path}/judge").text)[1]
+    owner.post(f"{path}/undo", {"client_id": undo})
+    assert (workspace.session.team.n_found, workspace.session.rule.n) == (0, before)
 
 
 def test_a_double_click_and_a_late_tab_change_nothing(store, owner):
@@ -296,6 +326,17 @@ def test_forged_forms_are_refused(store, owner, form):
     assert owner.post(f"{path}/judge", form).status_code == 422
     assert store.answers(path[3:]) == []
     assert owner.get(f"{path}/judge?item=nosuch").status_code == 404
+
+
+@pytest.mark.parametrize("word", ["a*" * 20 + "b", "*".join("ab" * 20), "a* " * 20 + "b", "(a+)+$", "*", "[", "\\"])
+def test_hostile_words_take_no_time(word):
+    text = ("a" * 2000 + "! ") * 5
+    assert str(highlight(text, {"for": [word]})).count("a") >= 10_000
+
+
+def test_a_star_is_a_wildcard_at_the_end_of_a_word_only():
+    html = str(highlight("rats, rate, c*t and a heart  failures", {"for": ["rat*", "c*t", "heart fail*"]}))
+    assert re.findall(r"<mark[^>]*>([^<]+)", html) == ["rats", "rate", "c*t", "heart  failures"]
 
 
 def test_hostile_records_are_shown_as_text(owner, app, store):

@@ -12,7 +12,7 @@ from corank.server.app import KINDS
 from corank.server.markup import rich
 from corank.server.texts import TEXTS
 
-USED_BY_PREFIX = ("answered.", "export.", "compare.left", "compare.right", "nav.", "screen.stop.")
+USED_BY_PREFIX = ("answered.", "export.", "compare.left", "compare.right", "nav.", "screen.stop.", "upload.stage.")
 FOLDER = Path(corank.server.__file__).parent
 
 
@@ -26,7 +26,7 @@ def test_every_text_is_used_and_every_used_text_exists():
         for one in kind.settings:
             used |= {f"setting.{one.name}", f"setting.{one.name}.help", *(f"choice.{name}" for name in one.choices)}
     used |= {key for key in TEXTS if key.startswith(USED_BY_PREFIX)}
-    used |= {f"{key}.help" for key in ("error.link", "error.right", "error.missing", "error.input")}
+    used |= {"kind.project"} | {f"{key}.help" for key in ("error.link", "error.right", "error.missing", "error.input")}
     assert used == set(TEXTS)
 
 

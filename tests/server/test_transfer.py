@@ -6,17 +6,17 @@ import pytest
 
 from corank.data.formats.items import read_items
 from corank.judging.preferences import PreferenceJournal, PreferenceSession
-from corank.judging.sessions.sqlite_store import SqliteStore
 from corank.server.app import create_app
 from some_pages import TEAS, PageClient, fields, new_project, words
+from some_reviews import with_duplicate
 from some_stores import open_new
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(50)
 
 
-@pytest.fixture
-def store(tmp_path):
-    with SqliteStore(tmp_path / "corank.db") as opened:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request, tmp_path):
+    with open_new(request.param, tmp_path) as opened:
         yield opened
 
 
@@ -44,6 +44,38 @@ def test_a_project_round_trips(kind, store, owner, tmp_path):
         assert [one._replace(number=0) for one in elsewhere.answers(after.id)] == kept
         assert "2 answered" in words(client.get(f"{again}/judge").text)
         assert elsewhere.judges(after.id) == []  # links do not travel
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_screening_with_notes_undo_conflicts_and_reasons_round_trips(kind, store, owner, tmp_path):
+    path = new_project(owner, "screen", [("bees.ris", with_duplicate(6).encode())]).removesuffix("/import")
+    settings = {"project_name": "Bees", "reasons": "no data", "readers": "2", "shared_records": "100", "rule": "agree"}
+    owner.post(f"{path}/settings", {**settings, "target": "95", "confidence": "95"})
+    ann = PageClient(owner.app, store.add_judge(path[3:], "ann"))
+    for client, actions in ((owner, ("relevant", "not-1", "later")), (ann, ("not", "not", "relevant"))):
+        for action in actions:
+            form = {
+                **fields(client.get(f"{path}/judge").text),
+                "action": action,
+                "note": f"why {action}",
+                "tags": "a, b",
+            }
+            assert client.post(f"{path}/judge", form).status_code == 303
+    ann.post(f"{path}/undo", {"client_id": "u"})
+    owner.post(f"{path}/settle", {**fields(owner.get(f"{path}/conflicts").text), "action": "relevant"})
+    assert store.answers(path[3:])[-1].entry["by"] == "adjudication"
+    packed = owner.get(f"{path}/export/project").content
+    (tmp_path / "other").mkdir()
+    with open_new(kind, tmp_path / "other") as elsewhere:
+        client = PageClient(create_app(elsewhere), elsewhere.add_owner())
+        again = new_project(client, "project", [("bees.zip", packed)])
+        for name in ("log", "ris-all", "csv-all", "ris-included"):
+            assert client.get(f"{again}/export/{name}").content == owner.get(f"{path}/export/{name}").content
+        assert words(client.get(f"{again}/conflicts").text) == words(owner.get(f"{path}/conflicts").text)
+        repeated = client.get(f"{again}/export/project").content
+        third = new_project(client, "project", [("bees.zip", repeated)])
+        kept = [one._replace(number=0) for one in elsewhere.answers(again[3:])]
+        assert [one._replace(number=0) for one in elsewhere.answers(third[3:])] == kept
 
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04", b"no archive", b""])

@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
+from corank.cli.card import card
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
 from corank.cli.demo import demo
@@ -64,6 +65,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
         Verb(evaluate, "Evaluate rankings and test differences.", "evaluate test.txt scores.txt -m nDCG@10 -m AP"),
         Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unscored -1 --output study"),
         Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
+        Verb(card, "Write a model card.", "card model.safetensors test.txt --output card.html"),
     ),
     "Judge": (
         Verb(records, "Read, check and convert records.", "records records.csv --duplicates --output records.ris"),

@@ -1,4 +1,4 @@
-"""`corank convert`: convert rows to LETOR text, a store, Parquet or CSV."""
+"""`corank convert`: convert rows to LETOR text, a store, Parquet or CSV; judgements to the formats of other tools."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from corank.cli.options import (
     IdColumn,
     Json,
     JudgeColumn,
+    JudgementFormat,
     JudgeRule,
     Keep,
     Label,
@@ -26,6 +27,7 @@ from corank.cli.output import emit
 from corank.errors import InputError
 
 if TYPE_CHECKING:
+    from corank.cli.judgements import JudgementOptions
     from corank.data.formats.text import TextFile
     from corank.data.problem.collection import Collection
 
@@ -53,9 +55,26 @@ def convert(
         Path,
         typer.Argument(
             help="Store (.store, no suffix), .parquet, .csv, .tsv or LETOR text (.txt, .letor, .svm, .dat); text may "
-            "be compressed (+ .gz, .xz, .zst); - is LETOR text on stdout."
+            "be compressed (+ .gz, .xz, .zst); - is LETOR text on stdout. Judgements: any name, with --to."
         ),
     ],
+    to: Annotated[
+        JudgementFormat | None,
+        typer.Option(
+            help="Write judgements only, in this format.  [default: table for .csv, qrels for .qrels]",
+            show_default=False,
+        ),
+    ] = None,
+    judgements: Annotated[
+        Path | None, typer.Option(help="Grades to add to the features that an engine logged.", metavar="FILE")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(help="Query id of each saved answer of an engine, one per line.", metavar="FILE")
+    ] = None,
+    decode: Annotated[bool, typer.Option("--decode", help="Decode percent-encoded names of judgements.")] = False,
+    keep_missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Keep logged features without a value empty instead of 0.")
+    ] = False,
     unscored: Unscored = None,
     label: Label = None,
     qid: Qid = None,
@@ -84,7 +103,8 @@ def convert(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Convert between LETOR text, stores, Parquet and CSV; a table may be without labels."""
+    """Convert rows between LETOR text, stores, Parquet and CSV, judgements among tools, and feature logs to rows."""
+    from corank.cli.judgements import RESPONSES, JudgementOptions, convert_judgements, kind_of
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.console import printable_console
     from corank.data.formats.compressed import is_stream
@@ -93,6 +113,18 @@ def convert(
     from corank.data.store.store import open_store, store_letor
 
     begin = time.perf_counter()
+    special = JudgementOptions(
+        to, judgements, queries, decode, keep_missing, "median" if judges is None else judges.value,
+        {"y": label, "qid": qid, "docid": id_column, "judge": judge_column},
+    )  # fmt: skip
+    special_kind = kind_of(source[0])
+    if special_kind == RESPONSES:
+        _convert_responses(source, target, special, begin, as_json, force)
+        return
+    _refuse_response_options(special, source[0])
+    if special_kind is not None or to is not None:
+        convert_judgements(source, target, special, as_json=as_json, force=force)
+        return
     _require_place(target, force)
     sources = [open_source(one) for one in source]
     kind = _check(sources, target, unscored, n_features)
@@ -117,8 +149,40 @@ def convert(
             if judges is None and written.judges is not None:  # no format keeps the judges
                 written = merge_judges(written, JudgeRule.median.value, sources[0])
             _write(target, written, unscored, force)
-    if is_stream(target):
-        return
+    if not is_stream(target):
+        _report(written, target, begin, as_json)
+
+
+def _convert_responses(
+    sources: list[Path], target: Path, options: JudgementOptions, begin: float, as_json: bool, force: bool
+) -> None:
+    """Convert the features in saved answers of a search engine to rows."""
+    from corank.cli.judgements import rows_of_responses
+    from corank.data.formats.compressed import is_stream
+
+    if options.to is not None:
+        raise InputError(f"{sources[0]} is an answer of a search engine, which has no judgements; leave out --to.")
+    _require_place(target, force)
+    rows = rows_of_responses(sources, options)
+    _write(target, rows, None, force)
+    if not is_stream(target):
+        _report(rows, target, begin, as_json)
+
+
+def _refuse_response_options(options: JudgementOptions, source: Path) -> None:
+    given = {
+        "--judgements": options.judgements is not None,
+        "--queries": options.queries is not None,
+        "--keep-missing": options.keep_missing,
+    }
+    unused = next((name for name, is_given in given.items() if is_given), None)
+    if unused is not None:
+        raise InputError(
+            f"{unused} applies to saved answers of a search engine (.json), not to {source}; leave it out."
+        )
+
+
+def _report(written: Collection, target: Path, begin: float, as_json: bool) -> None:
     files = [target] if target.is_file() else list(target.iterdir())
     size = sum(file.stat().st_size for file in files)
     fields = {

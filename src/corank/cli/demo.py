@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,6 +41,7 @@ def demo(
     _screen_review(output, console)
     console.print()
     _compare_rankers(output, queries, seed, console, force)
+    typer.echo(f"\nopen the pages for people who judge: corank serve {quote(str(output))}")
 
 
 def _screen_review(output: Path, console: Console) -> None:
@@ -66,7 +68,8 @@ def _screen_review(output: Path, console: Console) -> None:
         with atomic_file(path, overwrite=True) as scratch:
             scratch.write_bytes(review_text())
     action = "kept your" if is_own else "wrote"
-    typer.echo(f"{action} {path}; {time.perf_counter() - began:.1f} s\nscreen it yourself: corank screen {path}")
+    typer.echo(f"{action} {path}; {time.perf_counter() - began:.1f} s")
+    typer.echo(f"screen it yourself: corank screen {quote(str(path))} --ignore-labels")
 
 
 def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
@@ -168,6 +171,9 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     typer.echo(
         f"wrote {model} (the loaded model gives the same scores), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
+    )
+    typer.echo(
+        "To judge in the browser: corank serve FOLDER, or corank screen FILE --page (pip install 'corank[web]')."
     )
 
 

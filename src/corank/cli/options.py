@@ -34,6 +34,19 @@ class JudgeRule(StrEnum):
     keep = "keep"
 
 
+class JudgementFormat(StrEnum):
+    """Formats of judgement lists."""
+
+    table = "table"
+    quepid = "quepid"
+    quepid_book = "quepid-book"
+    opensearch = "opensearch"
+    rank_eval = "rank-eval"
+    qrels = "qrels"
+    ranklib = "ranklib"
+    pairs = "pairs"
+
+
 Data = Annotated[
     list[Path],
     typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),

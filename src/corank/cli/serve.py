@@ -31,9 +31,57 @@ def serve(
     ] = None,
     judge: Annotated[str, typer.Option(help="Your name in the log of answers.")] = "me",
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
+    grade: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files to grade, as on the page; with --index, a file of queries.", metavar="FILE"),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Index of `corank index` that is searched for the queries.", metavar="FILE")
+    ] = None,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(help="Documents of the index, which keeps no texts; repeatable.", metavar="FILE"),
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Documents of each query that are taken from the index.")] = 20,
 ) -> None:
     """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
-    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser)
+    if index is not None and not (grade and len(grade) == 1):
+        raise InputError("--index needs one file of queries; pass it with --grade queries.csv.")
+
+    def begin(store: AnswerStore) -> str:
+        return open_grading(store, grade, index, texts or (), depth) if grade else ""
+
+    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser, begin=begin)
+
+
+def open_grading(
+    store: AnswerStore, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int
+) -> str:
+    """
+    Return the address of the project of these files, which is made at the first time.
+
+    paths: files to grade, or one file of queries with an index.
+    """
+    import json
+    from hashlib import sha256
+
+    from corank.data.durable.regular import read_regular
+    from corank.judging.grading.reading import pool_from_index, read_queries
+    from corank.server.grading.workspace import GradeWorkspace
+    from corank.server.imports import make_project
+    from corank.server.uploads import UploadedFile, file_name
+
+    kind, name = GradeWorkspace.kind, paths[0].name.split(".")[0]
+    if index is None:
+        files = [UploadedFile(file_name(path.name), read_regular(path)) for path in (*paths, *texts)]
+        id = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
+        project = make_project(store, {kind: GradeWorkspace}, kind, name, files, upload=id)
+    else:
+        payload = pool_from_index(read_queries(paths[0]), index, texts, depth).to_json()
+        settings = {one.name: one.default for one in GradeWorkspace.settings}
+        id = sha256(json.dumps(payload).encode()).hexdigest()
+        project = store.add_project(kind, name, settings, payload, upload=id)
+    return f"/p/{project.id}"
 
 
 def run_server(
@@ -73,7 +121,11 @@ def run_server(
     from corank.server.compare import warm_up
 
     if database is None and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db.")
+        if folder.exists() or not folder.parent.is_dir():
+            raise InputError(
+                f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db."
+            )
+        folder.mkdir()
     with open_answer_store(database or folder / "corank.db") as store, _socket(host, port) as listening:
         number = listening.getsockname()[1]
         name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
@@ -96,8 +148,10 @@ def run_server(
         server = uvicorn.Server(config)
         sys.setswitchinterval(0.001)  # a model that learns must not delay pages
         threading.Thread(target=warm_up, daemon=True).start()
-        if not no_browser:
+        if not no_browser and has_browser():
             threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
+        elif not no_browser:
+            console.print("No browser with a window was found here; open the link in yours.", soft_wrap=True)
         try:
             server.run(sockets=[listening])
         except KeyboardInterrupt:
@@ -121,6 +175,18 @@ def _socket(host: str, port: int) -> socket.socket:
         ) from None
     listening.listen(128)
     return listening
+
+
+def has_browser() -> bool:
+    """Return whether a browser can be opened that does not run in this terminal, as lynx and w3m do."""
+    import os
+    import webbrowser
+
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return "BROWSER" in os.environ or type(found) is not webbrowser.GenericBrowser
 
 
 def _open_browser(server: Any, link: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from corank.data.formats.frames import read_csv as read_csv, read_parquet as read_parquet
     from corank.data.formats.items import Items as Items, read_items as read_items
     from corank.data.formats.read import read as read
+    from corank.data.formats.search_responses import SearchResponse as SearchResponse, read_responses as read_responses
     from corank.data.formats.trec import (
         JudgedRun as JudgedRun,
         Qrels as Qrels,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         write_qrels as write_qrels,
         write_run as write_run,
     )
+    from corank.data.judgements.writing import write_judgements as write_judgements
     from corank.data.letor.reader import read_letor as read_letor
     from corank.data.letor.writer import write_letor as write_letor
     from corank.data.problem.collection import Collection as Collection
@@ -58,6 +60,7 @@ _HOMES = {
     "RankingData": "corank.data.problem.ranking",
     "Records": "corank.data.records.records",
     "Run": "corank.data.formats.trec",
+    "SearchResponse": "corank.data.formats.search_responses",
     "Store": "corank.data.store.store",
     "SyntheticRanking": "corank.data.problem.synthetic",
     "join_run": "corank.data.formats.trec",
@@ -75,10 +78,12 @@ _HOMES = {
     "read_parquet": "corank.data.formats.frames",
     "read_qrels": "corank.data.formats.trec",
     "read_records": "corank.data.records.records",
+    "read_responses": "corank.data.formats.search_responses",
     "read_run": "corank.data.formats.trec",
     "read_scores": "corank.data.formats.trec",
     "store_letor": "corank.data.store.store",
     "write_clicks": "corank.data.formats.click_files",
+    "write_judgements": "corank.data.judgements.writing",
     "write_letor": "corank.data.letor.writer",
     "write_qrels": "corank.data.formats.trec",
     "write_run": "corank.data.formats.trec",

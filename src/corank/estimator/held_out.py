@@ -74,7 +74,7 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
     """
     if data.y is not None and data.weights is not None:
         data = keep_scores(data, data.weights > 0.0)
-    unit, query = _units(data)
+    unit, query = judged_units(data)
     judged = np.flatnonzero(np.bincount(query, minlength=len(data.queries)) > 0)
     if not by_squares:
         judged = np.intersect1d(judged, np.flatnonzero(data.pairs_per_query > 0))
@@ -95,8 +95,8 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
     )
 
 
-def _units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the units to hold out, preferences or scored rows, and the query of each."""
+def judged_units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the units to hold out, numbers of preferences or of scored rows, and the query of each."""
     if data.pairs is None:
         return data.scored_rows, data.queries.codes[data.scored_rows]
     pairs = np.flatnonzero(data.pair_weight > 0.0)
@@ -106,10 +106,10 @@ def _units(data: RankingData) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _parts(data: RankingData, chosen: NDArray[np.int64], by_squares: bool) -> HeldOut:
     is_out = np.zeros(data.n_rows if data.pairs is None else len(data.pairs), dtype=bool)
     is_out[chosen] = True
-    return HeldOut(_keep(data, ~is_out), _keep(data, is_out), by_squares)
+    return HeldOut(keep_judgements(data, ~is_out), keep_judgements(data, is_out), by_squares)
 
 
-def _keep(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
+def keep_judgements(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     """Keep only some scores, or preferences, of a problem."""
     if data.pairs is None:
         return keep_scores(data, kept)

@@ -212,7 +212,7 @@ class OnTop(Ranker):
         unjudged = RankingData.of_checked(data.X, np.full(data.n_rows, np.nan), data.queries)
         prior_ranker = clone(self.prior_ranker).fit(replace(unjudged, names=data.names))
         prior_scores = prior_ranker._predict_queries(with_names(data.X, data.names), data.queries.codes, None)
-        slope = _slope(data if self._learns_sizes else ordered(data), prior_scores)
+        slope = prior_slope(data if self._learns_sizes else ordered(data), prior_scores)
         total = slope * prior_scores + data.prior_of(np.arange(data.n_rows))
         return FittedOnTop(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
 
@@ -269,7 +269,7 @@ class OnTop(Ranker):
         return getattr(self.ranker, "_kernels", [])
 
 
-def _slope(data: RankingData, prior_scores: Floats) -> float:
+def prior_slope(data: RankingData, prior_scores: Floats) -> float:
     """Return the least-squares slope of targets on prior scores over judged pairs; 0 if it is negative."""
     if data.pairs is not None:
         gaps, w = prior_scores[data.pairs[:, 0]] - prior_scores[data.pairs[:, 1]], data.pair_weight

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from corank.auto import AutoRanker
 from corank.clicks.ranker import OnlineRanker
 from corank.errors import InputError, suggest_names
 from corank.estimator import Calibrated, ColumnMean, Landmarks, OnTop, QueryScaler, Ranker
@@ -164,6 +165,9 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
     if isinstance(model, OnTop):
         correction = _scorer(model.ranker_, calibrated, has_prior=True)
         return add([(model.slope_, _scorer(model.prior_ranker_, calibrated)), (1.0, correction)])
+    if isinstance(model, AutoRanker):
+        factors = zip(model.weights_ / model.scales_, model.members_, strict=True)
+        return add([(float(c), _scorer(member, calibrated, has_prior=True)) for c, member in factors])
     if isinstance(model, ColumnMean):
         return _column_mean(model)
     if isinstance(model, LambdaRank):

@@ -22,6 +22,7 @@ from sklearn.pipeline import Pipeline
 
 import corank
 from corank import kernels, pairwise
+from corank.auto import leaderboard
 from corank.data.problem.rows import require_structure
 from corank.errors import InputError, reason
 from corank.estimator.base import Ranker
@@ -37,8 +38,8 @@ from corank.solvers import penalty
 from corank.text import LinkLearn, network
 
 HOMES: tuple[ModuleType, ...] = (
-    basis, features, items, kernels, lambdas, network, pairwise, penalty, process, propagation, terms, tree_ensemble,
-    user_likelihoods,
+    basis, features, items, kernels, lambdas, leaderboard, network, pairwise, penalty, process, propagation, terms,
+    tree_ensemble, user_likelihoods,
 )  # fmt: skip
 """Modules whose dataclasses may be part of a saved model."""
 

@@ -34,7 +34,7 @@ class Refused(Exception):
     """
     A request without the right.
 
-    status: 401 without a valid link, 403 otherwise.
+    status: 401 without a valid link, 429 after too many wrong ones, 403 otherwise.
     """
 
     def __init__(self, status: int) -> None:

@@ -13,11 +13,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
-from corank.errors import InputError
+from corank.errors import InputError, reason
 from corank.judging.sessions.store import AnswerStore, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
+from corank.server.grading import pages as pages_grade
 from corank.server.grading.workspace import GradeWorkspace
 from corank.server.screening import pages as pages_screen
 from corank.server.screening.workspace import ScreenWorkspace
@@ -56,6 +57,7 @@ ROUTES = (
     Route("POST", "/leave", Right.MEMBER, pages_frame.leave),
     Route("GET", "/", Right.MEMBER, pages_frame.home),
     Route("POST", "/projects", Right.OWNER, pages_frame.add_project),
+    Route("GET", "/imports/{upload}", Right.OWNER, pages_frame.import_progress),
     Route("GET", "/p/{project}", Right.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Right.OWNER, pages_owner.change_settings),
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),
@@ -66,6 +68,8 @@ ROUTES = (
     Route("GET", "/p/{project}/import", Right.OWNER, pages_screen.import_summary),
     Route("GET", "/p/{project}/conflicts", Right.OWNER, pages_screen.conflicts),
     Route("GET", "/p/{project}/report", Right.OWNER, pages_screen.report),
+    Route("POST", "/p/{project}/train", Right.OWNER, pages_grade.train),
+    Route("GET", "/p/{project}/train", Right.OWNER, pages_grade.report),
     Route("GET", "/p/{project}/export/{name}", Right.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Right.JUDGE, pages_judge.question),
     Route("POST", "/p/{project}/judge", Right.JUDGE, pages_judge.answer),
@@ -108,7 +112,7 @@ def _endpoint(site: Site, route: Route) -> Callable[[Request], object]:
                 await _read_form(visit)
             return await run_in_threadpool(route.page, visit)
         except Refused as refused:
-            key = "error.link" if refused.status == 401 else "error.right"
+            key = {401: "error.link", 429: "error.wait"}.get(refused.status, "error.right")
             return visit.render("message.html", refused.status, title=text(key), message=text(f"{key}.help"))
         except TooLarge:
             message = text("error.large.help", n=UPLOAD_LIMIT >> 20)
@@ -117,6 +121,9 @@ def _endpoint(site: Site, route: Route) -> Callable[[Request], object]:
             return visit.render("message.html", 503, title=text("error.store"), message=f"{error} {text('error.kept')}")
         except InputError as error:
             return visit.render("message.html", 422, title=text("error.input"), message=str(error))
+        except OSError as error:  # of uploads, which are written to temporary files
+            message = text("error.disk.help", reason=reason(error))
+            return visit.render("message.html", 503, title=text("error.disk"), message=message)
         except ClientDisconnect:
             return Response(status_code=499)
 
@@ -127,7 +134,13 @@ def _permit(visit: Visit, route: Route) -> None:
     store, id = visit.site.store, visit.request.path_params.get("project")
     if route.right is Right.PUBLIC:
         return
-    visit.judges = judges_of(store, tokens_of(visit.request, visit.site.cookie))
+    tokens = tokens_of(visit.request, visit.site.cookie)
+    visit.judges = judges_of(store, tokens)
+    if tokens and not visit.judges:
+        client = visit.request.client.host if visit.request.client else ""
+        if visit.site.cookie_attempts.is_reached(client):
+            raise Refused(429)
+        visit.site.cookie_attempts.count(client)
     found = store.project(id) if id is not None and visit.judges else None
     visit.judge = permit(route.right, visit.judges, id, found)
     if id is not None and found is None:

@@ -20,6 +20,7 @@ from corank.judging.preferences.team import Pair, TeamPreferences
 from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank.judging.sessions.stored_journal import entry_values, read_entry
 from corank.server.markup import link, one_line, rich
+from corank.server.plots import Scale, Tick
 from corank.server.uploads import Upload
 from corank.server.workspaces import ANY_NUMBER, Created, Export, Saved, Setting, Workspace
 
@@ -152,10 +153,14 @@ class CompareWorkspace(Workspace):  # noqa: D101
         names = self.items.names
         with self.lock:
             kept = list(self.team.answers_of(judge).kept)
+            times = {
+                frozenset((entry.left, entry.right)): answer.time for answer, entry in self.log if answer.judge == judge
+            }
         return [
             {
                 "left": names[question.left], "right": names[question.right], "action": action,
                 "is_left": action == "left", "is_right": action == "right", "by": question.chosen_by,
+                "time": times.get(frozenset((names[question.left], names[question.right])), ""),
                 "item": _key((min(question[:2]), max(question[:2]))),
                 "text": f"{names[question.left]} {names[question.right]}",
             }
@@ -180,14 +185,14 @@ class CompareWorkspace(Workspace):  # noqa: D101
             reliability = judge_reliability(self.team.judges)
             wins = self.team.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: one.pairwise for judge, one in self.team.judges.items()})
-        order = [] if model is None else self._rows(model.ranking)
+        order, ticks = ([], []) if model is None else self._rows(model.ranking)
         return {
             "template": "compare_overview.html",
-            "n_items": len(self.items), "n_answers": len(answers), "order": order,
+            "n_items": len(self.items), "n_answers": len(answers), "order": order, "ticks": ticks,
             "expected_wrong": None if model is None else model.ranking.expected_disagreement,
             "is_behind": model is not None and model.n_answers < len(answers),
             "is_precise": model is not None and model.is_precise,
-            "next_gain": model.gain(model.ahead[0]) / log(2) if model is not None and model.ahead else None,
+            "next_gain": model.gain(model.best) / log(2) if model is not None and model.best is not None else None,
             "reliability": {one.judge: one for one in reliability},
             "same": same, "both": both,
             "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
@@ -240,15 +245,14 @@ class CompareWorkspace(Workspace):  # noqa: D101
             raise InputError("the address names a pair that this project does not have; open the project again.")
         return a, b
 
-    def _rows(self, ranking: Ranking) -> list[dict[str, Any]]:
+    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[Tick]]:
+        """Return the rows of the order with their error bars, and the marks of the axis below."""
         half = 1.96 * ranking.std
         low, high = float((ranking.score - half).min()), float((ranking.score + half).max())
-        span = max(high - low, 1e-9)
-
-        def place(value: float) -> float:
-            return round(4 + 92 * (value - low) / span, 2)
-
-        return [
+        margin = 0.04 * (high - low) + 1e-9
+        scale = Scale(low - margin, high + margin)
+        place = scale.percent
+        rows = [
             {
                 "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
                 "score": float(ranking.score[at]), "half": float(half[at]),
@@ -257,6 +261,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
             }
             for rank, at in enumerate(ranking.order.tolist(), 1)
         ]  # fmt: skip
+        return rows, scale.ticks(4)
 
     def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
         return [

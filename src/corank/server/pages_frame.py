@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import secrets
+from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files as package_files
 
+from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
-from corank.judging.sessions.transfer import import_project
+from corank.judging.sessions.imports import add_import, find_import, unfinished_imports
+from corank.judging.sessions.store import StoreError
 from corank.server.access import set_tokens, tokens_of
+from corank.server.imports import SAVED, is_large, make_project
 from corank.server.markup import one_line
 from corank.server.site import Visit
 from corank.server.texts import text
-from corank.server.uploads import sort_upload
 
 STATIC = {
     "app.css": "text/css; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml",
@@ -30,9 +35,12 @@ def enter(visit: Visit) -> Response:
     if visit.site.attempts.is_reached(client):
         return visit.render("message.html", 429, title=text("error.wait"), message=text("error.wait.help"))
     token = visit.request.query_params.get("token", "")
-    if visit.site.store.judge_of(token) is None:
+    judge = visit.site.store.judge_of(token)
+    if judge is None:
         visit.site.attempts.count(client)
         return visit.render("message.html", 401, title=text("error.link"), message=text("error.link.help"))
+    with suppress(StoreError):  # a full disk does not lock anybody out
+        visit.site.store.mark_opened(judge.id)
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
     place = visit.request.query_params.get("to", "")
     response = visit.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")
@@ -55,30 +63,43 @@ def home(visit: Visit) -> Response:
 
 def add_project(visit: Visit) -> Response:
     """Make a project of uploaded files."""
-    kind = visit.form.get("kind", "")
+    kind, files, store = visit.form.get("kind", ""), visit.files, visit.site.store
     kinds = visit.site.workspaces.kinds
+    name = one_line(visit.form.get("name", ""), 100)
+    # the form and its files: sending both again, as after a double click, does not make another project
+    upload = sha256(visit.form.get("client_id", secrets.token_urlsafe()).encode("utf-8", "replace"))
+    for part in (kind, name, *(one for file in files for one in (file.name, sha256(file.content).hexdigest()))):
+        upload.update(f"\n{part}".encode("utf-8", "replace"))
+    id = upload.hexdigest()[:24]
     try:
-        if kind == "project" and visit.files:
-            found = import_project(visit.site.store, visit.files[0].content, kinds)
-            return visit.go(f"/p/{found.id}")
-        if kind not in kinds:
-            raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join(kinds)}.")
-        if not visit.files:
-            raise InputError(text("error.no_file"))
-        upload = sort_upload(visit.files)
-        created = kinds[kind].create(upload)
+        if is_large(files) and (kind in kinds or kind == SAVED):
+            add_import(store, id, kind, name, files)
+            visit.site.importer.begin(id)
+            return visit.go(f"/imports/{id}")
+        project = make_project(store, kinds, kind, name, files, upload=id)
+    except StoreError:
+        raise
     except InputError as error:
         return _home(visit, error=str(error), status=422)
-    settings = {one.name: one.default for one in kinds[kind].settings} | dict(created.settings)
-    first = (upload.tables[0].name if upload.tables else next(iter(upload.images))).split(".")[0]
-    name = one_line(visit.form.get("name", ""), 100) or one_line(first, 100) or text("project.unnamed")
-    store = visit.site.store
-    project = store.add_project(kind, name, settings, created.payload)
-    if upload.images or created.files:
-        store.add_files(project.id, {**upload.images, **created.files})
-    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
-    store.append_all(project.id, rows)
-    return visit.go(f"/p/{project.id}" + ("/import" if kind == "screen" else ""))
+    return visit.go(_start(project.kind, project.id, kind))
+
+
+def import_progress(visit: Visit) -> Response:
+    """Show how far an upload is; then lead to its project, or say why there is none."""
+    found = find_import(visit.site.store, visit.request.path_params["upload"])
+    if found is None:
+        raise HTTPException(404)
+    if found.project is not None:
+        project = visit.site.store.project(found.project)
+        return visit.go(_start(project.kind if project else "", found.project, found.kind))
+    if found.error:
+        return visit.render("message.html", 422, title=text("upload.failed"), message=found.error)
+    return visit.render("import.html", found=found)
+
+
+def _start(kind: str, project: str, uploaded: str) -> str:
+    """Return the first page of a new project."""
+    return f"/p/{project}" + ("/import" if kind == "screen" and uploaded != SAVED else "")
 
 
 def static(visit: Visit) -> Response:
@@ -105,4 +126,8 @@ def _home(visit: Visit, error: str = "", status: int = 200) -> Response:
     is_owner = any(judge.is_owner for judge in visit.judges)
     mine = {judge.project for judge in visit.judges}
     projects = [one for one in visit.site.store.projects() if is_owner or (one.id in mine and not one.is_archived)]
-    return visit.render("home.html", status, projects=projects, error=error, kinds=visit.site.workspaces.kinds)
+    imports = unfinished_imports(visit.site.store) if is_owner else []
+    return visit.render(
+        "home.html", status, projects=projects, error=error, kinds=visit.site.workspaces.kinds, imports=imports,
+        client_id=secrets.token_urlsafe(9),
+    )  # fmt: skip

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import PlainTextResponse, Response
@@ -12,6 +15,10 @@ from corank.server.site import FRAGMENT, Visit
 from corank.server.texts import text
 from corank.server.uploads import image_type
 from corank.server.workspaces import Saved
+
+MOST_ROWS = 500
+UNANSWERED = "unread"
+"""Filter that lists what the judge has not answered."""
 
 
 def question(visit: Visit) -> Response:
@@ -33,16 +40,18 @@ def history(visit: Visit) -> Response:
     """List the visitor's own answers."""
     workspace = visit.workspace
     wanted = visit.request.query_params.get("find", "").strip()[:200]
-    rows = workspace.history(visit.me.name)
-    n_all = len(rows)
-    if wanted:
-        rows = [row for row in rows if wanted.casefold() in row["text"].casefold()]
     show = visit.request.query_params.get("show", "")
-    if show:
-        rows = [row for row in rows if row["action"] == show]
+    mine = workspace.history(visit.me.name)
+    rows = workspace.unanswered(visit.me.name) if show == UNANSWERED else mine
+    n_all = len(rows)
+    for word in wanted.casefold().split():
+        rows = [row for row in rows if word in row["text"].casefold()]
+    if show not in ("", UNANSWERED):
+        rows = [row for row in rows if show in _filters(row)]
     return visit.render(
-        f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:500], n_all=n_all,
-        n_found=len(rows), find=wanted, show=show,
+        f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:MOST_ROWS],
+        n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MOST_ROWS,
+        filters=Counter(one for row in mine for one in _filters(row)),
     )  # fmt: skip
 
 
@@ -57,6 +66,12 @@ def image(visit: Visit) -> Response:
         "Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
     }
     return Response(found[1], media_type=kind, headers=headers)
+
+
+def _filters(row: Mapping[str, Any]) -> list[str]:
+    """Return the filters that show an answer: by what was answered, by reason and by tag."""
+    reason = [f"reason:{row['reason']}"] if row.get("reason") else []
+    return [str(row["action"]), *reason, *(f"tag:{tag}" for tag in row.get("tags", ()))]
 
 
 def _changed(visit: Visit, saved: Saved) -> Response:

@@ -20,7 +20,7 @@ MOST_JUDGES = 200
 
 def overview(visit: Visit) -> Response:
     """Show progress, results and judges of a project."""
-    return _overview(visit)
+    return show_overview(visit)
 
 
 def add_judge(visit: Visit) -> Response:
@@ -36,23 +36,23 @@ def add_judge(visit: Visit) -> Response:
             raise InputError(text("error.many_judges", n=MOST_JUDGES))
         token = store.add_judge(visit.here.id, name)
     except InputError as error:
-        return _overview(visit, error=str(error), status=422)
-    return _overview(visit, link=_link(visit, token), link_name=name)
+        return show_overview(visit, error=str(error), status=422)
+    return show_overview(visit, link=_link(visit, token), link_name=name)
 
 
 def renew_link(visit: Visit) -> Response:
     """Make a new link for a judge; the former one becomes invalid."""
     judge = _judge(visit)
     if judge is None:
-        return _overview(visit, error=text("error.missing"), status=404)
-    return _overview(visit, link=_link(visit, visit.site.store.renew_token(judge[0])), link_name=judge[1])
+        return show_overview(visit, error=text("error.missing"), status=404)
+    return show_overview(visit, link=_link(visit, visit.site.store.renew_token(judge[0])), link_name=judge[1])
 
 
 def revoke_link(visit: Visit) -> Response:
     """Make the link of a judge invalid."""
     judge = _judge(visit)
     if judge is None:
-        return _overview(visit, error=text("error.missing"), status=404)
+        return show_overview(visit, error=text("error.missing"), status=404)
     visit.site.store.revoke(judge[0])
     return visit.go(f"/p/{visit.here.id}#judges")
 
@@ -64,7 +64,7 @@ def change_settings(visit: Visit) -> Response:
         settings = {one.name: one.read(visit.form.get(one.name)) for one in workspace.settings}
         workspace.check_settings(settings)
     except InputError as error:
-        return _overview(visit, error=str(error), status=422)
+        return show_overview(visit, error=str(error), status=422)
     name = one_line(visit.form.get("project_name", ""), 100) or visit.here.name
     visit.site.store.change_project(
         visit.here.id, name=name, settings={**visit.here.settings, **settings}, is_archived="archived" in visit.form
@@ -92,7 +92,7 @@ def import_answers(visit: Visit) -> Response:
                 item, entry, time = workspace.read_line(_json(line, f"{file.name}, line {number}"))
                 rows.append((judge, item, entry, f"journal-{digest}-{number}", time))
     except InputError as error:
-        return _overview(visit, error=str(error), status=422)
+        return show_overview(visit, error=str(error), status=422)
     visit.site.store.append_all(visit.here.id, rows)
     return visit.go(f"/p/{visit.here.id}")
 
@@ -118,7 +118,7 @@ def export(visit: Visit) -> Response:
     try:
         content = found.content()
     except InputError as error:
-        return _overview(visit, error=str(error), status=422)
+        return show_overview(visit, error=str(error), status=422)
     headers = download_headers(f"{visit.here.name}-{found.suffix}")
     return Response(content, media_type=found.media_type, headers=headers)
 
@@ -133,7 +133,12 @@ def _link(visit: Visit, token: str) -> str:
     return f"{visit.request.url.scheme}://{visit.request.headers['host']}/enter?token={token}"
 
 
-def _overview(visit: Visit, status: int = 200, **values: Any) -> Response:
+def show_overview(visit: Visit, status: int = 200, **values: Any) -> Response:
+    """
+    Return the overview.
+
+    values: an error, or the link of a judge.
+    """
     workspace = visit.workspace
     found = workspace.overview()
     known = {judge.name: (judge.id, is_valid) for judge, is_valid in visit.site.store.judges(visit.here.id)}

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from corank._version import __version__
 from corank.judging.sessions.store import AnswerStore, Judge, Project
 from corank.server.access import cookie_name
+from corank.server.imports import Importer
 from corank.server.markup import one_line
 from corank.server.security import AttemptLimit
 from corank.server.texts import LANGUAGE, text
@@ -35,14 +36,18 @@ class Site:
     def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
         self.store = store
         self.workspaces = Workspaces(store, kinds)
+        self.importer = Importer(store)
         self.cookie = cookie_name(store)
         self.attempts = AttemptLimit()
+        # a browser with a replaced link sends its cookie with every request, so that more are allowed
+        self.cookie_attempts = AttemptLimit(60)
         self.templates = Environment(
             loader=PackageLoader("corank.server"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
             lstrip_blocks=True,
         )  # fmt: skip
         self.templates.globals.update(t=text, language=LANGUAGE, version=__version__)
-        self.templates.filters.update(one_line=one_line, share=_share, when=_when, seconds=_seconds)
+        self.templates.filters.update(one_line=one_line, share=_share, when=_when, seconds=_seconds, signed=_signed)
+        self.templates.tests["begins"] = str.startswith
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         """Return a page."""
@@ -108,6 +113,12 @@ def _share(value: float) -> str:
 def _when(time: str) -> str:
     """Return a time in UTC; the script shows it in the reader's time zone."""
     return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign; a rounded zero has none."""
+    shown = f"{value:+.2f}".replace("-", "−")
+    return "0.00" if float(f"{value:.2f}") == 0.0 else shown
 
 
 def _seconds(value: float | None) -> str:

@@ -6,7 +6,7 @@ import io
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,12 @@ _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
 }  # fmt: skip
 _SAFE = re.compile(r"[^\w.-]+")
+Report = Callable[[str, float], None]
+"""Takes the stage of a long work and the share that is done."""
+
+
+def no_report(stage: str, share: float) -> None:
+    """Ignore the progress."""
 
 
 class UploadedFile(NamedTuple):
@@ -45,10 +51,12 @@ class Upload:
 
     tables: files that readers understand.
     images: media type and content by name.
+    report: called while they are read.
     """
 
     tables: Sequence[UploadedFile]
     images: dict[str, tuple[str, bytes]]
+    report: Report = no_report
 
     @contextmanager
     def on_disk(self) -> Iterator[list[Path]]:

@@ -187,6 +187,10 @@ class Workspace(ABC):
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
 
+    def unanswered(self, judge: str) -> list[dict[str, Any]]:
+        """Return what a judge has not answered, if this kind of work lets judges look for it."""
+        return []
+
     @abstractmethod
     def progress(self, judge: str) -> dict[str, Any]:
         """Return counts for the head of a judge's page."""
@@ -215,18 +219,21 @@ class Workspace(ABC):
             new = self.store.answers(self.project.id, after=self.last)
             for answer in new:
                 self.apply(answer)
-                self.times.setdefault(answer.judge, []).append(answer.time)
+                if not answer.client_id.startswith("import-"):  # those of a file have no times
+                    self.times.setdefault(answer.judge, []).append(answer.time)
                 self.counts[answer.judge] = self.counts.get(answer.judge, 0) + 1
                 self.last = answer.number
         if new:
             self.background.request()
 
-    def append(self, judge: str, item: str, entry: Mapping[str, Any], client_id: str) -> Saved:
+    def append(
+        self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
         line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
-        _, is_new = self.store.append(self.project.id, judge, item, line, client_id)
+        _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
         self.refresh()
         return Saved(is_new)
 

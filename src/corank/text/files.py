@@ -307,6 +307,16 @@ def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     id, text : str
         A document.
     """
+    for name, fields in read_document_fields(path):
+        yield name, "\n".join(fields.values())
+
+
+def read_document_fields(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """
+    Yield documents one by one, with titles and texts apart.
+
+    path: one file or folder, as in `read_corpus`.
+    """
     file = Path(path)
     if file.is_dir():
         yield from _of_folder(file)
@@ -330,16 +340,16 @@ def _texts(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], ids
             yield text
 
 
-def _of_folder(folder: Path) -> Iterator[tuple[str, str]]:
+def _of_folder(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() == ".txt" and file.is_file())
     if not files:
         raise InputError(f"{folder} contains no .txt file; pass a folder of texts, a .jsonl file or a table.")
     for file in files:
         name = file.relative_to(folder).with_suffix("").as_posix()
-        yield name, _decoded(file.read_bytes(), str(file))
+        yield name, {"text": _decoded(file.read_bytes(), str(file))}
 
 
-def _of_json(line: str, where: str) -> tuple[str, str]:
+def _of_json(line: str, where: str) -> tuple[str, dict[str, str]]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -349,19 +359,19 @@ def _of_json(line: str, where: str) -> tuple[str, str]:
     name = next((entry[key] for key in ID_KEYS if key in entry), None)
     if not isinstance(name, str | int) or isinstance(name, bool):
         raise InputError(f"{where}: the document has no id; give it one, as text or a whole number.")
-    parts = [entry[key] for key in TEXT_KEYS if entry.get(key) is not None]
-    if not all(isinstance(part, str) for part in parts):
+    parts = {key: entry[key] for key in TEXT_KEYS if entry.get(key) is not None}
+    if not all(isinstance(part, str) for part in parts.values()):
         raise InputError(f"{where}: one of {', '.join(TEXT_KEYS)} is not a string; write each as one string.")
     if not parts:
         raise InputError(f"{where}: the document has no text; add one of the keys {', '.join(TEXT_KEYS)}.")
-    return str(name), "\n".join(parts)
+    return str(name), parts
 
 
-def _of_table(line: str, where: str) -> tuple[str, str]:
+def _of_table(line: str, where: str) -> tuple[str, dict[str, str]]:
     name, tab, text = line.partition("\t")
     if not tab:
         raise InputError(f"{where}: expected an id, a tab and a text; or pass a .jsonl file or a folder.")
-    return name, text
+    return name, {"text": text}
 
 
 def _lines(source: TextFile) -> Iterator[tuple[int, str]]:

@@ -106,10 +106,10 @@ def test_files_without_judges(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", "{}", "no list query_doc_pairs, so it is not a book of Quepid"),
-        ("a.json", "[", "not a book of Quepid"),
+        ("a.json", "{}", "no list query_doc_pairs"),
+        ("a.json", "[", "this is not JSON"),
         ("a.json", '{"query_doc_pairs": [{"doc_id": 1}]}', "query_doc_pairs 1: expected query_text and doc_id"),
-        ("a.json", '{"query_doc_pairs": [{"query_text": "a", "doc_id": 1}]}', "has no judgements in 1 pairs"),
+        ("a.json", '{"query_doc_pairs": [{"query_text": "a", "doc_id": 1}]}', "has no judgements in 1 JSON objects"),
         (
             "a.json",
             '{"query_doc_pairs": [{"query_text": "a", "doc_id": 1, "judgements": [{"rating": "good"}]}]}',
@@ -144,7 +144,8 @@ def test_a_table_with_one_column_per_judge_is_read(tmp_path):
         )
     path = tmp_path / "book.csv"
     path.write_text("\n".join(lines) + "\n")
-    found = judge_agreement(*read_judgements(path))
+    read = read_judgements(path)
+    found = judge_agreement(read.y, read.qid, read.docids, read.judges)
     assert (found.judges, found.alpha, found.pairs) == (WANTED.judges, WANTED.alpha, WANTED.pairs)
     assert found.contradictions.rows == WANTED.contradictions.rows
     path.write_text("query,docid,bm25,age\ntea,a,0.5,3\n")

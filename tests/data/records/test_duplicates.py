@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corank.data.records.duplicates import DuplicateGroups, find_duplicates
+from corank.data.records.duplicates import DuplicateGroups, find_duplicates, restore_duplicates
 from corank.data.records.identity import normalise_doi
 from corank.data.records.records import RecordDetails, Records
 from corank.errors import InputError
@@ -277,6 +277,9 @@ def test_laws_of_groups(rows: list[Row], rng: random.Random) -> None:
     assert len(groups.representatives) == len(rows) - groups.n_duplicates
     assert all(at in groups.group_of(other) for at in range(len(rows)) for other in groups.group_of(at))
     assert [one.members for one in groups.without([]).groups] == [one.members for one in groups.groups]
+    restored = restore_duplicates(collection(*rows), [list(one) for one in groups.pairs])
+    assert restored.groups == groups.groups
+    assert restored.joined([(0, 1)]).groups == groups.joined([(0, 1)]).groups
     if groups.groups:
         one, other, *_ = groups.groups[0].members
         pair = (one, other)

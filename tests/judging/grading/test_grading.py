@@ -19,9 +19,13 @@ from corank.judging.grading import (
     GradingTask,
     alpha_interval,
     export,
+    grading_features,
+    pool_from_index,
     read_grading_task,
 )  # fmt: skip
 from corank.judging.grading.answers import GradingEntry
+from corank.judging.grading.reading import read_queries
+from corank.text import BM25, open_corpus, read_corpus, save_corpus
 
 NAN = float("nan")
 
@@ -267,7 +271,9 @@ def test_alpha_is_that_of_the_coefficient_and_its_interval_covers_it():
 
 def test_the_bootstrap_draws_documents_not_grades():
     rows = [[0, 0], [3, 3], [1, 1, 1], [2, 2]]
-    assert alpha_interval(rows)[:3] == (1.0, 1.0, 1.0)
+    assert alpha_interval(3 * rows)[:3] == (1.0, 1.0, 1.0)
+    few = alpha_interval(rows)  # too few for an interval
+    assert (few.alpha, np.isnan(few.low), np.isnan(few.high)) == (1.0, True, True)
 
 
 @pytest.fixture
@@ -302,7 +308,7 @@ def test_lists_for_other_tools(graded, tmp_path):
     ]
     assert request["metric"] == {"dcg": {"k": 10, "normalize": True}}
     letor = tmp_path / "letor.txt"
-    letor.write_bytes(export.as_letor(graded))
+    letor.write_bytes(export.as_letor(graded, grading_features(graded.task, use_texts=False)))
     rows = read_letor(letor)
     assert rows.y.tolist() == [3, 0]
     assert rows.X.tolist() == [[1], [2]]
@@ -316,3 +322,85 @@ def test_lists_for_other_tools(graded, tmp_path):
 def test_nothing_to_save_is_one_sentence():
     with pytest.raises(InputError, match="there are no grades yet"):
         export.as_qrels(GradingSession(task()))
+
+
+def test_words_shared_with_the_query_by_brute_force():
+    rng = np.random.default_rng(0)
+    vocabulary = ["tea", "pot", "mill", "wind", "heat", "pump"]
+    queries = [GradingQuery(str(q), " ".join(rng.choice(vocabulary, 3))) for q in range(4)]
+    documents = [
+        GradingDocument(
+            q, f"d{q}{d}", {"title": rng.choice(vocabulary), "body": " ".join(rng.choice(vocabulary, 1 + d))}
+        )
+        for q, d in product(range(4), range(5))
+    ]
+    found = grading_features(GradingTask(queries, documents))
+    assert found.columns == [f"{what} {of}" for of in ("text", "title") for what in ("bm25", "words", "length")]
+    assert found.prior == "bm25 text"
+    for of, offset in (("text", 0), ("title", 3)):
+        texts = [
+            (f"{one.fields['title']} {one.fields['body']}" if of == "text" else one.fields["title"]).split()
+            for one in documents
+        ]
+        mean = np.mean([len(one) for one in texts])
+        for row, (one, text) in enumerate(zip(documents, texts, strict=True)):
+            asked = queries[one.query].text.split()
+            asked = [word for word in asked if any(word in other for other in texts)]
+            bm25 = 0.0
+            for word in asked:
+                n, tf = sum(word in other for other in texts), text.count(word)
+                idf = np.log(1 + (len(texts) - n + 0.5) / (n + 0.5))
+                bm25 += idf * 2.2 * tf / (tf + 1.2 * (0.25 + 0.75 * len(text) / mean))
+            share = len(set(asked) & set(text)) / max(len(set(asked)), 1)
+            np.testing.assert_allclose(found.X[row, offset : offset + 3], [bm25, share, np.log1p(len(text))], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("columns", "has_order", "use_texts", "names", "prior"),
+    [
+        ((), True, True, ["rank discount", "bm25 text", "words text", "length text"], "rank discount"),
+        (("score",), True, True, ["score", "bm25 text", "words text", "length text"], "score"),
+        (("price",), True, False, ["price", "rank discount"], "rank discount"),
+        (("price", "BM25"), False, False, ["price", "BM25"], "BM25"),
+        (("price",), False, False, ["price"], None),
+        (("price",), False, True, ["price", "bm25 text", "words text", "length text"], "bm25 text"),
+    ],
+)
+def test_which_columns_are_features(columns, has_order, use_texts, names, prior):
+    documents = [GradingDocument(0, "a", {"text": "tea"}, 1), GradingDocument(0, "b", {"text": "pot"}, 3)]
+    X = np.ones((2, len(columns)))
+    task = GradingTask([GradingQuery("1", "tea")], documents, X, columns, has_order=has_order)
+    found = grading_features(task, use_texts=use_texts)
+    assert (list(found.columns), found.prior) == (names, prior)
+    if "rank discount" in names:
+        np.testing.assert_allclose(found.X[:, names.index("rank discount")], [1.0, 0.5])
+
+
+def test_nothing_to_learn_from():
+    with pytest.raises(InputError, match="nothing to learn from"):
+        grading_features(GradingTask([GradingQuery("1", "tea")], [GradingDocument(0, "a")]))
+
+
+def test_a_pool_is_what_the_index_finds(tmp_path):
+    lines = [{"id": f"d{k}", "title": f"Pot {k}", "text": "tea " * k + "pot " * (5 - k)} for k in range(6)]
+    documents = write(tmp_path, "docs.jsonl", "".join(json.dumps(one) + "\n" for one in lines))
+    save_corpus(read_corpus(documents, language=None), tmp_path / "a.index")
+    queries = read_queries(write(tmp_path, "queries.csv", "query\ntea\ntea pot\nmill\n"))
+    assert queries == {"tea": "tea", "tea pot": "tea pot", "mill": "mill"}
+    found = pool_from_index(queries, tmp_path / "a.index", [documents], depth=3)
+    corpus = open_corpus(tmp_path / "a.index")
+    hits = BM25().to_index(corpus).search(["tea", "tea pot"], 3)
+    assert [one.text for one in found.queries] == ["tea", "tea pot"]  # no document has mill
+    assert [one.id for one in found.documents] == corpus.ids[hits.documents.ravel()].tolist()
+    assert [one.position for one in found.documents] == [1, 2, 3, 1, 2, 3]
+    np.testing.assert_allclose(found.X[:, 0], hits.scores.ravel())
+    assert found.documents[0].fields == {key: lines[5][key] for key in ("title", "text")}
+    assert (list(found.columns), found.has_order) == (["bm25"], True)
+    with pytest.raises(InputError, match="keeps word counts, not texts"):
+        pool_from_index(queries, tmp_path / "a.index", [])
+    with pytest.raises(InputError, match=r"of 6 documents that were found, such as .*, are not in"):
+        pool_from_index(queries, tmp_path / "a.index", [write(tmp_path, "few.tsv", "d0\tpot\n")])
+    with pytest.raises(InputError, match="no query shares a word"):
+        pool_from_index({"1": "mill"}, tmp_path / "a.index", [documents])
+    with pytest.raises(InputError, match="opened by the command line"):
+        read_grading_task(tmp_path / "a.index")

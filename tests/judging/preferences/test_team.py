@@ -40,6 +40,17 @@ def test_the_order_of_two_judges_is_found_and_questions_end():
     assert team.model.is_precise or len(team.asked()) == 15
 
 
+def test_others_may_answer_when_each_pair_was_asked_but_the_order_is_uncertain():
+    team = TeamPreferences(Items(NAMES[:4]))
+    for number, pair in enumerate((a, b) for a in range(4) for b in range(a + 1, 4)):
+        answer(team, "ann", pair, action="left" if number % 2 else "right")
+    team.install(team.fit(team.pairwise(), team.asked()))
+    assert team.model.ahead == ()
+    assert not team.model.is_precise
+    assert team.model.gain(team.model.best) > team.tol
+    assert {choice.pair for choice in team.choices("bob")} == set(team.asked())
+
+
 def test_a_judge_gets_the_same_choices_until_an_answer_and_a_new_team_the_same():
     first, second = (TeamPreferences(Items(NAMES)) for _ in range(2))
     assert first.choices("ann") == first.choices("ann") == second.choices("ann")

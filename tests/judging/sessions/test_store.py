@@ -70,7 +70,7 @@ def test_tokens_are_not_stored_and_the_right_one_opens(store, project, tmp_path)
         "\x00.x",
     ):
         assert store.judge_of(wrong) is None
-    assert secret not in json.dumps([list(map(str, row)) for row in store._read("SELECT * FROM judges")])
+    assert secret not in json.dumps([list(map(str, row)) for row in store.read("SELECT * FROM judges")])
 
 
 def test_a_new_link_and_a_revoked_one(store, project):
@@ -91,6 +91,23 @@ def test_the_last_ten_tokens_of_the_owner_are_valid(store, monkeypatch):
     monkeypatch.setattr(stores, "_now", lambda: next(times))
     tokens = [store.add_owner() for _ in range(12)]
     assert [store.judge_of(token) is not None for token in tokens] == [False] * 2 + [True] * 10
+
+
+def test_links_of_the_owner_that_were_opened_survive_many_starts_and_a_clock_that_goes_back(store, monkeypatch):
+    times = iter(f"2030-01-01T00:00:{second:02}" for second in reversed(range(60)))
+    monkeypatch.setattr(stores, "_now", lambda: next(times))
+    opened = store.add_owner()
+    store.mark_opened(store.judge_of(opened).id)
+    for _ in range(12):
+        assert store.judge_of(store.add_owner()) is not None
+    assert store.judge_of(opened) is not None
+
+
+def test_a_note_keeps_the_hold(store, project):
+    store.claim(project, "ann", [Candidate("x")], 0)
+    store.append(project, "ann", "x", {"action": "note"}, "n", keep_hold=True)
+    assert store.held_by(project, "ann") == "x"
+    assert store.claim(project, "bob", [Candidate("x")], store.last_number(project)) is None
 
 
 def test_an_answer_that_is_sent_twice_counts_once(store, project):
@@ -153,6 +170,20 @@ def test_nobody_gets_an_item_that_another_holds(store, project):
     assert store.held_by(project, "cat") == "x"
     store.append(project, "cat", "x", {"action": "left"})
     assert store.held_by(project, "cat") is None
+
+
+def test_the_free_items_of_a_group_are_held_together(store, project):
+    groups = [[Candidate("a"), Candidate("b", 2)], [Candidate("c")]]
+    assert store.claim_group(project, "ann", groups, 0) == ["a", "b"]
+    assert store.claim_group(project, "bob", groups, 0) == ["b"]
+    assert store.claim_group(project, "cat", groups, 0) == ["c"]
+    assert store.claim_group(project, "dan", groups, 0) == []
+    store.append(project, "ann", "a", {"action": "grade"})
+    assert store.held_by(project, "ann") == "b"
+    assert store.claim_group(project, "ann", groups[1:], 0) == []  # what was held stays
+    assert store.held_by(project, "ann") == "b"
+    assert store.claim_group(project, "ann", [[Candidate("d")]], 0) == ["d"]
+    assert store.claim_group(project, "dan", groups, store.last_number(project)) == ["a", "b"]
 
 
 def test_an_answer_after_the_choice_of_candidates_takes_a_slot(store, project):
@@ -224,7 +255,7 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
     with open_answer_store(address) as store:
         assert [one.entry for one in store.answers("p")] == [{"action": "left"}]
         store.append("p", "ann", "x", {"action": "right"})
-        assert store._read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
+        assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
     if kind == "sqlite":
         copy = sqlite3.connect(f"{address}.version{version}")
         assert copy.execute("SELECT COUNT(*) FROM answers").fetchone() == (1,)

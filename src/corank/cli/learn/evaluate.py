@@ -30,8 +30,16 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    truth: Annotated[Path, typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, or TREC qrels; - is stdin.")],
-    predictions: Annotated[Path, typer.Argument(help="Scores, one per line, aligned with TRUTH, or a TREC run file.")],
+    truth: Annotated[
+        Path,
+        typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, TREC qrels or judgements (.json); - is stdin."),
+    ],
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            help="Scores, one per line, aligned with TRUTH; a TREC run; or saved answers of a search engine (.json)."
+        ),
+    ],
     metrics: Annotated[
         list[str] | None,
         typer.Option(

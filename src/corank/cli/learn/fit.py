@@ -42,6 +42,7 @@ class FitOptions:
     penalty: str | None
     scorer: str | None
     iterations: int | None
+    time_limit: float | None
     loop: str | None
     eta: str | None
     mix: float | None
@@ -70,8 +71,10 @@ class FitOptions:
 
 def fit(
     data: Data,
-    model: Annotated[str, typer.Option("--model", "-m", help="Model: spd, crr, lcra, ...")],
     output: ModelOutput,
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="Model: auto-ranker, spd, lambdarank, ...")
+    ] = "auto-ranker",
     loss: Annotated[str | None, typer.Option(help="Loss: hinge, squared, logistic, ...")] = None,
     penalty: Annotated[
         str | None,
@@ -79,6 +82,10 @@ def fit(
     ] = None,
     scorer: Annotated[str | None, typer.Option(help="Scoring function of lambdarank: linear, mlp, trees.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Number of stochastic steps.")] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which auto-ranker tries no further candidate.", metavar="SECONDS"),
+    ] = None,
     loop: Annotated[
         str | None,
         typer.Option(

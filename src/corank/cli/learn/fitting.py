@@ -132,6 +132,7 @@ def build_model(options: FitOptions) -> ModelSpec:
         **parse_lambda(kind, options.penalty),
         "scorer": ("--scorer", options.scorer),
         "n_steps": ("--iterations", options.iterations),
+        "time_limit": ("--time-limit", options.time_limit),
         "query_weight": ("--loop", query_weight),
         "draw": ("--loop", draw),
         "rate": ("--eta", options.eta),
@@ -305,6 +306,9 @@ def report(options: FitOptions, model: ModelSpec, data: TrainingData, result: Fi
         f"wrote {options.output}: {model.name}{prior} from {rows.n_rows} rows ({judgements}) in {len(rows.queries)} "
         f"queries, {rows.n_features} features, {result.seconds:.2f} s; {outcome}"
     )
+    if hasattr(result.ranker, "summary"):
+        fields["summary"] = result.ranker.summary()
+        sentence += f"\n{fields['summary']}"
     emit(options.as_json, "fit", fields, sentence)
 
 

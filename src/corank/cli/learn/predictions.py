@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from corank.cli.rows import ColumnOptions, read_rows
 from corank.data.formats.read import detect_format, is_number, open_source
+from corank.data.formats.search_responses import as_run, read_responses
+from corank.data.formats.table_text import suffix_of
 from corank.data.formats.text import TextFile, open_text
 from corank.data.formats.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, merge_qrels, read_qrels, read_scores
-from corank.data.problem.collection import Collection
+from corank.data.judgements.reading import JSON, read_judgements
+from corank.data.problem.collection import Collection, as_texts
 from corank.data.problem.judges import JudgeGrades
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
@@ -25,6 +28,11 @@ def read_truth(path: Path, unscored: float | None, columns: ColumnOptions = Colu
     unscored: label that marks an unjudged row.
     columns: columns of a table.
     """
+    if suffix_of(path) in JSON:
+        found = read_judgements(path)
+        judged = found if columns.judges == "keep" else found.final(columns.judges)
+        queries = as_texts(["all"] * len(judged)) if judged.qid is None else judged.qid
+        return Qrels(queries, judged.docids, judged.y)
     source = open_source(path)
     kind = detect_format(source)
     if isinstance(source, TextFile) and kind in ("text", "csv"):
@@ -45,6 +53,10 @@ def evaluate_predictions(
 
     path: file of the truth, for messages.
     """
+    if suffix_of(predictions) in JSON:
+        return evaluate_run(
+            truth, as_run(read_responses(predictions), str(predictions)), metrics, convention=convention
+        )
     text = open_text(predictions)
     words = _first_words(text)
     if len(words) == len(RUN_COLUMNS):

@@ -56,7 +56,7 @@ def open_project(store: AnswerStore, paths: Sequence[Path], options: Mapping[str
     created = ScreenWorkspace.create(sort_upload(files))
     settings = {one.name: one.default for one in ScreenWorkspace.settings} | dict(created.settings) | dict(options)
     project = store.add_project(
-        ScreenWorkspace.kind, paths[0].name.split(".")[0], {**settings, "files": wanted}, created.payload
-    )
-    store.add_files(project.id, created.files)
+        ScreenWorkspace.kind, paths[0].name.split(".")[0], {**settings, "files": wanted}, created.payload,
+        files=created.files,
+    )  # fmt: skip
     return f"/p/{project.id}/import"

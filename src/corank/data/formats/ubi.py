@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -23,6 +22,7 @@ import numpy as np
 
 from corank.data.formats.click_log import MAX_POSITION, ClickLog
 from corank.data.formats.compressed import write_text
+from corank.data.formats.json_values import at_path, json_values, shortened
 from corank.data.formats.table_text import read_utf8
 from corank.errors import InputError, warn
 
@@ -34,8 +34,6 @@ IMPRESSION = "impression"
 EPOCH = "1970-01-01T00:00:00Z"
 """Time of all objects written: the specification requires one, and a log of clicks has none."""
 HITS = ("query_response_hit_ids", "query_response_objects_ids")
-BETWEEN = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
-"""Between two JSON values: white space, and lines such as ``# GET ubi_queries/_search`` of a console."""
 
 
 def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | None = None) -> ClickLog:
@@ -143,10 +141,10 @@ def _add(searches: dict[str, _Search], where: str, one: dict[str, Any]) -> None:
         if hits is not None:  # another page of the same search continues the list
             search.hits = list(dict.fromkeys([*(search.hits or ()), *map(str, hits)]))
         return
-    action, document = str(one["action_name"]).casefold(), _at(one, "event_attributes", "object", "object_id")
+    action, document = str(one["action_name"]).casefold(), at_path(one, "event_attributes", "object", "object_id")
     if document is None:
         return
-    place = _ordinal(_at(one, "event_attributes", "position", "ordinal"))
+    place = _ordinal(at_path(one, "event_attributes", "position", "ordinal"))
     if search.seen.get(str(document)) is None:
         search.seen[str(document)] = place
     if action in CLICKS:
@@ -217,11 +215,11 @@ class _Objects:
 
     def read(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield file and line of each query and event, and the object."""
-        for where, value in _values(read_utf8(self.path), self.path):
+        for where, value in json_values(read_utf8(self.path), self.path):
             for one in self._unwrapped(value):
                 if not isinstance(one, dict):
                     raise InputError(
-                        f"{where}: expected a JSON object, a query or an event, found {_shown(one)}; check that the "
+                        f"{where}: expected a JSON object, a query or an event, found {shortened(one)}; check that the "
                         "file is UBI."
                     )
                 self.n_objects += 1
@@ -249,43 +247,11 @@ class _Objects:
                 yield from self._unwrapped(one)
         elif isinstance(value, dict) and isinstance(value.get("responses"), list):
             yield from self._unwrapped(value["responses"])
-        elif isinstance(hits := _at(value, "hits", "hits"), list):
-            total = _at(value, "hits", "total")
+        elif isinstance(hits := at_path(value, "hits", "hits"), list):
+            total = at_path(value, "hits", "total")
             total = total.get("value") if isinstance(total, dict) else total
             self.n_hits += len(hits)
             self.n_total = max(self.n_total, total if isinstance(total, int) else 0)
             yield from self._unwrapped(hits)
         else:
             yield value["_source"] if isinstance(value, dict) and isinstance(value.get("_source"), dict) else value
-
-
-def _values(text: str, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the JSON values of a text, and the file and line where each begins."""
-    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
-    while True:
-        at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]
-        if at == len(text):
-            return
-        line, counted = line + text.count("\n", counted, at), at
-        where = f"{name}, line {line}"
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            place = f"{name}, line {error.lineno}" if isinstance(error, json.JSONDecodeError) else where
-            shown = repr(text[counted:].split("\n", 1)[0][:40])
-            raise InputError(
-                f"{place}: this is not JSON, or nested too deeply, in the value that begins with {shown}; write JSON "
-                "objects, one after the other or in a list."
-            ) from None
-        yield where, value
-
-
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 40 else shown[:37] + "..."
-
-
-def _at(one: Any, *names: str) -> Any:
-    for name in names:
-        one = one.get(name) if isinstance(one, dict) else None
-    return one

@@ -8,7 +8,7 @@ and year, or year, volume and first page. Within a block only pairs with similar
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +27,23 @@ EDGE = 18
 """Similarity of titles in percent from which a pair is compared further, and letters of a beginning or an end."""
 
 
-def candidate_pairs(entries: Sequence[Entry]) -> list[tuple[int, int]]:
+def candidate_pairs(
+    entries: Sequence[Entry], report: Callable[[float], None] = lambda share: None
+) -> list[tuple[int, int]]:
     """
     Return pairs of records that may describe one work.
 
     entries: what is compared of each record.
+    report: called from time to time with the share of the blocks that are done.
     Returns: pairs of numbers, the smaller first, in order.
     """
     n = len(entries)
     compact = [entry.compact for entry in entries]
     codes: list[NDArray[np.int64]] = []
-    for members, least in _blocks(entries):
+    blocks = list(_blocks(entries))
+    for number, (members, least) in enumerate(blocks):
+        if not number % 1000:
+            report(number / len(blocks))
         rows = np.array(members)
         if least:
             texts = [compact[at] or "?" for at in members]

@@ -9,13 +9,13 @@ a chain of resembling records does not join two works.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 from corank.data.records.blocking import candidate_pairs
-from corank.data.records.evidence import Entry, compare, contradict, make_entries
+from corank.data.records.evidence import Entry, compare, contradict, entry_of, make_entries
 from corank.data.records.records import Records
 from corank.errors import InputError
 
@@ -69,7 +69,7 @@ class DuplicateGroups:
     groups: list[DuplicateGroup]
     _pairs: tuple[DuplicatePair, ...]
     _entries: Sequence[Entry]
-    _order: Sequence[int]
+    _order: Sequence[Any]
     _rejected: frozenset[tuple[int, int]] = frozenset()
     _confirmed: frozenset[tuple[int, int]] = frozenset()
 
@@ -159,7 +159,7 @@ class DuplicateGroups:
         return found
 
 
-def find_duplicates(records: Records) -> DuplicateGroups:
+def find_duplicates(records: Records, *, report: Callable[[float], None] | None = None) -> DuplicateGroups:
     """
     Find records that describe one work, by identifiers and by similar titles with agreeing details.
 
@@ -171,6 +171,8 @@ def find_duplicates(records: Records) -> DuplicateGroups:
     ----------
     records : Records
         The collection.
+    report : callable, optional
+        Called from time to time with the share of the work that is done.
 
     Returns
     -------
@@ -185,8 +187,10 @@ def find_duplicates(records: Records) -> DuplicateGroups:
     >>> find_duplicates(Records(["a", "b"], titles, ["", ""], details=details)).groups[0].evidence
     ('the same title, same year and first author',)
     """
+    report = report or (lambda share: None)
     entries = make_entries(records)
     order = _order(records)
+    report(0.2)
     copies: dict[Entry, list[int]] = defaultdict(list)
     for at in sorted(range(len(records)), key=lambda at: order[at]):
         copies[entries[at]].append(at)
@@ -196,7 +200,10 @@ def find_duplicates(records: Records) -> DuplicateGroups:
         pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
         # copies that no evidence joins, such as two editorials without any details, are left alone
         distinct += members[:1] if match or len(members) == 1 else []
-    for one, other in candidate_pairs([entries[at] for at in distinct]):
+    candidates = candidate_pairs([entries[at] for at in distinct], lambda share: report(0.2 + 0.5 * share))
+    for number, (one, other) in enumerate(candidates):
+        if not number % 1000:
+            report(0.7 + 0.3 * number / len(candidates))
         match = compare(entries[distinct[one]], entries[distinct[other]])
         if match:
             pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
@@ -211,7 +218,22 @@ def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> Dupl
     pairs: the attribute `pairs` of the groups, or its values as JSON holds them.
     """
     found = tuple(DuplicatePair(*one) for one in pairs)
-    return _grouped(found, make_entries(records), _order(records), frozenset(), frozenset())
+    entries = _Computed(len(records), lambda at: entry_of(records, at))
+    order = _Computed(len(records), lambda at: (*_content(records, at), at))  # sorts as the places of `_order` do
+    return _grouped(found, entries, order, frozenset(), frozenset())
+
+
+class _Computed(Sequence[Any]):
+    """Values that are computed when they are needed: most records have no duplicates."""
+
+    def __init__(self, n: int, compute: Callable[[int], Any]) -> None:
+        self._n, self._compute = n, cache(compute)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._compute(at)
 
 
 def _order(records: Records) -> list[int]:
@@ -236,7 +258,7 @@ def _content(records: Records, at: int) -> tuple[object, ...]:
 def _grouped(
     pairs: tuple[DuplicatePair, ...],
     entries: Sequence[Entry],
-    order: Sequence[int],
+    order: Sequence[Any],
     rejected: frozenset[tuple[int, int]],
     confirmed: frozenset[tuple[int, int]],
 ) -> DuplicateGroups:

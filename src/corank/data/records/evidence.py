@@ -90,10 +90,11 @@ class Entry:
 
 def make_entries(records: Records) -> list[Entry]:
     """Return what is compared of each record."""
-    return [_entry(records, at) for at in range(len(records))]
+    return [entry_of(records, at) for at in range(len(records))]
 
 
-def _entry(records: Records, at: int) -> Entry:
+def entry_of(records: Records, at: int) -> Entry:
+    """Return what is compared of one record."""
     one, title = records.details[at], comparable_title(records.titles[at])
     fields = {name.strip().lower(): values for name, values in records.fields[at].items()} if records.fields[at] else {}
     return Entry(

@@ -13,6 +13,7 @@ import numpy as np
 from corank.data.formats.table_text import csv_text
 from corank.data.letor.writer import write_letor
 from corank.errors import InputError
+from corank.judging.grading.features import GradingFeatures
 from corank.judging.grading.session import GradingSession, judges_in_order
 
 
@@ -46,24 +47,29 @@ def as_queries(session: GradingSession) -> str:
     return csv_text(rows)
 
 
-def as_letor(session: GradingSession) -> bytes:
+def as_letor(session: GradingSession, features: GradingFeatures) -> bytes:
     """Return LETOR text with the features of the graded documents."""
     task = session.task
-    if not task.X.shape[1]:
-        raise InputError(
-            "the documents have no numeric columns, so there are no features for LETOR; save qrels instead."
-        )
     found = _finished(session)
     rows = [number for number, _ in found]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "grades.txt")
         documents = [task.documents[number] for number in rows]
         write_letor(
-            path, task.X[rows], np.array([grade for _, grade in found], dtype=np.float64),
+            path, features.X[rows], np.array([grade for _, grade in found], dtype=np.float64),
             np.array([_name(task.queries[one.query].id) for one in documents]),
             [f"docid = {_name(one.id)}" for one in documents],
         )  # fmt: skip
         return path.read_bytes()
+
+
+def as_features(session: GradingSession, features: GradingFeatures) -> str:
+    """Return all documents as a table: query, document, final grade or nothing, features; for `corank compare`."""
+    task = session.task
+    rows: list[list[object]] = [["qid", "docid", "rating", *features.columns]]
+    for one, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
+        rows.append([task.queries[one.query].id, one.id, int(grade) if grade == grade else "", *values])
+    return csv_text(rows)
 
 
 def as_quepid_csv(session: GradingSession) -> str:

@@ -1,4 +1,4 @@
-"""Read queries and documents to grade: tables, CSV and books of Quepid, and TREC runs with texts."""
+"""Read queries and documents to grade: tables, CSV and books of Quepid, TREC runs with texts, and indexes."""
 
 from __future__ import annotations
 
@@ -60,6 +60,11 @@ def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
     GradingFile
         The task, and the grades in the file.
     """
+    if any(suffix_of(one) == ".index" for one in (path, *more_paths)):
+        raise InputError(
+            "an index is opened by the command line: corank serve --grade queries.csv --index wiki.index --texts "
+            "documents.jsonl."
+        )
     first, *rest = sorted([path, *more_paths], key=lambda one: suffix_of(one) in _TABLES)
     if suffix_of(first) not in _TABLES and suffix_of(first) != ".json":
         return GradingFile(_of_run(first, rest), [])
@@ -92,7 +97,7 @@ def _of_table(path: Path) -> GradingFile:
     place_column = next((lower[one] for one in _POSITIONS if one in lower), None)
     shown = [one for one in columns if one not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
     shown = [one for one in shown if one not in (text_column, need_column)]
-    builder = _Builder(str(path))
+    builder = TaskBuilder(str(path))
     cells: list[dict[str, Any]] = []
     for where, row in rows:
         document = _text(row.get(roles.docid))
@@ -104,6 +109,7 @@ def _of_table(path: Path) -> GradingFile:
         need = _text(row.get(need_column)) if need_column else ""
         text = (_text(row.get(text_column)) if text_column else "") or query
         is_new = builder.add(where, query, text, need, document, fields, position)
+        builder.has_order |= bool(position)
         if is_new:
             cells.append(row)
         if roles.y is not None and (grade := _text(row.get(roles.y))):
@@ -120,7 +126,7 @@ def _of_book(path: Path) -> GradingFile:
     pairs = book.get("query_doc_pairs") if isinstance(book, dict) else None
     if not isinstance(book, dict) or not isinstance(pairs, list):
         raise InputError(f"{path} has no list query_doc_pairs, so it is not a book of Quepid; export the book as JSON.")
-    builder = _Builder(str(path))
+    builder = TaskBuilder(str(path))
     for at, pair in enumerate(pairs, 1):
         where = f"{path}, query_doc_pairs {at}"
         if not isinstance(pair, dict) or pair.get("query_text") is None or pair.get("doc_id") is None:
@@ -133,7 +139,9 @@ def _of_book(path: Path) -> GradingFile:
                 given = {"text": given}
         fields = {str(k): _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
         need = _text(pair.get("information_need")) or _text(pair.get("notes"))
-        builder.add(where, query, query, need, document, fields, _text(pair.get("position")))
+        position = _text(pair.get("position"))
+        builder.add(where, query, query, need, document, fields, position)
+        builder.has_order |= bool(position)
         judgements = pair.get("judgements")
         for number, one in enumerate(judgements if isinstance(judgements, list) else (), 1):
             if not isinstance(one, dict):
@@ -173,21 +181,106 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
             for _, row in rows:
                 texts[_text(row[roles.docid])] = {one: text for one in others if (text := _text(row.get(one)))}
         elif roles.qid is not None and len(columns) > 1:
-            other = next(one for one in columns if one != roles.qid)
-            queries |= {_text(row[roles.qid]): _text(row.get(other)) for _, row in rows}
+            queries |= _queries(columns, roles.qid, rows)
         else:
             raise InputError(
                 f"{table} has neither a column docid with texts nor a column qid with queries; name its columns so."
             )
-    builder = _Builder(str(path))
+    builder = TaskBuilder(str(path))
+    builder.has_order = True
     order = np.lexsort([-run.scores, run.qid.astype(str)])
+    scores = []
     for row in order.tolist():
         query, document = str(run.qid[row]), str(run.docids[row])
-        builder.add(f"{path}", query, queries.get(query, query), "", document, texts.get(document, {}), "")
-    return builder.result().task
+        if builder.add(f"{path}", query, queries.get(query, query), "", document, texts.get(document, {}), ""):
+            scores.append(float(run.scores[row]))
+    return builder.result(np.array(scores)[:, None], ["score"]).task
 
 
-class _Builder:
+def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, str]:
+    """Return the texts of queries by id; the id is the text if there is no other column."""
+    other = next((one for one in columns if one != qid), qid)
+    return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}
+
+
+def read_queries(path: Path) -> dict[str, str]:
+    """
+    Read queries.
+
+    Parameters
+    ----------
+    path : path
+        A table (.csv, .parquet) with a column ``qid`` and one of texts, or only with a column ``query``; otherwise a
+        file of ids and texts (.tsv without a header, or .jsonl), as for `corank search`.
+
+    Returns
+    -------
+    dict of str to str
+        Text by id.
+    """
+    if suffix_of(path) not in (".csv", ".parquet"):
+        from corank.text import read_texts
+
+        return read_texts(path)
+    columns, rows = _rows(path)
+    qid = ColumnChoice(y=False).roles(columns, path).qid
+    found = {} if qid is None else _queries(columns, qid, rows)
+    if qid is None or not found:
+        raise InputError(f"{path} has no queries ({', '.join(columns[:8])}); name the columns qid and query_text.")
+    return found
+
+
+def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Path], depth: int = 20) -> GradingTask:
+    """
+    Search an index by BM25 for each query, and collect the first documents.
+
+    Parameters
+    ----------
+    queries : mapping of str to str
+        Texts of the queries, by id.
+    index : path
+        Index that `corank index` wrote. It keeps word counts, not texts.
+    texts : sequence of paths
+        The documents of which the index was made: JSON lines, tables of id and text, or folders of .txt files.
+    depth : int
+        Number of documents of each query.
+
+    Returns
+    -------
+    GradingTask
+        Queries that share a word with a document, and their documents by rank; the BM25 score is a feature.
+    """
+    from corank.text import BM25, open_corpus
+    from corank.text.files import read_document_fields
+
+    corpus = open_corpus(index)
+    if not texts:
+        raise InputError(
+            f"{index} keeps word counts, not texts; pass the documents of which it was made, so that judges can read "
+            "them (--texts documents.jsonl)."
+        )
+    hits = BM25().to_index(corpus).search(list(queries.values()), depth)
+    wanted = set(map(str, corpus.ids[np.unique(hits.documents[hits.documents >= 0])]))
+    if not wanted:
+        raise InputError(f"no query shares a word with a document of {index}; check the {len(queries)} queries.")
+    fields = {name: found for path in texts for name, found in read_document_fields(path) if name in wanted}
+    absent = sorted(wanted - set(fields))
+    if absent:
+        raise InputError(
+            f"{len(absent)} of {len(wanted)} documents that were found, such as {absent[0]!r}, are not in "
+            f"{', '.join(map(str, texts))}; pass all documents of which {index} was made."
+        )
+    builder, scores = TaskBuilder(str(index)), []
+    builder.has_order = True
+    for (id, text), row, values in zip(queries.items(), hits.documents, hits.scores, strict=True):
+        for number, score in zip(row[row >= 0].tolist(), values.tolist(), strict=False):
+            name = str(corpus.ids[number])
+            builder.add(str(index), id, text, "", name, fields[name], "")
+            scores.append(score)
+    return builder.result(np.array(scores)[:, None], ["bm25"]).task
+
+
+class TaskBuilder:
     """Collects queries, documents and grades."""
 
     def __init__(self, path: str) -> None:
@@ -198,6 +291,7 @@ class _Builder:
         self._counts: list[int] = []
         self._known: list[tuple[str, GradingEntry]] = []
         self._grades: set[int] = set()
+        self.has_order = False
 
     def add(
         self, where: str, query: str, text: str, need: str, document: str, fields: dict[str, str], position: str
@@ -248,7 +342,8 @@ class _Builder:
             if scale is None:
                 raise InputError(f"{self._path} has grades up to {most}; grades from 0 to 10 can be given on pages.")
         X = np.empty((0, 0)) if X is None else X
-        return GradingFile(GradingTask(self._made, list(self._documents.values()), X, columns, scale), self._known)
+        documents = list(self._documents.values())
+        return GradingFile(GradingTask(self._made, documents, X, columns, scale, self.has_order), self._known)
 
 
 def _features(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Any, list[str]]:

@@ -141,6 +141,8 @@ class GradingTask:
         Names of the features.
     scale : GradingScale or None
         The scale that the file names.
+    has_order : bool
+        Whether positions are ranks of a search engine; otherwise they only count rows.
     """
 
     queries: Sequence[GradingQuery]
@@ -148,6 +150,7 @@ class GradingTask:
     X: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     columns: Sequence[str] = ()
     scale: GradingScale | None = None
+    has_order: bool = False
 
     def __post_init__(self) -> None:
         X = np.asarray(self.X, dtype=np.float64)
@@ -183,6 +186,7 @@ class GradingTask:
             "documents": [[one.query, one.id, dict(one.fields), one.position] for one in self.documents],
             "X": self.X.tolist() if self.X.shape[1] else [],
             "columns": list(self.columns),
+            "has_order": self.has_order,
         }
 
     @classmethod
@@ -202,4 +206,11 @@ class GradingTask:
         """
         queries = [GradingQuery(*one) for one in values["queries"]]
         documents = [GradingDocument(*one) for one in values["documents"]]
-        return cls(queries, documents, np.array(values["X"], dtype=np.float64), values["columns"])
+        X, has_order = np.array(values["X"], dtype=np.float64), bool(values.get("has_order"))  # absent before 0.2
+        return cls(queries, documents, X, values["columns"], has_order=has_order)
+
+
+def title_column(fields: Mapping[str, str]) -> str | None:
+    """Return the column of the title of a document."""
+    lower = {column.casefold(): column for column in reversed(list(fields))}
+    return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)

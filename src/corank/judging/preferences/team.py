@@ -38,15 +38,20 @@ class TeamModel:
     n_answers: number of answers that were used.
     posterior: joint Gaussian of the items.
     ranking: the items in order.
-    ahead: pairs to ask next, by decreasing information.
-    is_precise: whether no pair reaches the tolerance, so that no more answers are needed.
+    ahead: pairs that no judge was asked yet, by decreasing information.
+    best: the most informative pair of all; None if none reaches the tolerance.
     """
 
     n_answers: int
     posterior: ItemPosterior
     ranking: Ranking
     ahead: tuple[Pair, ...]
-    is_precise: bool
+    best: Pair | None
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether no more answers are needed."""
+        return self.best is None
 
     def gain(self, pair: Pair) -> float:
         """Expected information of an answer in nats; at most log 2."""
@@ -119,7 +124,10 @@ class TeamPreferences:
         tol = self.tol if len(answers) >= len(self.items) else 0.0
         ahead = suggest_pairs(learnt, n=AHEAD, strategy="bald", asked=np.array(asked), tol=tol, random_state=self._seed)
         pairs = tuple((min(pair), max(pair)) for pair in ahead.tolist())
-        return TeamModel(len(answers), learnt, Ranking.of(learnt.values), pairs, not pairs)
+        # when each pair was asked, the second answer of another judge may still be informative
+        again = suggest_pairs(learnt, n=1, strategy="bald", asked=[], tol=tol, random_state=self._seed)
+        best = None if not len(again) else (min(again[0].tolist()), max(again[0].tolist()))
+        return TeamModel(len(answers), learnt, Ranking.of(learnt.values), pairs, best)
 
     def install(self, model: TeamModel | None) -> None:
         """Make a model current."""

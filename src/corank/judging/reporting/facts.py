@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 
 from corank.judging.reporting.export import JudgeAnswer, SettledAnswer, settle
 from corank.judging.reporting.methods import KappaFacts, ScreeningFacts
@@ -69,6 +69,10 @@ def screening_facts(
     if is_reached is None:
         is_reached = not used.needs_sample and used.advises(team.finds, len(team.ranked), team.n_known)
     stopped_by = f"stopped by the rule '{rule}'" if is_reached else ""
+    ways: defaultdict[str, set[int]] = defaultdict(set)
+    for answers in judges.values():
+        for number, way in answers.chosen_by.items():
+            ways[way].add(number)
     features = "words and citations" if any(unique.everything.references) else "words"
     return ScreeningFacts(
         prisma_counts(unique.everything, settled_answers(unique, judges), unique.groups, stopped_by=stopped_by),
@@ -79,8 +83,9 @@ def screening_facts(
         is_reached=is_reached,
         bound=bound,
         duplicates_by="identifiers and similar titles, years and authors" if unique.groups is not None else "",
-        n_known=len({number for answers in judges.values() for number in answers.beforehand}),
-        n_sampled=len({n for answers in judges.values() for n, way in answers.chosen_by.items() if way == "sample"}),
+        n_known=len(ways["known"]),
+        n_searched=len(ways["search"]),
+        n_sampled=len(ways["sample"]),
         n_double=sum(times > 1 for times in read.values()),
         agreement=[KappaFacts(one.first, one.second, one.n_both, one.kappa, one.low, one.high) for one in included],
         n_settled=agreement.n_settled,

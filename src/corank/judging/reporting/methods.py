@@ -94,6 +94,8 @@ class ScreeningFacts:
         How duplicates were found, such as "identifiers and similar titles".
     n_known : int
         Number of records whose answer was known before the screening.
+    n_searched : int
+        Number of records that a judge looked for, outside of the ranking.
     n_sampled : int
         Number of records that were drawn at random.
     n_double : int
@@ -117,6 +119,7 @@ class ScreeningFacts:
     bound: float | None = None
     duplicates_by: str = ""
     n_known: int = 0
+    n_searched: int = 0
     n_sampled: int = 0
     n_double: int = 0
     agreement: Sequence[KappaFacts] = ()
@@ -187,6 +190,8 @@ def _judges(facts: ScreeningFacts) -> str:
     )
     if facts.n_known:
         sentence += f" The answer to {_n(facts.n_known, 'record')} was known before the screening."
+    if facts.n_searched:
+        sentence += f" {_n(facts.n_searched, 'record')} {_were(facts.n_searched)} looked for, outside of the ranking."
     return sentence
 
 

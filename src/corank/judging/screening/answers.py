@@ -17,7 +17,7 @@ TITLE = 120
 """Number of letters of a title in a journal."""
 LABEL = "label of the file"
 """Text of known answers that are labels of the records."""
-UNRANKED = ("known", "adjudication")
+UNRANKED = ("known", "search", "adjudication")
 """Ways of choosing a record other than by reading in the order of the ranking."""
 
 
@@ -28,8 +28,9 @@ class ScreeningEntry(JournalEntry):
 
     action {"relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic"}: what the judge did.
     id: the record; empty for a topic.
-    by {"start", "model", "sample", "known", "history", "adjudication"}: why the record was shown. "history" marks a
-        change of an earlier answer, "adjudication" an answer that settles a conflict of judges.
+    by {"start", "model", "sample", "known", "search", "history", "adjudication"}: why the record was shown. "search"
+        marks a record that the judge looked for, "history" a change of an earlier answer, "adjudication" an answer
+        that settles a conflict of judges.
     text: text of a note or topic.
     keys, title: keys of the record and its duplicates, and the begin of its title, by which it is found again.
     reason: why the record is excluded.
@@ -239,7 +240,7 @@ class ScreeningAnswers:
             self.chosen_by[number] = way
             self.answered_at[number] = entry.time
             self.n_sampled += way == "sample"
-            if way == "known":
+            if way in ("known", "search"):
                 self._beforehand[number] = None
         self.current[number] = entry
         is_relevant = entry.action == "relevant"
@@ -315,7 +316,7 @@ class ScreeningAnswers:
 
     @property
     def beforehand(self) -> list[int]:
-        """Records whose answer was known before the screening."""
+        """Records whose answer was known before the screening, and those that a judge looked for."""
         return list(self._beforehand)
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from corank.data.records.records import Records
-from corank.judging.screening.answers import UNRANKED, ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from corank.judging.screening.matching import UniqueRecords
 
 Judges = Mapping[str, ScreeningAnswers]
@@ -70,7 +70,7 @@ def independent(answers: ScreeningAnswers) -> dict[int, bool]:
     return {
         number: relevant
         for number, relevant in answers.relevant.items()
-        if answers.chosen_by[number] not in UNRANKED and number not in answers.duplicates
+        if answers.chosen_by[number] not in ("known", "adjudication") and number not in answers.duplicates
     }
 
 

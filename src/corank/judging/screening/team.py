@@ -22,7 +22,8 @@ from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.model import ScreeningModel
 from corank.judging.screening.shared import drawn_records
 from corank.judging.screening.views import Views, make_views
-from corank.judging.stopping.forecast import make_forecast
+from corank.judging.stopping.forecast import Forecast, make_forecast
+from corank.judging.stopping.rule import StoppingRule
 from corank.judging.stopping.rules import DEFAULT_RULE, stopping_rule
 from corank.judging.stopping.sampling import RandomSample
 
@@ -50,11 +51,13 @@ class TeamForecast:
     lines: what is estimated, tested and proved, one sentence each.
     may_stop: whether the stopping rule advises to stop, or all records are read.
     evidence {"", "model", "sample", "all read"}: what the advice is based on.
+    figures: the numbers behind the lines; None before the first forecast and while a sample is read.
     """
 
     lines: tuple[str, ...] = ()
     may_stop: bool = False
     evidence: str = ""
+    figures: Forecast | None = None
 
 
 class TeamScreening:
@@ -119,7 +122,7 @@ class TeamScreening:
         for entry in prior_entries(known, (), (), labels=labels):
             known.add(entry)
         self.judges: dict[str, ScreeningAnswers] = {KNOWN: known} if known.relevant else {}
-        self.rule = stopping_rule(rule, n - len(known.relevant), target, confidence)
+        self._rule = stopping_rule(rule, n - len(known.relevant), target, confidence)
         self.topic, self._seed = topic, random_state
         self._needed = np.where(drawn_records(self.records.ids, shared), max(overlap, 1), 1)
         self._needed[list(known.relevant)] = 0
@@ -172,6 +175,14 @@ class TeamScreening:
         if self._team is None:
             self._team = combine(self.judges) if self.judges else ScreeningAnswers(self.unique)
         return self._team
+
+    @property
+    def rule(self) -> StoppingRule:
+        """The stopping rule for the records that the ranking orders; those that judges looked for are left out."""
+        n = len(self.records) - len(self.team.beforehand)
+        if n != self._rule.n:
+            self._rule = stopping_rule(self._rule.name, n, self._rule.target, self._rule.confidence)
+        return self._rule
 
     @property
     def conflicts(self) -> list[int]:
@@ -266,14 +277,15 @@ class TeamScreening:
 
         def compute() -> TeamForecast:
             if not unread:
-                lines = make_forecast(rule, finds, n_ranked, n_known).lines()
-                return TeamForecast(lines, True, "all read")
+                figures = make_forecast(rule, finds, n_ranked, n_known)
+                return TeamForecast(figures.lines(), True, "all read", figures)
             may_stop = (is_sampled or rule.advises(finds, n_ranked, n_known)) and not to_sample
             evidence = "" if not may_stop else "sample" if rule.needs_sample else "model"
             if is_sampled:
                 done = f"{to_sample} records until its next test" if to_sample else "its test has succeeded"
                 return TeamForecast((f"Proof: the random sample is being read; {done}.",), may_stop, evidence)
-            return TeamForecast(make_forecast(rule, finds, n_ranked, n_known).lines(), may_stop, evidence)
+            figures = make_forecast(rule, finds, n_ranked, n_known)
+            return TeamForecast(figures.lines(), may_stop, evidence, figures)
 
         return compute
 

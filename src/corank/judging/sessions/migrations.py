@@ -48,7 +48,22 @@ def _add_version(execute: Callable[..., Any], types: dict[str, str]) -> None:
     execute("ALTER TABLE answers ADD COLUMN version TEXT NOT NULL DEFAULT ''")
 
 
-MIGRATIONS: tuple[Callable[[Callable[..., Any], dict[str, str]], None], ...] = (_create, _add_version)
+def _add_imports(execute: Callable[..., Any], types: dict[str, str]) -> None:
+    """Version 3: uploads that are still being read, and which links were opened."""
+    execute("ALTER TABLE judges ADD COLUMN is_opened INTEGER NOT NULL DEFAULT 0")
+    execute("UPDATE judges SET is_opened = 1")  # all who are signed in stay so
+    execute(
+        "CREATE TABLE imports (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, created TEXT NOT NULL, "
+        f"stage TEXT NOT NULL, share {types['real']} NOT NULL, attempts INTEGER NOT NULL, "
+        "project TEXT REFERENCES projects (id), error TEXT NOT NULL)"
+    )
+    execute(
+        "CREATE TABLE import_files (import TEXT NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL, "
+        f"content {types['bytes']} NOT NULL, PRIMARY KEY (import, number))"
+    )
+
+
+MIGRATIONS: tuple[Callable[[Callable[..., Any], dict[str, str]], None], ...] = (_create, _add_version, _add_imports)
 """Number k, from 0, leads from version k to version k + 1."""
 
 VERSION = len(MIGRATIONS)

@@ -22,12 +22,12 @@ class PostgresStore(AnswerStore):
 
     def __init__(self, address: str) -> None:
         self._psycopg: Any = import_extra("psycopg", "postgres")
-        self._address = address
+        self.address = address
         super().__init__()
 
     def _connect(self) -> Any:
         return self._psycopg.connect(
-            self._address, autocommit=True, connect_timeout=10, application_name="corank", prepare_threshold=3
+            self.address, autocommit=True, connect_timeout=10, application_name="corank", prepare_threshold=3
         )
 
     def _begin(self, connection: Any) -> None:

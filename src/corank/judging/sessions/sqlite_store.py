@@ -27,6 +27,7 @@ class SqliteStore(AnswerStore):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        self.address = os.path.abspath(path)
         if not self.path.parent.is_dir():
             raise InputError(f"{path} cannot be opened: there is no folder {self.path.parent}; create it first.")
         with self._explaining():
@@ -87,6 +88,8 @@ def _words(error: sqlite3.Error) -> str:
         return "cannot be written because the file or its folder is read-only; make both writable, then try again."
     if code == sqlite3.SQLITE_CANTOPEN:
         return "cannot be opened; check that the folder exists and is writable."
+    if code == sqlite3.SQLITE_IOERR:
+        return "cannot be written, as on a full or failing disk; free some space, then try again."
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return f"is not a sound SQLite database ({reason(error)}); restore it from a copy, or choose another file."
     return f"cannot be used now ({reason(error)}); try again, and check the disk if this persists."

@@ -26,10 +26,12 @@ from corank.judging.sessions.migrations import migrate
 from corank.judging.sessions.writer import Pool, Writer
 
 T = TypeVar("T")
+AnswerRow = tuple[str, str, Mapping[str, Any], str, str]
+"""Judge, item, entry, client id and time of an answer."""
 HOLD_SECONDS = 900
 """Time after which a question that was not answered is free for other judges."""
 OWNER_TOKENS = 10
-"""Number of tokens of the owner that stay valid: each start of the server makes one."""
+"""Number of tokens of the owner that stay valid, opened or not: each start of the server makes one."""
 
 
 class StoreError(InputError):
@@ -121,6 +123,8 @@ class AnswerStore(ABC):
             raise
 
     dialect: str
+    address: str
+    """By which `open_answer_store` opens the same database."""
 
     @abstractmethod
     def _connect(self) -> Any:
@@ -159,9 +163,14 @@ class AnswerStore(ABC):
                 raise
             raise explained from error
 
-    def _read(self, sql: str, *values: Any) -> list[Any]:
+    def read(self, sql: str, *values: Any) -> list[Any]:
+        """Run a statement that reads, and return its rows."""
         with self._explaining():
             return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
+
+    def write(self, sql: str, *values: Any) -> None:
+        """Run a statement that writes. When this returns, its effect is on the disk."""
+        self._write(lambda db: db(sql, *values))
 
     def _write(self, job: Callable[[_Statements], T]) -> T:
         with self._explaining():
@@ -175,40 +184,67 @@ class AnswerStore(ABC):
     @property
     def database_id(self) -> str:
         """Random text that distinguishes this database."""
-        return str(self._read("SELECT value FROM meta WHERE key = 'database'")[0][0])
+        return str(self.read("SELECT value FROM meta WHERE key = 'database'")[0][0])
 
-    def add_project(self, kind: str, name: str, settings: Mapping[str, Any], payload: Any) -> Project:
+    def add_project(
+        self,
+        kind: str,
+        name: str,
+        settings: Mapping[str, Any],
+        payload: Any,
+        *,
+        files: Mapping[str, tuple[str, bytes]] | None = None,
+        answers: Sequence[AnswerRow] = (),
+        upload: str | None = None,
+    ) -> Project:
         """
-        Add a project.
+        Add a project in one transaction: it is whole or not there.
 
         payload: what is judged, as JSON values.
+        files, answers: as in `add_files` and `append_all`.
+        upload: id of the upload (`corank.judging.sessions.imports`); the project of an upload is made once.
+        Returns: the project, or the one that was made of the upload before.
         """
         project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), _now())
-        packed = zlib.compress(json.dumps(payload).encode(), 6)
+        packed = zlib.compress(json.dumps(payload).encode(), 1)
 
-        def job(db: _Statements) -> None:
+        def job(db: _Statements) -> str:
+            if upload is not None:
+                made = db("SELECT project FROM imports WHERE id = ? AND project IS NOT NULL", upload).fetchone()
+                if made:
+                    return str(made[0])
             values = (project.id, kind, name, json.dumps(project.settings), project.created)
             db(
                 "INSERT INTO projects (id, kind, name, settings, created, is_archived) VALUES (?, ?, ?, ?, ?, 0)",
                 *values,
             )
-            db("INSERT INTO files (project, name, type, content) VALUES (?, '', 'payload', ?)", project.id, packed)
+            _put_files(db, project.id, {"": ("payload", packed), **(files or {})})
+            _append_rows(db, project.id, answers)
+            if upload is not None:
+                db("DELETE FROM import_files WHERE import = ?", upload)
+                db("DELETE FROM imports WHERE id = ?", upload)
+                db(
+                    "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
+                    "VALUES (?, ?, ?, ?, 'done', 1, 1, ?, '')",
+                    upload, kind, name, project.created, project.id,
+                )  # fmt: skip
+            return project.id
 
-        self._write(job)
-        return project
+        id = self._write(job)
+        return project if id == project.id else self.project(id) or project
 
     def projects(self) -> list[Project]:
         """Return all projects, the newest first."""
-        return [_project(row) for row in self._read(f"SELECT {_PROJECT} FROM projects ORDER BY created DESC, id")]
+        return [_project(row) for row in self.read(f"SELECT {_PROJECT} FROM projects ORDER BY created DESC, id")]
 
     def project(self, id: str) -> Project | None:
         """Return a project, None if there is none with this id."""
-        rows = self._read(f"SELECT {_PROJECT} FROM projects WHERE id = ?", id)
+        rows = self.read(f"SELECT {_PROJECT} FROM projects WHERE id = ?", id)
         return _project(rows[0]) if rows else None
 
     def payload(self, project: str) -> Any:
         """Return what is judged in a project."""
-        rows = self._read("SELECT content FROM files WHERE project = ? AND name = ''", project)
+        rows = self.read("SELECT content FROM files WHERE project = ? AND name = ''", project)
         return json.loads(zlib.decompress(bytes(rows[0][0])))
 
     def change_project(self, project: str, *, name: str, settings: Mapping[str, Any], is_archived: bool) -> None:
@@ -227,37 +263,34 @@ class AnswerStore(ABC):
 
         files: media type and content by name; a file of the same name is replaced.
         """
-
-        def job(db: _Statements) -> None:
-            for name, (kind, content) in files.items():
-                db("DELETE FROM files WHERE project = ? AND name = ?", project, name)
-                values = (project, name, kind, content)
-                db("INSERT INTO files (project, name, type, content) VALUES (?, ?, ?, ?)", *values)
-
-        self._write(job)
+        self._write(lambda db: _put_files(db, project, files))
 
     def file(self, project: str, name: str) -> tuple[str, bytes] | None:
         """Return media type and content of a file."""
-        rows = self._read(
-            "SELECT type, content FROM files WHERE project = ? AND name = ? AND name <> ''", project, name
-        )
+        rows = self.read("SELECT type, content FROM files WHERE project = ? AND name = ? AND name <> ''", project, name)
         return (rows[0][0], bytes(rows[0][1])) if rows else None
 
     def file_names(self, project: str) -> set[str]:
         """Return the names of the files of a project."""
-        return {row[0] for row in self._read("SELECT name FROM files WHERE project = ? AND name <> ''", project)}
+        return {row[0] for row in self.read("SELECT name FROM files WHERE project = ? AND name <> ''", project)}
 
     # judges
 
     def add_owner(self, name: str = "me") -> str:
-        """Add a token of the owner, and return it; the oldest tokens beyond ten become invalid."""
+        """
+        Add a token of the owner, and return it.
+
+        Ten tokens that were opened stay valid, and ten that were not: a server that is restarted often does not
+        sign out the owner.
+        """
 
         def job(db: _Statements) -> str:
-            token = _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
-            old = db("SELECT id FROM judges WHERE project IS NULL ORDER BY created DESC, id").fetchall()[OWNER_TOKENS:]
-            for (id,) in old:
-                db("DELETE FROM judges WHERE id = ?", id)
-            return token
+            # the new token is added last: if the clock went back, it would seem to be the oldest
+            found = "SELECT id FROM judges WHERE project IS NULL AND is_opened = ? ORDER BY created DESC, id"
+            for is_opened, most in ((0, OWNER_TOKENS - 1), (1, OWNER_TOKENS)):
+                for (id,) in db(found, is_opened).fetchall()[most:]:
+                    db("DELETE FROM judges WHERE id = ?", id)
+            return _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
 
         return self._write(job)
 
@@ -283,13 +316,17 @@ class AnswerStore(ABC):
         self._write(job)
         return f"{judge}.{secret}"
 
+    def mark_opened(self, judge: str) -> None:
+        """Note that the link of a judge was opened."""
+        self._write(lambda db: db("UPDATE judges SET is_opened = 1 WHERE id = ? AND is_opened = 0", judge))
+
     def revoke(self, judge: str) -> None:
         """Make the link of a judge invalid; the answers stay."""
         self._write(lambda db: db("UPDATE judges SET is_revoked = 1 WHERE id = ? AND project IS NOT NULL", judge))
 
     def judges(self, project: str) -> list[tuple[Judge, bool]]:
         """Return the judges of a project, in the order in which they were added, and whether their link is valid."""
-        rows = self._read(
+        rows = self.read(
             "SELECT id, project, name, is_revoked FROM judges WHERE project = ? ORDER BY created, id", project
         )
         return [(Judge(*row[:3]), not row[3]) for row in rows]
@@ -297,7 +334,7 @@ class AnswerStore(ABC):
     def judge_of(self, token: str) -> Judge | None:
         """Return the judge with a token; None if it is invalid. The time does not depend on the secret."""
         id, _, secret = token.partition(".")
-        rows = self._read("SELECT id, project, name, token_hash FROM judges WHERE id = ? AND is_revoked = 0", id)
+        rows = self.read("SELECT id, project, name, token_hash FROM judges WHERE id = ? AND is_revoked = 0", id)
         expected = rows[0][3] if rows else _hash("")
         if not hmac.compare_digest(_hash(secret), expected) or not rows:
             return None
@@ -306,7 +343,14 @@ class AnswerStore(ABC):
     # answers
 
     def append(
-        self, project: str, judge: str, item: str, entry: Mapping[str, Any], client_id: str | None = None
+        self,
+        project: str,
+        judge: str,
+        item: str,
+        entry: Mapping[str, Any],
+        client_id: str | None = None,
+        *,
+        keep_hold: bool = False,
     ) -> tuple[StoredAnswer, bool]:
         """
         Append an answer. When this returns, it is on the disk.
@@ -315,6 +359,7 @@ class AnswerStore(ABC):
         item: key of what is judged.
         entry: keys and values of a line of a journal; `action` is required.
         client_id: the same for all attempts to send this answer; random by default.
+        keep_hold: whether the judge continues to hold the item, as after a note that precedes an answer.
         Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
         """
         client = client_id or secrets.token_urlsafe(12)
@@ -326,39 +371,32 @@ class AnswerStore(ABC):
             if found is None:
                 before = db(f"{_ANSWERS} AND judge = ? AND client_id = ?", project, judge, client)
                 return _answer(before.fetchone()), False
-            db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
+            if not keep_hold:
+                db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
             return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
 
         return self._write(job)
 
-    def append_all(self, project: str, rows: Sequence[tuple[str, str, Mapping[str, Any], str, str]]) -> int:
+    def append_all(self, project: str, rows: Sequence[AnswerRow]) -> int:
         """
         Append many answers in one transaction.
 
         rows: judge, item, entry, client id and time (empty for now) of each answer; those that are stored are skipped.
         Returns: number of new answers.
         """
-
-        def job(db: _Statements) -> int:
-            n_new = 0
-            for judge, item, entry, client, time in rows:
-                values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
-                n_new += db(_INSERT, *values, __version__).fetchone() is not None
-            return n_new
-
-        return self._write(job)
+        return self._write(lambda db: _append_rows(db, project, rows))
 
     def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
         """Return answers in the order in which they were given: those after a number, those of one judge."""
         if judge is None:
-            rows = self._read(f"{_ANSWERS} AND number > ? ORDER BY number", project, after)
+            rows = self.read(f"{_ANSWERS} AND number > ? ORDER BY number", project, after)
         else:
-            rows = self._read(f"{_ANSWERS} AND number > ? AND judge = ? ORDER BY number", project, after, judge)
+            rows = self.read(f"{_ANSWERS} AND number > ? AND judge = ? ORDER BY number", project, after, judge)
         return [_answer(row) for row in rows]
 
     def last_number(self, project: str) -> int:
         """Return the number of the last answer; 0 if there is none."""
-        return int(self._read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
+        return int(self.read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
 
     def claim(self, project: str, judge: str, candidates: Sequence[Candidate], seen: int) -> str | None:
         """
@@ -411,7 +449,7 @@ class AnswerStore(ABC):
     def held_by(self, project: str, judge: str) -> str | None:
         """Return an item that a judge holds, None without one."""
         now = datetime.now(UTC).timestamp()
-        found = self._read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
+        found = self.read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
         return str(found[0][0]) if found else None
 
 
@@ -439,6 +477,21 @@ def _storable(values: Sequence[Any]) -> list[Any]:
         one.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if isinstance(one, str) else one
         for one in values
     ]
+
+
+def _put_files(db: _Statements, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
+    for name, (kind, content) in files.items():
+        db("DELETE FROM files WHERE project = ? AND name = ?", project, name)
+        values = (project, name, kind, content)
+        db("INSERT INTO files (project, name, type, content) VALUES (?, ?, ?, ?)", *values)
+
+
+def _append_rows(db: _Statements, project: str, rows: Sequence[AnswerRow]) -> int:
+    n_new = 0
+    for judge, item, entry, client, time in rows:
+        values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
+        n_new += db(_INSERT, *values, __version__).fetchone() is not None
+    return n_new
 
 
 def _add_judge(db: _Statements, judge: Judge) -> str:

@@ -39,11 +39,12 @@ def export_project(store: AnswerStore, project: Project) -> bytes:
     return out.getvalue()
 
 
-def import_project(store: AnswerStore, content: bytes, kinds: Any) -> Project:
+def import_project(store: AnswerStore, content: bytes, kinds: Any, upload: str | None = None) -> Project:
     """
     Add the project of a file that `export_project` made.
 
     kinds: kinds of work that can be opened.
+    upload: as in `AnswerStore.add_project`.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -77,10 +78,7 @@ def import_project(store: AnswerStore, content: bytes, kinds: Any) -> Project:
         if isinstance(error, InputError):
             raise
         raise InputError("the file is not a project that corank saved; choose the .zip file of “Save files”.") from None
-    project = store.add_project(head["kind"], name, settings, payload)
-    store.add_files(project.id, files)
-    store.append_all(project.id, rows)
-    return project
+    return store.add_project(head["kind"], name, settings, payload, files=files, answers=rows, upload=upload)
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> bytes:

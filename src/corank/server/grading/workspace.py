@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
 from corank.judging.grading import export
 from corank.judging.grading.agreement import AlphaInterval, alpha_interval
 from corank.judging.grading.answers import GradingEntry
+from corank.judging.grading.features import GradingFeatures, grading_features, own_columns
 from corank.judging.grading.reading import read_grading_task
 from corank.judging.grading.session import ORDERS, GradingSession
-from corank.judging.grading.task import GradingScale, GradingTask
+from corank.judging.grading.task import GradingScale, GradingTask, title_column
 from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank.judging.sessions.stored_journal import entry_values, read_entry
+from corank.server.grading import training
 from corank.server.markup import clean, link, one_line, rich
 from corank.server.uploads import Upload
 from corank.server.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
@@ -41,6 +45,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         Setting("judges", 1, "number", 1, 50),
         Setting("shared", 1.0, "share", 0.0, 1.0),
         Setting("show_rank", False, "flag"),
+        Setting("use_texts", True, "flag"),
         Setting("index", "documents", "text"),
     )
 
@@ -73,7 +78,8 @@ class GradeWorkspace(Workspace):  # noqa: D101
         answers = [
             (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
         ]
-        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
+        settings = {"scale": scale.lines(), "use_texts": not own_columns(found.task)}
+        return Created(settings, found.task.to_json(), answers)
 
     @property
     def is_list(self) -> bool:
@@ -259,12 +265,13 @@ class GradeWorkspace(Workspace):  # noqa: D101
                 row["sum"] += grade
         return {
             "template": "grade_overview.html", **counts, "n_queries": len(queries), "queries": queries[:_SHOWN],
+            "job": training.job_of(self.store, self.project.id), "result": self._last_training(),
             "alpha": self._alpha[1], "scale": self.session.scale, "n_conflicts": len(conflicts),
             "conflicts": [
                 {
                     "item": self.task.keys[number], "title": self._title(number), "number": number,
                     "query": one_line(self.task.queries[self.task.documents[number].query].text, 120),
-                    "grades": grades[number],
+                    "grades": grades[number], "lead": self._row(number)["lead"],
                 }
                 for number in conflicts[:_SHOWN]
             ],
@@ -274,18 +281,26 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def exports(self) -> Mapping[str, Export]:
         """Judgement lists."""
 
-        def locked(make: Callable[..., str | bytes], *more: str) -> Callable[[], str | bytes]:
+        def locked(
+            make: Callable[..., str | bytes], *more: str, with_features: bool = False
+        ) -> Callable[[], str | bytes]:
             def content() -> str | bytes:
+                if with_features:
+                    features = self.features  # may take seconds, so before the lock
+                    with self.lock:
+                        return make(self.session, features)
                 with self.lock:
                     return make(self.session, *more)
 
             return content
 
         name = self.project.name
+        result = training.last_result(self.store, self.project.id)
         found = {
             "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
             "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
-            "letor": Export("letor.txt", "text/plain", locked(export.as_letor)),
+            "features": Export("features.csv", "text/csv", locked(export.as_features, with_features=True)),
+            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, with_features=True)),
             "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
             "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
             "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
@@ -294,9 +309,32 @@ class GradeWorkspace(Workspace):  # noqa: D101
             ),
             "judgements": Export("judgements.csv", "text/csv", locked(export.as_judgements)),
         }
-        if not self.task.X.shape[1]:
-            del found["letor"]
+        if result is not None and result["has_model"]:
+            found["model"] = Export("model.safetensors", "application/octet-stream", self._model)
         return found
+
+    def _model(self) -> bytes:
+        kept = self.store.file(self.project.id, training.MODEL)
+        return b"" if kept is None else kept[1]
+
+    def train(self) -> None:
+        """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
+        with self.lock:
+            y, n_answers = self.session.final(), sum(self.counts.values())
+        reason = training.too_few(y, np.array([one.query for one in self.task.documents]))
+        if reason:
+            raise InputError(reason)
+        rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
+        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
+
+    @cached_property
+    def features(self) -> GradingFeatures:
+        """Features of all documents."""
+        return grading_features(self.task, use_texts=self.setting("use_texts"))
+
+    def _last_training(self) -> dict[str, Any] | None:
+        found = training.last_result(self.store, self.project.id)
+        return None if found is None else {**found, "n_new": max(0, sum(self.counts.values()) - found["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise if the scale is not one, or lacks a grade that was given."""
@@ -317,7 +355,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         image = None
         fields = dict(self.task.documents[number].fields)
         for column, value in fields.items():
-            if column == _title_column(fields):
+            if column == title_column(fields):
                 continue
             name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
             if image is None and name in self.images:
@@ -348,7 +386,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     def _title(self, number: int) -> str:
         fields = self.task.documents[number].fields
-        column = _title_column(fields)
+        column = title_column(fields)
         return one_line(fields[column] if column else self.task.documents[number].id)
 
     def _number(self, item: str) -> int:
@@ -364,8 +402,3 @@ class GradeWorkspace(Workspace):  # noqa: D101
             raise InputError(f"the grade is {grade!r}; choose one of the scale.")
         entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)
         return self.append(judge, self.task.keys[number], entry_values(entry), form.get("client_id", ""))
-
-
-def _title_column(fields: Mapping[str, str]) -> str | None:
-    lower = {column.casefold(): column for column in reversed(list(fields))}
-    return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)

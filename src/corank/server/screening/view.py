@@ -1,4 +1,4 @@
-"""A record as HTML: highlighted words, links to DOI and PubMed, and the curve of finds."""
+"""A record as HTML: highlighted words, and links to DOI and PubMed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from corank.server.markup import clean, one_line
 
 MAX_AUTHORS = 12
 MAX_KEYWORDS = 40
-WIDTH, HEIGHT = 600, 200
-"""Size of the curve."""
-MAX_POINTS = 400
 _SIDES = ("for", "against", "tellfor", "tellagainst")
 
 
@@ -99,27 +96,14 @@ def links(details: RecordDetails) -> list[tuple[str, str]]:
     return found
 
 
-def curve(finds: Sequence[int], read: int, unread: int) -> dict[str, Any] | None:
-    """
-    Return the curve of relevant records found against records read, as points of an SVG line.
-
-    finds: positions of the relevant records in the order of reading, from 1.
-    read, unread: numbers of records.
-    """
-    if not finds:
-        return None
-    places = [(0, 0)] + [point for at, place in enumerate(finds, 1) for point in ((place - 1, at - 1), (place, at))]
-    places.append((read, len(finds)))
-    step = -(-len(places) // MAX_POINTS)
-    kept = [*places[::step], places[-1]]
-    points = " ".join(f"{WIDTH * x / read:.1f},{HEIGHT - (HEIGHT - 8) * y / len(finds):.1f}" for x, y in kept)
-    return {"points": points, "read": read, "found": len(finds), "unread": unread, "width": WIDTH, "height": HEIGHT}
-
-
 def _pattern(words: Sequence[str]) -> str:
-    """Return a pattern of whole words; blanks in a word match any blanks."""
+    """
+    Return a pattern of whole words; blanks in a word match any blanks.
+
+    A ``*`` is a wildcard only at the end of a word: several of them in one word could take exponential time.
+    """
     parts = [
-        r"\s+".join(re.escape(part).replace(r"\*", r"\w*") for part in word.split())
+        r"\s+".join(re.escape(part.rstrip("*")) + r"\w*" * part.endswith("*") for part in word.split())
         for word in sorted(words, key=len, reverse=True)
         if word.strip("* ")
     ]

@@ -14,15 +14,16 @@ from corank.data.records.duplicates import find_duplicates, restore_duplicates
 from corank.data.records.records import Records, read_records
 from corank.data.records.stored import records_from_json, records_to_json
 from corank.errors import InputError
-from corank.judging.screening.answers import ScreeningEntry
+from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank.judging.screening.choosing import similar_records, telling_words
 from corank.judging.screening.matching import UniqueRecords
 from corank.judging.screening.team import TeamScreening
 from corank.judging.sessions.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank.judging.sessions.stored_journal import entry_values, read_entry
 from corank.server.markup import clean, one_line, rich
+from corank.server.plots import curve
 from corank.server.screening.results import RECORDS, Results, agreement_rows
-from corank.server.screening.view import curve, record_values, split_words
+from corank.server.screening.view import record_values, split_words
 from corank.server.uploads import Upload
 from corank.server.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
 
@@ -75,6 +76,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         """Read files of records, and find duplicates."""
         if not upload.tables:
             raise InputError("found no records; send a file such as .ris, .nbib, .bib, .csv, .xlsx or .xml.")
+        upload.report("read", 0.0)
         with upload.on_disk() as paths:
             try:
                 records = read_records(*paths)
@@ -86,7 +88,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             records = _renamed(records, [file.name for file in upload.tables])
         if not 1 <= len(records) <= MOST_RECORDS:
             raise InputError(f"found {len(records)} records; from 1 to {MOST_RECORDS:,} can be screened.")
-        pairs = [list(one) for one in find_duplicates(records).pairs]
+        groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
+        pairs = [list(one) for one in groups.pairs]
         files = {
             f"{RECORDS}{number}/{path.name}": ("application/octet-stream", file.content)
             for number, (path, file) in enumerate(zip(paths, upload.tables, strict=True))
@@ -151,6 +154,9 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         with self.lock:
             session, mine = self.session, self.session.answers_of(judge)
             before, note = mine.current.get(number), mine.notes.get(number, "")
+            is_unread = is_change and number not in mine.relevant
+            if is_unread and session.team.is_sampled:
+                raise InputError("the random sample is being read; other records can be opened when it is finished.")
             if not is_change:
                 self._shown[judge, number] = session.why(number)
             judged, n_entries = session.snapshot(), self.counts.get(judge, 0)
@@ -163,7 +169,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         return {
             "template": "screen_question.html", "record": record_values(session.unique, number, words),
             "item": session.records.ids[number], "client_id": f"{n_entries}-{number}", "is_change": is_change,
-            "before": before, "note": note, "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
+            "is_unread": is_unread, "before": before, "note": note,
+            "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
             "criteria": rich(self.setting("criteria")), "advice": session.forecast,
             "has_words": bool(words.get("tellfor") or words.get("tellagainst")),
         }  # fmt: skip
@@ -192,7 +199,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         if is_answered and not is_change:
             return Saved(False)
         if is_change:
-            why = ScreeningEntry("", by="history")
+            why = ScreeningEntry("", by="history" if is_answered else "search")
         entry = replace(why, action=action, id=id, tags=_tags(form.get("tags", "")))
         if action.startswith("not-"):
             entry = replace(entry, action="not", reason=self._reason(action.removeprefix("not-")))
@@ -205,7 +212,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("the form has no answer; choose include, exclude or put aside.")
         said = clean(form.get("note", note)).strip()[:MOST_TEXT]
         if said != note:
-            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note")
+            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note", keep_hold=True)
         saved = self._store(judge, number, entry, client_id)
         self._shown.pop((judge, number), None)
         return saved
@@ -260,18 +267,18 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             session, mine = self.session, self.session.answers_of(judge)
             rows = []
             for number, entry in mine.search():
-                details, note = session.records.details[number], mine.notes.get(number, "")
-                title = one_line(session.records.titles[number]) or session.records.ids[number]
-                parts = (title, session.records.ids[number], *details.authors, entry.reason, *entry.tags, note)
-                about = [str(details.year or ""), one_line("; ".join(details.authors), 80), one_line(details.journal)]
-                rows.append(
-                    {
-                        "title": title, "about": " · ".join(filter(None, about)), "action": entry.action,
-                        "reason": entry.reason, "tags": entry.tags, "note": note, "time": entry.time,
-                        "item": session.records.ids[number], "text": " ".join(parts),
-                    }
-                )  # fmt: skip
+                row, note = self._row(session.unique, number), mine.notes.get(number, "")
+                text = " ".join([row["text"], entry.reason, *entry.tags, note])
+                more = {"action": entry.action, "reason": entry.reason, "tags": entry.tags, "note": note}
+                rows.append({**row, **more, "time": entry.time, "text": text})
         return rows
+
+    def unanswered(self, judge: str) -> list[dict[str, Any]]:
+        """Return the records that a judge has not answered, in the order of the files."""
+        with self.lock:
+            session, mine = self.session, self.session.answers_of(judge)
+            numbers = [number for number in range(len(session.records)) if number not in mine.relevant]
+        return [self._row(session.unique, number) for number in numbers]
 
     def progress(self, judge: str) -> dict[str, Any]:
         """Return counts for the head of a judge's page."""
@@ -281,6 +288,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 "answered": len(self.session.answers_of(judge).relevant), "found": mine.n_found,
                 "aside": len(mine.later), "finished": self.session.n_finished, "n": len(self.session.records),
                 "n_entries": self.counts.get(judge, 0), "can_undo": mine.last is not None,
+                "since": _since(mine) if mine.finds else None,
             }  # fmt: skip
 
     def overview(self) -> dict[str, Any]:
@@ -294,7 +302,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 "n_files": len(self.everything.sources), "n_everything": len(self.everything),
                 "n_duplicates": len(self.everything) - n, "forecast": session.forecast,
                 "n_conflicts": len(session.conflicts), "target": session.rule.target,
-                "curve": curve(list(team.finds), len(team.ranked), n - len(team.relevant)),
+                "curve": curve(
+                    list(team.finds), len(team.ranked), session.rule.n, team.n_known, session.forecast.figures
+                ),
+                "since": _since(team),
             }  # fmt: skip
         agreement = self.results.agreement()
         pairs = [row for row in agreement_rows(agreement) if row["question"] == "included"]
@@ -355,15 +366,35 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             raise InputError("this project does not have the record of the form; open the project again.")
         return self.session.unique.place(number)
 
+    @staticmethod
+    def _row(unique: UniqueRecords, number: int) -> dict[str, Any]:
+        """Return a record for a list; `text` is what a search looks at."""
+        records, details = unique.unique, unique.unique.details[number]
+        about = [str(details.year or ""), one_line("; ".join(details.authors), 80), one_line(details.journal)]
+        parts = (records.titles[number], records.abstracts[number], records.ids[number], details.doi, *details.authors)
+        return {
+            "title": one_line(records.titles[number]) or records.ids[number], "action": "", "reason": "", "tags": (),
+            "about": " · ".join(filter(None, about)), "note": "", "time": "", "item": records.ids[number],
+            "text": " ".join((*parts, *details.keywords)),
+        }  # fmt: skip
+
     def _reason(self, key: str) -> str:
         if not re.fullmatch(r"[1-9]", key) or int(key) > len(self.reasons):
             raise InputError("the project does not have the reason of the form; reload the page.")
         return self.reasons[int(key) - 1]
 
-    def _store(self, judge: str, number: int, entry: ScreeningEntry, client_id: str) -> Saved:
+    def _store(
+        self, judge: str, number: int, entry: ScreeningEntry, client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
         unique = self.session.unique
         whole = replace(entry.about(unique, number), records=unique.hash)
-        return self.append(judge, self.session.records.ids[number], entry_values(whole), client_id)
+        id = self.session.records.ids[number]
+        return self.append(judge, id, entry_values(whole), client_id, keep_hold=keep_hold)
+
+
+def _since(answers: ScreeningAnswers) -> int:
+    """Number of records read after the last relevant one, in the order of the ranking."""
+    return len(answers.ranked) - (answers.finds[-1] if answers.finds else 0)
 
 
 def _tags(text: str) -> tuple[str, ...]:

@@ -33,9 +33,9 @@
   function show(html) {
     const page = new DOMParser().parseFromString(html, "text/html");
     const before = (main.querySelector("h1") || {}).textContent;
-    const kept = [...main.querySelectorAll("[data-keep]:checked")].map((one) => one.id);
+    const kept = [...main.querySelectorAll("[data-keep]:is(:checked, [open])")].map((one) => one.id);
     main.replaceChildren(...page.body.childNodes);
-    for (const id of kept) { const box = document.getElementById(id); if (box) box.checked = true; }
+    for (const id of kept) { const box = document.getElementById(id); if (box) box[box.matches("details") ? "open" : "checked"] = true; }
     localTimes(main);
     const title = main.querySelector("h1");
     const next = main.querySelector("[data-done]") || main.querySelector("[data-current]");
@@ -77,13 +77,25 @@
     isSending = false;
   }
 
+  function reveal(element) {
+    for (let one = element; one; one = one.parentElement) if (one.matches("details")) one.open = true;
+  }
+
+  function revealTarget() {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target) { reveal(target); target.scrollIntoView(); target.focus({ preventScroll: true }); }
+  }
+  addEventListener("hashchange", revealTarget);
+
   document.addEventListener("submit", (event) => {
     const form = event.target;
+    if (form.dataset.sent) { event.preventDefault(); return; }
     if (form.matches("[data-answer]")) {
       event.preventDefault();
       send(form, event.submitter);
     } else if (form.matches("[data-drop]")) {
       say(words.uploading);
+      form.dataset.sent = "1"; // a second click must not make a second project
     }
   });
 
@@ -92,7 +104,9 @@
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
     if (event.target.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, summary, [contenteditable]")) {
-      if (event.key === "Escape") event.target.blur();
+      const isDone = event.key === "Enter" && event.target.matches("[data-answer] input");
+      if (isDone) event.preventDefault(); // it would press the first button
+      if (isDone || event.key === "Escape") event.target.blur();
       return;
     }
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
@@ -109,7 +123,7 @@
       const item = button.closest("[data-item]");
       if ((!item || item === current) && button.dataset.key.split(" ").includes(key)) {
         event.preventDefault();
-        if (button.matches("input:not([type=checkbox])")) button.focus();
+        if (button.matches("input:not([type=checkbox])")) { reveal(button); button.focus(); }
         else if (!button.disabled) button.click();
         return;
       }
@@ -139,6 +153,12 @@
     for (const kind of ["dragleave", "drop"]) {
       form.addEventListener(kind, () => form.classList.remove("over"));
     }
+    if (input.matches("[data-at-once]")) {
+      for (const one of form.querySelectorAll("[data-scripted]")) one.hidden = false;
+      for (const one of form.querySelectorAll("[data-unscripted]")) one.hidden = true;
+      input.addEventListener("change", () => { if (input.files.length) form.requestSubmit(); });
+    }
+    addEventListener("pageshow", () => { delete form.dataset.sent; });
     form.addEventListener("drop", (event) => {
       event.preventDefault();
       if (!event.dataTransfer.files.length) return;
@@ -156,7 +176,8 @@
       if (document.hidden || live.contains(document.activeElement)) return;
       try {
         const answer = await fetch(live.dataset.live);
-        if (!answer.ok) return;
+        if (answer.redirected) { location.assign(answer.url); return; }
+        if (!answer.ok) { if (live.dataset.every) location.reload(); return; }
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const fresh = page.querySelector("[data-live]");
         if (!fresh || fresh.innerHTML === before) return;
@@ -166,10 +187,11 @@
         live.querySelectorAll("details").forEach((one, at) => { one.open = open[at] || false; });
         localTimes(live);
       } catch { /* the next round tries again */ }
-    }, 5000);
+    }, 1000 * (live.dataset.every || 5));
   }
 
   localTimes(document);
+  revealTarget();
   const title = main.querySelector(location.search ? "[data-current]" : "h1") || main.querySelector("h1[tabindex]");
   if (title && title.matches("[tabindex]") && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });
 })();

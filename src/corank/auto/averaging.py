@@ -1,0 +1,69 @@
+"""
+Weights of an average of rankers, chosen on the scores they gave to left-out queries.
+
+Members are added one at a time, with replacement, whichever raises the mean metric most (Caruana, Niculescu-Mizil,
+Crew and Ksikes, Ensemble selection from libraries of models, ICML 2004). So that few queries do not decide by chance,
+the selection is repeated on random weights of the n queries (Bayesian bootstrap: Dirichlet(1, ..., 1)), the shares of
+members are averaged, and the average is shrunk towards equal weights of all M candidates,
+
+    w = (n w_selected + n₀ / M) / (n + n₀),   n₀ = 5.
+
+Weights below 0.08 are set to 0. Of the rules compared on seven collections with 5 and 20 judged queries, this one had
+the best mean nDCG@10; the best single candidate, equal weights, and a selection without repeats were worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# rounds and repeats of the selection
+_ROUNDS, _REPEATS = 8, 8
+# n₀, the number of queries that equal weights count as
+_EQUAL = 5.0
+# weights below this one are dropped
+_LEAST = 0.08
+# number of queries from which one selection suffices
+_MANY = 1000
+
+
+def choose_weights(F: Floats, values: Callable[[Floats], Floats], rng: np.random.Generator) -> Floats:
+    """
+    Choose the weights of members.
+
+    F (n_rows, n_members): scores of left-out rows, on one scale.
+    values: returns the metric of scores in each query, larger is better, NaN where it is not defined.
+    Returns (n_members,): weights that sum to 1.
+    """
+    single = np.column_stack([values(f) for f in F.T])
+    is_defined = np.asarray(~np.isnan(single).any(axis=1))
+    n = int(is_defined.sum())
+    if F.shape[1] == 1 or n == 0:
+        return np.full(F.shape[1], 1.0 / F.shape[1])
+    shares = rng.dirichlet(np.ones(n), _REPEATS) if n < _MANY else np.full((1, n), 1.0 / n)
+    selected = np.mean([_select(F, values, single, is_defined, share) for share in shares], axis=0)
+    weights = (n * selected + _EQUAL / F.shape[1]) / (n + _EQUAL)
+    weights[weights < min(_LEAST, weights.max())] = 0.0
+    return np.asarray(weights / weights.sum())
+
+
+def _select(
+    F: Floats, values: Callable[[Floats], Floats], single: Floats, is_defined: NDArray[np.bool_], share: Floats
+) -> Floats:
+    """Return the shares of members in a greedy selection, for one weighting of the queries."""
+    counts = np.zeros(F.shape[1])
+    counts[np.argmax(share @ single[is_defined])] = 1.0
+    total, kept = F @ counts, counts.copy()
+    best = -np.inf
+    for _ in range(_ROUNDS):
+        means = [float(share @ values(total + f)[is_defined]) for f in F.T]
+        j = int(np.argmax(means))
+        counts[j] += 1.0
+        total = total + F[:, j]
+        if means[j] > best:
+            best, kept = means[j], counts.copy()
+    return np.asarray(kept / kept.sum())

@@ -1,0 +1,100 @@
+"""Leaderboard: what `AutoRanker` tried, with the value on left-out queries and the weight of each candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.tables import ReportTable
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard:
+    """
+    Candidates of an `AutoRanker`, best first.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the candidates.
+    means, lows, highs : arrays of float64
+        Mean of the metric over left-out queries, and its 95 % interval; NaN if no query could be left out.
+    weights : array of float64
+        Weights in the average; 0 for candidates that are not used.
+    seconds : array of float64
+        Wall-clock time of all fits of each candidate.
+    metric : str
+        The metric.
+    n_lists : int
+        Number of lists that were left out; 0 if there were too few judgements.
+    lists : str
+        What the lists are: queries, or parts of the one judged query.
+    """
+
+    names: tuple[str, ...]
+    means: Floats
+    lows: Floats
+    highs: Floats
+    weights: Floats
+    seconds: Floats
+    metric: str
+    n_lists: int
+    lists: str
+
+    def sorted(self) -> Leaderboard:
+        """
+        Return the candidates by falling mean.
+
+        Returns
+        -------
+        Leaderboard
+            The same numbers in another order.
+        """
+        order = np.argsort(-self.means, kind="stable")
+        parts = {name: getattr(self, name)[order] for name in ("means", "lows", "highs", "weights", "seconds")}
+        return replace(self, names=tuple(self.names[at] for at in order), **parts)
+
+    @property
+    def _table(self) -> ReportTable:
+        rows = zip(self.names, self.means, self.lows, self.highs, self.weights, self.seconds, strict=True)
+        return ReportTable(
+            f"{self.metric} on {self.n_lists} left-out {self.lists}",
+            ("candidate", "mean", "low", "high", "weight", "seconds"),
+            tuple((name, *map(float, numbers)) for name, *numbers in rows),
+        )
+
+    def __repr__(self) -> str:
+        return self._table.markdown()
+
+    def _repr_html_(self) -> str:
+        return self._table.html()
+
+    def to_frame(self) -> Any:
+        """
+        Return the table as a pandas DataFrame.
+
+        Returns
+        -------
+        DataFrame
+            One row per candidate.
+        """
+        return self._table.to_frame()
+
+
+def interval(values: Floats) -> tuple[float, float, float]:
+    """
+    Return the mean of values and its 95 % interval, ignoring NaN.
+
+    >>> [round(one, 2) for one in interval(np.array([0.2, 0.4, 0.6, np.nan]))]
+    [0.4, 0.17, 0.63]
+    """
+    kept = values[~np.isnan(values)]
+    if not len(kept):
+        return float("nan"), float("nan"), float("nan")
+    half = 1.96 * kept.std(ddof=1) / np.sqrt(len(kept)) if len(kept) > 1 else float("inf")
+    return float(kept.mean()), float(kept.mean() - half), float(kept.mean() + half)

@@ -1,0 +1,1 @@
+"""Judgement lists: grades of documents for queries, read from and written to the formats of other tools."""

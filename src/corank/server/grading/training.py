@@ -1,0 +1,168 @@
+"""
+Train and compare: rankers are compared on the grades of a project, and the recommended one is kept.
+
+The comparison runs in a thread, its fits in processes of their own, so that pages do not wait. Report and model are
+files of the project: they survive restarts, and travel with the saved project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from corank.errors import InputError
+from corank.judging.grading.features import GradingFeatures
+from corank.judging.sessions.store import AnswerStore, Project
+from corank.judging.sessions.stored_journal import utc_now
+from corank.progress import listen_to_progress
+from corank.server.texts import text
+
+LEAST_QUERIES = 5
+"""Number of queries with two different grades that a comparison needs."""
+BUDGET = 600.0
+"""Time limit of a comparison, in seconds."""
+REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/about.json"
+"""Names of the files; uploaded files have no slash in their names."""
+
+
+@dataclass(eq=False)
+class TrainingJob:
+    """
+    One comparison.
+
+    what, done, total: the step at work, and how far it is.
+    error: why it failed, empty if it did not.
+    """
+
+    what: str = ""
+    done: int = 0
+    total: int = 0
+    error: str = ""
+    thread: threading.Thread | None = field(default=None, repr=False)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is at work."""
+        return self.thread is not None and self.thread.is_alive()
+
+    def listen(self, what: str, done: int, total: int) -> None:
+        """Note how far the comparison is."""
+        self.what, self.done, self.total = what, min(done, total), total
+
+
+_JOBS: WeakKeyDictionary[AnswerStore, dict[str, TrainingJob]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def job_of(store: AnswerStore, project: str) -> TrainingJob | None:
+    """Return the last comparison of a project since the start of the server."""
+    return _JOBS.get(store, {}).get(project)
+
+
+def last_result(store: AnswerStore, project: str) -> dict[str, Any] | None:
+    """Return what is known of the last comparison that ended well; None if that cannot be read."""
+    found = store.file(project, ABOUT)
+    try:
+        values = {} if found is None else json.loads(found[1])
+        datetime.fromisoformat(values["time"])
+        numbers = {name: int(values[name]) for name in ("n_answers", "n_grades", "n_queries")}
+        return {
+            **numbers, "time": values["time"], "verdict": str(values["verdict"]), "has_model": bool(values["has_model"])
+        }  # fmt: skip
+    except (LookupError, TypeError, ValueError, RecursionError):  # the file of a saved project may hold anything
+        return None
+
+
+def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
+    """Return why the grades do not suffice; empty if they do."""
+    graded = ~np.isnan(y)
+    n = sum(len(set(y[graded & (queries == one)])) > 1 for one in np.unique(queries[graded]))
+    return "" if n >= LEAST_QUERIES else text("train.few", n=n, least=LEAST_QUERIES)
+
+
+def start(
+    store: AnswerStore,
+    project: Project,
+    features: Callable[[], GradingFeatures],
+    y: np.ndarray[Any, Any],
+    rows: Any,
+    n_answers: int,
+) -> TrainingJob:
+    """
+    Start a comparison, unless one is running.
+
+    features: called in the background.
+    y: final grades, NaN without one.
+    rows: ids of query and document of each row.
+    n_answers: number of answers that the grades take into account.
+    """
+    with _LOCK:
+        jobs = _JOBS.setdefault(store, {})
+        job = jobs.get(project.id)
+        if job is not None and job.is_running:
+            return job
+        job = jobs[project.id] = TrainingJob()
+        arguments = (job, store, project, features, y, rows, n_answers)
+        job.thread = threading.Thread(target=_run, args=arguments, name="corank-train", daemon=True)
+        job.thread.start()
+    return job
+
+
+def _run(
+    job: TrainingJob,
+    store: AnswerStore,
+    project: Project,
+    features: Callable[[], GradingFeatures],
+    y: Any,
+    rows: Any,
+    n_answers: int,
+) -> None:
+    try:
+        files = _compare(job, project, features(), y, rows, n_answers)
+        store.add_files(project.id, files)
+    except InputError as error:
+        job.error = str(error)
+    except Exception as error:
+        job.error = text("train.failed", kind=type(error).__name__)
+        raise  # the terminal shows the details
+
+
+def _compare(
+    job: TrainingJob, project: Project, features: GradingFeatures, y: Any, rows: Any, n_answers: int
+) -> dict[str, tuple[str, bytes]]:
+    from corank.data.problem.collection import Collection, as_texts
+    from corank.evaluation.compare import compare
+    from corank.evaluation.report import study_html
+
+    qid, docids = (as_texts([one[at] for one in rows]) for at in (0, 1))
+    data = Collection(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
+    graded = ~np.isnan(y)
+    prior = [] if features.prior is None else ["--prior", features.prior]
+    with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
+        study = compare(
+            X=data, prior=prior[1:] or None, budget=BUDGET, folder=folder, name=project.name,
+            n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor is left for the pages
+            command=shlex.join(["corank", "compare", "features.csv", *prior]),
+        )  # fmt: skip
+        about = {
+            "time": utc_now(), "n_answers": n_answers, "n_grades": int(graded.sum()),
+            "n_queries": len(set(qid[graded])), "verdict": study.verdict, "has_model": study.model is not None,
+        }  # fmt: skip
+        files = {
+            REPORT: ("text/html", study_html(study).encode()),
+            ABOUT: ("application/json", json.dumps(about).encode()),
+        }
+        if study.model is not None:
+            files[MODEL] = ("application/octet-stream", Path(study.model).read_bytes())
+    return files

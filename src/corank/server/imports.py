@@ -1,0 +1,185 @@
+"""
+Uploads become projects: small ones at once, large ones in a process of their own while a page shows the progress.
+
+The files of a large upload are stored before the browser gets an answer. After a restart, the server begins those again
+that were not finished. The process ends with the server that started it, even if that is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from corank.errors import InputError
+from corank.judging.sessions.imports import (
+    MOST_ATTEMPTS,
+    begin_import,
+    fail_import,
+    files_of_import,
+    find_import,
+    report_import,
+    unfinished_imports,
+)  # fmt: skip
+from corank.judging.sessions.open_store import open_answer_store
+from corank.judging.sessions.store import AnswerStore, Project, StoreError
+from corank.judging.sessions.transfer import import_project
+from corank.server.markup import one_line
+from corank.server.security import MEGABYTE
+from corank.server.texts import text
+from corank.server.uploads import Report, UploadedFile, image_type, no_report, sort_upload
+
+if TYPE_CHECKING:
+    from corank.server.workspaces import Workspace
+
+LARGE = MEGABYTE
+"""Size of the files, apart from images, from which an upload is read in the background."""
+REPORT_SECONDS = 0.5
+"""Shortest time between two reports of the progress."""
+SAVED = "project"
+"""Kind of an upload that holds a saved project."""
+
+
+def is_large(files: Sequence[UploadedFile]) -> bool:
+    """Return whether files take long to read."""
+    return sum(len(file.content) for file in files if image_type(file.content) is None) >= LARGE
+
+
+def make_project(
+    store: AnswerStore,
+    kinds: Mapping[str, type[Workspace]],
+    kind: str,
+    name: str,
+    files: Sequence[UploadedFile],
+    *,
+    upload: str,
+    report: Report = no_report,
+) -> Project:
+    """
+    Make a project of uploaded files; raise `InputError` if they cannot be judged.
+
+    kind: kind of work, or "project" for a saved project.
+    name: empty for the name of the first file.
+    upload: id of the upload.
+    report: called with the stage and the share that is done.
+    """
+    if not files:
+        raise InputError(text("error.no_file"))
+    if kind == SAVED:
+        return import_project(store, files[0].content, kinds, upload)
+    if kind not in kinds:
+        raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join(kinds)}.")
+    found = replace(sort_upload(files), report=report)
+    created = kinds[kind].create(found)
+    report("save", 0.9)
+    settings = {one.name: one.default for one in kinds[kind].settings} | dict(created.settings)
+    first = (found.tables[0].name if found.tables else next(iter(found.images))).split(".")[0]
+    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
+    return store.add_project(
+        kind, name or one_line(first, 100) or text("project.unnamed"), settings, created.payload,
+        files={**found.images, **created.files}, answers=rows, upload=upload,
+    )  # fmt: skip
+
+
+class Importer:
+    """
+    Reads large uploads, one after another.
+
+    store: the database.
+    """
+
+    def __init__(self, store: AnswerStore) -> None:
+        self._store = store
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+        for one in unfinished_imports(store):
+            self.begin(one.id)
+
+    def begin(self, id: str) -> None:
+        """Read an upload soon; nothing changes if it is being read."""
+        with self._lock:
+            if id in self._known:
+                return
+            self._known.add(id)
+            if len(self._known) == 1:
+                threading.Thread(target=self._work, name="corank-imports", daemon=True).start()
+        self._waiting.put(id)
+
+    def _work(self) -> None:
+        while True:
+            id = self._waiting.get()
+            with suppress(StoreError, RuntimeError):  # the database is away, or closed: the next start tries again
+                self._read(id)
+
+    def _read(self, id: str) -> None:
+        found = find_import(self._store, id)
+        if found is None or found.project is not None or found.error:
+            return
+        if found.attempts >= MOST_ATTEMPTS:
+            fail_import(self._store, id, text("upload.attempts", n=found.attempts))
+            return
+        begin_import(self._store, id)
+        words = [sys.executable, "-m", "corank.server.imports"]
+        # a session of its own: Ctrl-C on the terminal is for the server
+        child = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+        assert child.stdin is not None
+        with child.stdin as stdin:
+            # the address may hold a password, so it is not a word of the command
+            with suppress(OSError):
+                stdin.write(json.dumps([self._store.address, id]).encode() + b"\n")
+                stdin.flush()
+            status = child.wait()
+        if status:
+            fail_import(self._store, id, text("upload.ended", status=status))
+
+
+def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: str) -> None:
+    """Make the project of a stored upload, or store why that cannot be done."""
+    found = find_import(store, id)
+    if found is None or found.project is not None:
+        return
+    last = 0.0
+
+    def report(stage: str, share: float) -> None:
+        nonlocal last
+        if time.monotonic() - last > REPORT_SECONDS:
+            last = time.monotonic()
+            with suppress(StoreError):
+                report_import(store, id, stage, share)
+
+    report("read", 0.0)
+    files = [UploadedFile(name, content) for name, content in files_of_import(store, id)]
+    try:
+        make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
+    except StoreError:
+        raise
+    except InputError as error:
+        fail_import(store, id, str(error))
+
+
+def main() -> None:
+    """Read the upload that a line of the input names: address of the database and id."""
+    from corank.server.app import KINDS
+
+    address, id = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    with open_answer_store(address) as store:
+        read_import(store, KINDS, id)
+
+
+def _end_with_server() -> None:
+    sys.stdin.read()  # until the server closes its end, or is killed
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

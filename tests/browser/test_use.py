@@ -1,0 +1,150 @@
+"""Pages in use: clicks to the first record, keys and focus, local times, print, and the order of a screen reader."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from screenshots import add_judge, press, screen, set_criteria, upload
+from some_projects import TEAS
+
+from some_reviews import bees, with_duplicate
+
+pytestmark = pytest.mark.long
+
+
+def wait_for(page, text):
+    page.wait_for_function("t => document.body.innerText.includes(t)", arg=text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content", "link"),
+    [("screen", "bees.ris", bees(20), "Read the first record"), ("compare", "teas.csv", TEAS, "Judge")],
+)
+def test_two_clicks_from_the_start_to_the_first_question(server, owner, tmp_path, kind, name, content, link):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    owner.goto(f"{server.base}/")
+    with owner.expect_file_chooser() as chooser:
+        owner.locator(f"form.kind:has(input[value={kind}]) .drop").click()
+    chooser.value.set_files(path)
+    owner.wait_for_url("**/p/**")
+    owner.locator("main").get_by_role("link", name=link, exact=True).click()
+    owner.wait_for_url("**/judge")
+    assert owner.locator("form[data-answer] input[name=client_id]").count() >= 1
+    owner.goto(f"{server.base}/")
+    assert owner.locator(".projects li").count() == 1
+
+
+def test_fields_take_keys_as_letters_and_enter_does_not_answer(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(20))
+    set_criteria(owner, review)
+    owner.goto(f"{review}/judge")
+    before = owner.locator("h1").inner_text()
+    owner.keyboard.press("o")
+    owner.keyboard.type("rn1")
+    owner.keyboard.press("Enter")
+    owner.keyboard.press("g")
+    owner.keyboard.type("odd, new")
+    owner.keyboard.press("Enter")
+    assert owner.locator("h1").inner_text() == before
+    owner.keyboard.press("2")
+    wait_for(owner, "1 read by you")
+    assert owner.locator("details.more").get_attribute("open") is not None  # stays open for the next record
+    owner.goto(f"{review}/history?show=tag:odd")
+    wait_for(owner, "rn1")
+    wait_for(owner, "excluded: no exposure")
+
+
+def test_an_unread_record_is_found_and_read(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(20))
+    owner.goto(f"{review}/history")
+    owner.get_by_label("Show").select_option("unread")
+    owner.get_by_label("Find").fill("pollen")
+    owner.get_by_role("button", name="Search").click()
+    title = owner.locator(".answers li p").first.inner_text().split("\n")[0]
+    owner.get_by_role("link", name=re.compile("^Read")).first.click()
+    wait_for(owner, "You looked for this record")
+    assert owner.locator("h1").inner_text() == title
+    owner.keyboard.press("r")
+    wait_for(owner, "1 read by you, 1 included")
+
+
+def test_focus_is_visible_and_begins_with_the_skip_link(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(20))
+    set_criteria(owner, review)
+    owner.goto(f"{review}/history")  # a page that does not move the focus
+    names = []
+    for _ in range(12):
+        owner.keyboard.press("Tab")
+        name, style, width = owner.evaluate(
+            """() => { const one = document.activeElement, style = getComputedStyle(one);
+            return [one.innerText || one.getAttribute("aria-label") || one.name, style.outlineStyle,
+                    parseFloat(style.outlineWidth)]; }"""
+        )
+        assert (style, width >= 2) == ("solid", True), name
+        names.append(name)
+    assert names[0] == "Skip to the content"
+    assert names[1:4] == ["corank", "Overview", "Judge"]
+    owner.goto(f"{review}/judge")
+    assert owner.evaluate("document.activeElement.tagName") == "H1"  # a screen reader reads the record first
+
+
+def test_nothing_moves_if_the_reader_prefers_so(browser, server, owner):
+    context = browser.new_context(reduced_motion="reduce", storage_state=owner.context.storage_state())
+    page = context.new_page()
+    page.goto(f"{server.base}/")
+    times = page.evaluate("[...document.querySelectorAll('*')].map(one => getComputedStyle(one).transitionDuration)")
+    assert set(times) == {"0s"}
+    context.close()
+
+
+def test_times_are_stored_in_utc_and_shown_locally(browser, server, owner):
+    teas = upload(owner, server.base, "compare", "teas.csv", TEAS)
+    press(owner, teas, ["ArrowLeft"])
+    shown = []
+    for zone in ("UTC", "Asia/Kathmandu"):
+        context = browser.new_context(timezone_id=zone, locale="en-GB", storage_state=owner.context.storage_state())
+        page = context.new_page()
+        page.goto(f"{teas}/history")
+        stamp = page.locator("time").first
+        assert stamp.get_attribute("datetime").endswith(("+00:00", "Z"))
+        shown.append(stamp.inner_text())
+        context.close()
+    minutes = [60 * int(one[-5:-3]) + int(one[-2:]) for one in shown]
+    assert (minutes[1] - minutes[0]) % (24 * 60) == 5 * 60 + 45
+
+
+def test_print_leaves_out_navigation_and_buttons(server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", bees(20))
+    owner.goto(f"{review}/report")
+    owner.emulate_media(media="print")
+    assert not owner.locator("header nav").is_visible()
+    assert owner.locator("main button:visible, main .button:visible").count() == 0
+    assert owner.locator(".diagram").is_visible()
+
+
+ORDERS = {
+    "": "Overview|heading|Settings|Judge|Progress|Read records|relevant records found|How sure is it?|Agreement|"
+    "Settle conflicts|Judges|Ann|Name of a new judge|Save files|RIS Included|PRISMA flow diagram",
+    "/history": "My answers|Find|Show|Search|of 6 answers|Change",
+    "/conflicts": "Conflicts to settle|article|heading|Answers of the judges|Ann|Criteria|Include|Exclude",
+    "/report": "Report|PRISMA 2020 flow diagram|Methods paragraph|The search identified|How sure is it?|Kappa",
+    "/import": "What was imported|Set criteria, reasons and words|Read the first record|bees.ris|"
+    "Groups of duplicates: 1|Not duplicates",
+}
+"""Words of each page of a review, in the order in which a screen reader meets them."""
+
+
+def test_the_order_of_the_pages_of_a_review_for_a_screen_reader(browser, server, owner):
+    review = upload(owner, server.base, "screen", "bees.ris", with_duplicate(40))
+    set_criteria(owner, review)
+    screen(add_judge(browser, owner, review, "Ann"), review, 6)
+    screen(owner, review, 6, wrong=[1, 2])
+    for place, wanted in ORDERS.items():
+        owner.goto(f"{review}{place}")
+        tree = owner.locator("body").aria_snapshot()
+        at = tree.find("main")
+        for word in wanted.split("|"):
+            at = tree.find(word, at + 1)
+            assert at >= 0, f"{place}: {word!r} is missing or out of order:\n{tree}"
