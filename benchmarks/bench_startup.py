@@ -1,5 +1,5 @@
 """
-Time to the first result: commands, the first fit, and predictions of few rows, beside LightGBM.
+Time to the first result: commands, the first fit, and predictions of few rows, compared with LightGBM.
 
 Each line of output is one figure as JSON. Seconds are processor time (user and system, of the command and of its
 children), the least of several runs, so that a busy machine changes them little; `ratio` is the time of the named
