@@ -166,7 +166,7 @@ def measure(name: str, size: int | None, draw: int, method: str) -> dict[str, An
         seconds = time.process_time() - began
         scores = model.predict_rows(test) if isinstance(model, NoLabels) else model.predict(test.X)
     values = ndcg(test, np.asarray(scores, dtype=np.float64))
-    about = {} if not hasattr(model, "summary") else {"summary": model.summary()}
+    about = {"summary": model.summary()} if method == "AutoRanker" else {}
     return {
         "collection": name, "queries": "all" if size is None else size, "draw": draw, "method": method,
         "judged": n, "seconds": round(seconds, 3), "mean": round(float(np.nanmean(values)), 5),

@@ -149,7 +149,7 @@ def reuters(share: float, seed: int, rng: np.random.Generator) -> Draw:
 
 
 def table(name: str, file: str, header: int) -> Floats:
-    text = bytes(open_text(dataset(name).path(file)).mapped).decode().replace('"', "")
+    text = open_text(dataset(name).path(file)).read().tobytes().decode().replace('"', "")
     return np.loadtxt(text.splitlines()[header:], delimiter=",")
 
 

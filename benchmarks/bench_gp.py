@@ -4,7 +4,10 @@ PreferenceGP: processor time and held-out accuracy against BoTorch's PairwiseGP 
 Data are draws of a Gaussian process over 5 columns, with noisy answers. BoTorch runs in a separate process,
 so it may be installed for another Python; its failures are reported. Both sides run on one thread.
 
-Run: OMP_NUM_THREADS=1 python benchmarks/bench_gp.py [--botorch PYTHON] [--repeats 3]
+The parts "widths" and "real-widths" compare kernels where some columns say nothing ("real-widths" needs CORANK_DATA),
+and "sizes" times 1,000 and 5,000 rows.
+
+Run: OMP_NUM_THREADS=1 python benchmarks/bench_gp.py [--botorch PYTHON] [--repeats 3] [--only widths]
 """
 
 from __future__ import annotations
@@ -140,6 +143,90 @@ def many_items() -> None:
     tell(bench="gp basis", items=len(X), pairs=len(pairs), basis=200, seconds=took, accuracy=share)
 
 
+def widths(draws: int) -> None:
+    """Accuracy on pairs of new items with one width, one per column, and the average, if some columns say nothing."""
+    problems = {
+        "one of 8 columns": (8, lambda X: np.sin(1.5 * X[:, 0])),
+        "one of 2 columns": (2, lambda X: np.sin(1.5 * X[:, 0])),
+        "two of 5 columns": (5, lambda X: np.sin(X[:, 0]) + 0.7 * X[:, 1]),
+        "all 3 columns": (3, lambda X: np.sin(X + np.arange(3)).sum(axis=1)),
+        "all 6 columns, linear": (6, lambda X: X @ np.random.default_rng(len(X)).normal(size=6)),
+        "no column": (4, lambda X: np.random.default_rng(len(X)).normal(size=len(X))),
+    }
+    for name, (columns, function) in problems.items():
+        for m in (15, 40, 120):
+            found: dict[str, list[tuple[float, float]]] = {}
+            for draw in range(draws):
+                rng = np.random.default_rng([draw, m, columns])
+                X = rng.normal(size=(120, columns))
+                f = function(X)
+                learn_from_pairs(X, f / f.std(), m, 0.3, rng, found)
+            tell_widths(name, m, found)
+
+
+def real_widths(draws: int) -> None:
+    """The same on real sets: 120 random rows of each, half of them are compared, without noise."""
+    from experiments.gp_ordinal.run import read_set
+
+    for name in ("bostonhousing_ord", "abalone", "cement_strength", "winequality-red", "auto_riskness"):
+        X, y = read_set(name)
+        for m in (15, 40, 120):
+            found: dict[str, list[tuple[float, float]]] = {}
+            for draw in range(draws):
+                rng = np.random.default_rng([draw, m])
+                rows = rng.permutation(len(y))[:120]
+                learn_from_pairs(X[rows][:, X[rows].std(axis=0) > 0], y[rows], m, 0.0, rng, found)
+            tell_widths(name, m, found)
+
+
+def learn_from_pairs(X: np.ndarray, f: np.ndarray, m: int, sigma: float, rng: np.random.Generator, found: dict) -> None:
+    """Compare random pairs of the first half of the items; judge on pairs of the other half."""
+
+    def answers(first: int, last: int, count: int, noise: float) -> np.ndarray:
+        pairs = rng.integers(first, last, (20 * count, 2))
+        gap = f[pairs[:, 0]] - f[pairs[:, 1]]
+        pairs, gap = pairs[gap != 0.0][:count], gap[gap != 0.0][:count]
+        gap = gap + np.sqrt(2.0) * noise * rng.normal(size=len(gap))
+        return np.where(gap[:, None] > 0, pairs, pairs[:, ::-1])
+
+    half = len(X) // 2
+    pairs, test = answers(0, half, m, sigma), answers(half, len(X), 2000, 0.0)
+    for kernel in ("gaussian", "ard", "auto"):
+        p = PreferenceGP(kernel, random_state=0).fit(X[:half], pairs=pairs).predict_pair(X, test)
+        log_loss = float(-np.log(np.clip(p, 1e-6, 1.0)).mean())
+        found.setdefault(kernel, []).append((float(np.mean(p > 0.5)), log_loss))
+
+
+def tell_widths(name: str, m: int, found: dict) -> None:
+    for kernel, values in found.items():
+        accuracy, log_loss = np.mean(values, axis=0).tolist()
+        tell(bench="widths", set=name, answers=m, kernel=kernel, accuracy=accuracy, log_loss=log_loss)
+
+
+def sizes() -> None:
+    """Fits by default of 1,000 and 5,000 rows, and of 1,000 rows without basis rows."""
+    from corank.gp import OrdinalGP
+
+    for n, n_basis in ((1000, "auto"), (1000, None), (5000, "auto")):
+        rng = np.random.default_rng(n)
+        X = rng.normal(size=(2 * n, 5))
+        f = np.sin(1.5 * X[:, 0]) + 0.7 * X[:, 1] + 0.3 * X[:, 2] ** 2
+        pairs, test = rng.integers(0, n, (2 * n, 2)), rng.integers(n, 2 * n, (20_000, 2))
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        gap = f[pairs[:, 0]] - f[pairs[:, 1]] + 0.3 * rng.normal(size=len(pairs))
+        pairs = np.where(gap[:, None] > 0, pairs, pairs[:, ::-1])
+        grades = np.digitize(f[:n] + 0.2 * rng.normal(size=n), np.quantile(f, [0.2, 0.4, 0.6, 0.8]))
+        for model, given in (
+            (PreferenceGP(n_basis=n_basis, random_state=0), {"pairs": pairs}),
+            (OrdinalGP(n_basis=n_basis, random_state=0), {"y": grades}),
+        ):
+            start = time.process_time()
+            model.fit(X[:n], **given)
+            took, scores = time.process_time() - start, model.predict(X)
+            share = float(np.mean((scores[test[:, 0]] > scores[test[:, 1]]) == (f[test[:, 0]] > f[test[:, 1]])))
+            tell(bench="sizes", of=type(model).__name__, rows=n, n_basis=n_basis, seconds=took, accuracy=share)
+
+
 def tell(**figures: object) -> None:
     rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in figures.items()}
     print(json.dumps(rounded), flush=True)
@@ -149,11 +236,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--botorch", help="Python interpreter with BoTorch; by default BoTorch is left out.")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=["widths", "real-widths", "sizes"], help="One part, without the others.")
     options = parser.parse_args()
+    parts = {
+        "widths": lambda: widths(options.repeats),
+        "real-widths": lambda: real_widths(options.repeats),
+        "sizes": sizes,
+    }
+    if options.only:
+        parts[options.only]()
+        return
     for n, m in SIZES:
         compare(n, m, options.repeats, options.botorch)
     one_answer(options.repeats)
     many_items()
+    for part in parts.values():
+        part()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 LambdaRank: one evaluation of λ, fits of trees, and their predictions, against LightGBM and XGBoost.
 
 LightGBM's objective is isolated as the difference between its iterations under `lambdarank` and under `l2`, with trees
-of one split on one column. Every line is one figure; processor times, medians of alternating repeats.
+of one split on one column. Every line is one figure; processor times, medians of alternating repeats, except where
+threads are compared.
 Run: python benchmarks/bench_lambdarank.py [--quick] [--rows 200000]
 """
 
@@ -84,11 +85,24 @@ def made(n_rows: int, n_queries: int, seed: int) -> tuple[np.ndarray, np.ndarray
     return X, y, np.repeat(np.arange(n_queries), n_rows // n_queries)
 
 
+def threads(n_rows: int) -> None:
+    """Fit with one and with two threads, by the clock: small data must not get slower."""
+    X, y, qid = made(n_rows, n_rows // 100, 0)
+    times: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(3):
+        for n_jobs, found in times.items():
+            begin = time.perf_counter()
+            LambdaRank(scorer="trees", n_steps=50, n_jobs=n_jobs, random_state=0).fit(X, y, qid=qid)
+            found.append(time.perf_counter() - begin)
+    one, two = (statistics.median(times[n_jobs]) for n_jobs in (1, 2))
+    say(f"50 trees, {n_rows} rows, two threads, by the clock", two, "one thread", one)
+
+
 def trees(n_rows: int, n_queries: int) -> None:
     X, y, qid = made(n_rows, n_queries, 0)
     X_test, y_test, qid_test = made(20_000, 200, 1)
     group = np.bincount(qid)
-    params = {"num_leaves": LEAVES, "feature_fraction": 1.0}
+    params = {"num_leaves": LEAVES, "extra_trees": False}
 
     def ours(lambdas: str) -> LambdaRank:
         return LambdaRank(lambdas, "trees", n_steps=N_TREES, eta0=RATE, tree_params=params).fit(X, y, qid=qid)
@@ -132,7 +146,7 @@ def trees(n_rows: int, n_queries: int) -> None:
 def predictions(repeats: int) -> None:
     """Score 1, 100 and 10,000 rows by the same trees; each call gets other rows."""
     X, y, qid = made(20_000, 200, 0)
-    params = {"num_leaves": LEAVES, "feature_fraction": 1.0}
+    params = {"num_leaves": LEAVES, "extra_trees": False}
     model = LambdaRank("ranknet", "trees", n_steps=N_TREES, tree_params=params).fit(X, y, qid=qid)
     booster = lightgbm.Booster(model_str=model.trees_.to_lightgbm())
     rows = made(100_000, 1000, 1)[0].astype(np.float64)
@@ -159,6 +173,9 @@ def main() -> None:
     predictions(5 if options.quick else 15)
     passes(1_000 if options.quick else 10_000, 100, 3 if options.quick else 7)
     rows = min(options.rows, 20_000) if options.quick else options.rows
+    threads(10_000)
+    if not options.quick:
+        threads(200_000)
     trees(rows, rows // 100)
 
 

@@ -98,6 +98,9 @@ def _others() -> list[tuple[str, Callable[[], Any], tuple[Any, ...], dict[str, A
         ("CalibratedLabelRanker", corank.CalibratedLabelRanker, (X, RANKS), {}),
         ("CalibratedLabelRanker classes", corank.CalibratedLabelRanker, (X, CLASSES), {}),
         ("CalibratedLabelRanker relevant", corank.CalibratedLabelRanker, (X, RELEVANT), {}),
+        ("NeighborLabelRanker", lambda: corank.NeighborLabelRanker(2), (X, RANKS), {}),
+        ("NeighborLabelRanker relevant", lambda: corank.NeighborLabelRanker(2), (X, RELEVANT), {}),
+        ("AutoLabelRanker", lambda: corank.AutoLabelRanker(cv=2, random_state=0), (X, RANKS), {}),
         ("OnlineLabelRanker", lambda: corank.OnlineLabelRanker(random_state=0), (X, CLASSES), {}),
         (
             "OnlineLabelRanker average",

@@ -93,11 +93,15 @@ def test_every_fitted_attribute_has_one_meaning(fitted):
     frame = pd.DataFrame(PROBLEM.X, columns=[f"c{j}" for j in range(PROBLEM.X.shape[1])])
     fitted = [*fitted, corank.SPD().fit(frame, PROBLEM.y, qid=PROBLEM.qid), corank.Landmarks(5).fit(PROBLEM.X)]
     fitted.append(corank.Smooth().fit(PROBLEM.X))
+    missing = np.where(PROBLEM.X > 1.0, np.nan, PROBLEM.X)
+    fitted.append(corank.SPD().fit(missing, PROBLEM.y, qid=PROBLEM.qid))
     labels = (PROBLEM.y > 1).astype(int)
     online = [corank.OnlineLabelRanker(kernel=kernel).fit(PROBLEM.X, labels) for kernel in (None, "linear")]
-    fitted += [corank.CalibratedLabelRanker().fit(PROBLEM.X, labels), *online]
+    others = (corank.CalibratedLabelRanker(), corank.NeighborLabelRanker(), corank.AutoLabelRanker())
+    fitted += [*(model.fit(PROBLEM.X, labels) for model in others), *online]
     # what is made when it is asked for is a property of the class
-    made = {name for model in fitted for name, part in vars(type(model)).items() if isinstance(part, property)}
+    kinds = {kind for model in fitted for kind in type(model).__mro__}
+    made = {name for kind in kinds for name, part in vars(kind).items() if isinstance(part, property)}
     found = {name for name in made.union(*map(vars, fitted)) if name.endswith("_") and not name.startswith("_")}
     assert found == table("fitted attribute")
 

@@ -15,8 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 from corank.estimator.landmarks import Landmarks
 from corank.label_ranking import (
+    AutoLabelRanker,
     CalibratedLabelRanker,
     LabelPreferences,
+    NeighborLabelRanker,
     OnlineLabelRanker,
     hamming_loss,
     kendall_distance,
@@ -60,6 +62,14 @@ def _landmarks(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return _utilities(model.fit(X, y), Z)
 
 
+def _neighbours(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
+    return NeighborLabelRanker(targets="ranks").fit(X, y).utilities(Z)
+
+
+def _automatic(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
+    return AutoLabelRanker("ranks", random_state=seed).fit(X, y).utilities(Z)
+
+
 def _constant(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return np.tile(-y.mean(axis=0), (len(Z), 1))
 
@@ -88,6 +98,8 @@ RANKING: dict[str, Method] = {
     "batch, adjacent": _batch("adjacent"),
     "batch, all": _batch("all"),
     "batch, landmarks": _landmarks,
+    "neighbours": _neighbours,
+    "automatic": _automatic,
 }
 """From positions of labels; None where a method would take too long."""
 

@@ -99,8 +99,10 @@ if TYPE_CHECKING:
     )
     from corank.kernels import View as View
     from corank.label_ranking import (
+        AutoLabelRanker as AutoLabelRanker,
         CalibratedLabelRanker as CalibratedLabelRanker,
         LabelPreferences as LabelPreferences,
+        NeighborLabelRanker as NeighborLabelRanker,
         OnlineLabelRanker as OnlineLabelRanker,
     )
     from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
@@ -125,6 +127,7 @@ if TYPE_CHECKING:
 
 # each public name and the module that defines it, which is imported when the name is first used
 _HOMES = {
+    "AutoLabelRanker": "corank.label_ranking",
     "AutoRanker": "corank.auto",
     "BM25": "corank.text",
     "CRR": "corank.linear",
@@ -150,6 +153,7 @@ _HOMES = {
     "Landmarks": "corank.estimator",
     "LinkLearn": "corank.text",
     "MGD": "corank.clicks",
+    "NeighborLabelRanker": "corank.label_ranking",
     "OnTop": "corank.estimator",
     "OnlineLabelRanker": "corank.label_ranking",
     "OrdinalGP": "corank.gp",

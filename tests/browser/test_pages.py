@@ -306,7 +306,7 @@ def test_the_order_in_which_a_screen_reader_meets_a_record(server, owner):
     at = -1
     for word in (
         "Skip to the content", "banner", "main", "article", "heading", "Criteria", "Answers", "Include", "Exclude",
-        "Put aside", "Exclude for a reason", "wrong species", "Tags", "Note", "0 read by you",
+        "Put aside", "Exclude for a reason", "wrong species", "Tags and note", "0 read by you",
     ):  # fmt: skip
         at = tree.find(word, at + 1)
         assert at >= 0, f"{word!r} is missing or out of order:\n{tree}"

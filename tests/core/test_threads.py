@@ -4,8 +4,9 @@ from threading import Barrier
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
-from corank.core.threads import add_up, cut
+from corank.core.threads import add_up, blas_threads_for, cut
 
 
 class Part:
@@ -60,3 +61,15 @@ def test_runs_cover_all_blocks():
     runs = cut(np.array([0, 5, 5, 30, 31]), 3)
     assert [first for first, _ in runs] == [0, *(last for _, last in runs[:-1])]
     assert runs[-1][1] == 4
+
+
+def test_blas_uses_one_thread_for_small_matrices():
+    def counts():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    before = counts()
+    with blas_threads_for(500):
+        assert set(counts()) <= {1}
+    with blas_threads_for(100_000):
+        assert counts() == before
+    assert counts() == before

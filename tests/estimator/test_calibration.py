@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.isotonic import IsotonicRegression
+from sklearn.preprocessing import StandardScaler
 
 import corank
 from corank.data.problem.ranking import RankingData
@@ -25,19 +28,51 @@ def ranker():
     return SPD(loss="squared", alpha=0.1)
 
 
-def held_out_scores(y, folds):
-    scores = np.full(len(y), np.nan)
+def held_out_scores(y, folds, make=ranker):
+    """Scores by models that did not see them, moved to the mean and deviation of the model of all queries."""
+    scores, whole = np.full(len(y), np.nan), make().fit(X, y, qid=QID).predict(X)
     for train, test in folds:
-        scores[test] = ranker().fit(X[train], y[train], qid=QID[train]).predict(X[test])
+        own = make().fit(X[train], y[train], qid=QID[train]).predict(X)
+        scores[test] = (StandardScaler().fit_transform(own[:, None])[:, 0] * whole.std() + whole.mean())[test]
     return scores
 
 
 def test_isotonic_is_fitted_on_queries_that_the_ranker_did_not_see():
     scores = held_out_scores(GRADES, QueryKFold(4).split(X, qid=QID))
-    curve = IsotonicRegression(out_of_bounds="clip").fit(scores, GRADES)
+    logistic = Calibrated(ranker(), "logistic", cv=4).fit(X, GRADES, qid=QID)
+    sigmoid = 1 / (1 + np.exp(-(logistic.slope_ * scores + logistic.offset_)))
+    targets = np.append(GRADES, GRADES.min() + np.ptp(GRADES) * sigmoid)
+    weight = np.append(np.ones(len(X)), np.full(len(X), 400 / len(X)))
+    curve = IsotonicRegression(out_of_bounds="clip").fit(np.append(scores, scores), targets, sample_weight=weight)
     model = Calibrated(ranker(), cv=4).fit(X, GRADES, qid=QID)
     whole = ranker().fit(X, GRADES, qid=QID)
-    np.testing.assert_allclose(model.predict(X), curve.predict(whole.predict(X)), rtol=1e-10)
+    np.testing.assert_allclose(model.predict(X), curve.predict(whole.predict(X)), rtol=1e-8)
+
+
+class Drifting(SPD):
+    """A ranker whose scores have another origin and another scale for every number of training rows."""
+
+    def _fit(self, data, held, rng):
+        fitted = super()._fit(data, held, rng)
+        return replace(fitted, coef=fitted.coef * data.n_rows)
+
+    def predict(self, X, *, prior=None):
+        return super().predict(X, prior=prior) + np.abs(self.coef_).sum()
+
+
+@METHODS
+def test_origin_and_scale_of_the_scores_do_not_matter(method):
+    """Losses of pairs leave both open, and models of different folds would have different ones."""
+    plain = Calibrated(ranker(), method).fit(X, GRADES, qid=QID).predict(X)
+    drifting = Calibrated(Drifting(loss="squared", alpha=0.1), method).fit(X, GRADES, qid=QID).predict(X)
+    np.testing.assert_allclose(drifting, plain, rtol=1e-6)
+
+
+def test_isotonic_probabilities_of_few_rows_are_not_0_and_1():
+    few = QID < 3
+    p = Calibrated(ranker(), cv=3).fit(X[few], BINARY[few], qid=QID[few]).predict(X)
+    assert p.min() > 0.0
+    assert p.max() < 1.0
 
 
 def test_logistic_balances_the_held_out_scores():
@@ -120,11 +155,13 @@ def test_a_ranker_that_looks_at_whole_queries_gets_them():
     model = Calibrated(on_top, "logistic").fit(X, y, qid=QID)
     np.testing.assert_array_equal(model.ranker_scores(X, QID), clone(on_top).fit(X, y, qid=QID).predict(X, QID))
     scores, targets = [], []
+    whole = model.ranker_scores(X, QID)
     for train, test in QueryKFold(5).split(X, y, QID):
-        held = clone(on_top).fit(X[train], y[train], qid=QID[train]).predict(X[test], QID[test])
-        scores.append(held[~np.isnan(y[test])])
+        own = clone(on_top).fit(X[train], y[train], qid=QID[train]).predict(X, QID)
+        held = (own - own.mean()) * (whole.std() / own.std()) + whole.mean()
+        scores.append(held[test][~np.isnan(y[test])])
         targets.append(y[test][~np.isnan(y[test])])
-    known = Calibrated(on_top, "logistic")._held_out(RankingData.of(X, y, QID), lambda n: None)
+    known = Calibrated(on_top, "logistic")._held_out(RankingData.of(X, y, QID), model.ranker_, lambda n: None)
     np.testing.assert_allclose(known[0], np.concatenate(scores), rtol=1e-6)
     np.testing.assert_array_equal(known[1], np.concatenate(targets))
     assert model.score(X, GRADES, QID) > 0.5

@@ -169,10 +169,10 @@ def wait_for_answer(judges):
         time.sleep(0.01)
 
 
-def new_project(store, kind):
+def new_project(store, kind, n_records):
     """A project of many documents or records, two judges each."""
     if kind == "screen":
-        name, content, settings = "x.ris", bees(N_RECORDS), {"readers": 2}
+        name, content, settings = "x.ris", bees(n_records), {"readers": 2}
     else:
         rows = ["query,docid,title", *(f"query {at // 20},d{at},Title {at}" for at in range(N_DOCUMENTS))]
         name, content, settings = "x.csv", "\n".join(rows), {"judges": 2}
@@ -186,7 +186,7 @@ def kill_many(kills, seed, address, folder, kind):
     rng = random.Random(seed)
     is_screening = kind == "screen"
     with open_answer_store(address) as store:
-        project = new_project(store, kind)
+        project = new_project(store, kind, min(N_RECORDS, 100 + 50 * kills))
         tokens = [store.add_judge(project, f"judge{number}") for number in range(N_JUDGES)]
         owner = store.add_owner()
     with socket.socket() as free:

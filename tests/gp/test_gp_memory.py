@@ -23,10 +23,10 @@ def far_pair():
 @pytest.mark.parametrize(
     ("work", "remedy"),
     [
-        (lambda: PreferenceGP(random_state=0).fit(X, Y, qid=ONE), "set n_basis to 1,000"),
-        (lambda: PreferenceGP(graph_neighbors=1).fit(X, pairs=[[0, 1]]), "set n_basis to 1,000"),
-        (lambda: OrdinalGP().fit(X, Y, qid=ONE), "set n_basis to 1,000"),
-        (lambda: OrdinalGP(likelihood="gaussian").fit(X, Y, qid=ONE), "set n_basis to 1,000"),
+        (lambda: PreferenceGP(n_basis=None, random_state=0).fit(X, Y, qid=ONE), "set n_basis to 1,000"),
+        (lambda: PreferenceGP(n_basis=None, graph_neighbors=1).fit(X, pairs=[[0, 1]]), "set n_basis to 1,000"),
+        (lambda: OrdinalGP(n_basis=None).fit(X, Y, qid=ONE), "set n_basis to 1,000"),
+        (lambda: OrdinalGP(n_basis=None, likelihood="gaussian").fit(X, Y, qid=ONE), "set n_basis to 1,000"),
         (lambda: CollaborativeGP().fit(np.arange(N), Y, qid=ONE), "or use Collaborative"),
         (far_pair, "pass fewer rows"),
     ],

@@ -16,22 +16,30 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
 from corank.errors import InputError
-from corank.label_ranking import CalibratedLabelRanker, LabelPreferences, OnlineLabelRanker, kendall_tau
+from corank.label_ranking import (
+    AutoLabelRanker,
+    CalibratedLabelRanker,
+    LabelPreferences,
+    NeighborLabelRanker,
+    OnlineLabelRanker,
+    kendall_tau,
+)
 
 X, SETS = make_multilabel_classification(120, 6, n_classes=4, random_state=0)
 RNG = np.random.default_rng(0)
 U = StandardScaler().fit_transform(X) @ RNG.normal(size=(6, 4)) + RNG.normal(size=(120, 4))
 RANKS = np.argsort(np.argsort(-U, axis=1), axis=1) + 1
 TOP = np.where(U > 0, RANKS, 0)
-MODELS = [CalibratedLabelRanker(), OnlineLabelRanker(random_state=0)]
+MODELS = [CalibratedLabelRanker(), OnlineLabelRanker(random_state=0), NeighborLabelRanker()]
+AUTO = AutoLabelRanker(cv=2, random_state=0)
 
 
-@parametrize_with_checks([*MODELS, OnlineLabelRanker(kernel="gaussian")])
+@parametrize_with_checks([*MODELS, OnlineLabelRanker(kernel="gaussian"), AUTO])
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("model", [*MODELS, AUTO], ids=repr)
 def test_predictions_have_the_form_of_y(model):
     for targets, y in (("ranks", RANKS), ("top", TOP), ("relevant", SETS)):
         found = clone(model).set_params(targets=targets).fit(X, y)

@@ -18,8 +18,8 @@ from corank.pursuit import CoRankingPursuit, RankingPursuit
 from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
 from plain_ranker import PlainRanker
 
-# between smaller leaves splits tie, and sums in single precision decide
-LEAVES = {"min_sum_hessian_in_leaf": 10.0}
+# between smaller leaves splits tie, and sums in single precision decide; random thresholds depend on numbers of rows
+LEAVES = {"min_sum_hessian_in_leaf": 10.0, "extra_trees": False}
 
 LAWFUL: dict[str, Callable[[], Ranker]] = {
     "PlainRanker": PlainRanker,

@@ -20,7 +20,13 @@ from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.estimator import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
 from corank.gp import CollaborativeGP
-from corank.label_ranking import CalibratedLabelRanker, LabelPreferences, OnlineLabelRanker
+from corank.label_ranking import (
+    AutoLabelRanker,
+    CalibratedLabelRanker,
+    LabelPreferences,
+    NeighborLabelRanker,
+    OnlineLabelRanker,
+)
 from corank.linear import CRR, LCRA, SPD
 from corank.rls import CoRankRLS, RankRLS
 from corank.text import BM25, Corpus, LinkLearn, Links
@@ -62,7 +68,7 @@ class Case:
 
 def _rows(make: Callable[[], Any], fit: Any, use: Any, X: Any = PROBLEM.X, **more: Any) -> Case:
     bad = X[:, :FEW].copy()
-    bad[4, 2] = np.nan
+    bad[4, 2] = np.inf
     return Case(make, fit, use, (X, X[:, :FEW]), bad, **more)
 
 
@@ -131,6 +137,8 @@ LEARNERS: dict[str, Case] = {
     ),
     "OnlineLabelRanker": _labels(lambda: OnlineLabelRanker(random_state=0), _CLASSES),
     "OnlineLabelRanker kernel": _labels(lambda: OnlineLabelRanker(kernel="gaussian", random_state=0), _RANKS),
+    "NeighborLabelRanker": _labels(NeighborLabelRanker, _RANKS),
+    "AutoLabelRanker": _labels(lambda: AutoLabelRanker(cv=2, random_state=0), _RANKS),
     "QueryScaler": _rows(
         QueryScaler,
         lambda model, X: model.fit(X, qid=QID),

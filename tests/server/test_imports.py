@@ -111,7 +111,7 @@ def test_reading_that_kills_the_server_ends(store, small):
     add_import(store, "x", "screen", "", [("bees.ris", bees(5).encode())])
     for _ in range(MOST_ATTEMPTS):
         begin_import(store, "x")
-    imports.Importer(store)._read("x")
+    assert imports.Importer(store)._read("x")
     assert f"was begun {MOST_ATTEMPTS} times" in find_import(store, "x").error
     assert files_of_import(store, "x") == []
 

@@ -1,4 +1,4 @@
-"""Run kernels on threads over pieces of a range; kernels release the GIL."""
+"""Run kernels on threads over pieces of a range, which release the GIL; limit the threads of BLAS."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
@@ -20,6 +21,10 @@ T = TypeVar("T")
 _LIMIT: ContextVar[int | None] = ContextVar("thread limit", default=None)
 
 
+# rows of matrices from which BLAS uses all its threads
+_MANY_ROWS = 2000
+
+
 @contextmanager
 def at_most(n: int | None) -> Iterator[None]:
     """Limit the default of `n_threads`, for a caller that shares the machine."""
@@ -28,6 +33,27 @@ def at_most(n: int | None) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(before)
+
+
+@contextmanager
+def blas_threads_for(n_rows: int) -> Iterator[None]:
+    """
+    Let BLAS use one thread for matrices of at most 2,000 rows.
+
+    Many products of small matrices wait for their threads longer than they compute, on a busy machine by far.
+    """
+    if n_rows > _MANY_ROWS:
+        yield
+        return
+    with _blas().limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _blas() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def n_threads(n_jobs: int | None = None) -> int:

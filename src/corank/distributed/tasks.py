@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_rows
+from corank.data.problem.rows import as_rows, require_finite
 from corank.distributed.sources import PartInfo, Reader, Rows, kind_of_ids
 from corank.estimator.query_scaler import QueryScaler
 
@@ -204,5 +204,7 @@ def joined(pieces: list[NumberedRows]) -> NumberedRows:
 
 def _problem(numbered: NumberedRows) -> WholeQueries:
     rows = numbered.rows
+    # readers allow missing values
+    require_finite(rows.X)
     queries = Queries.of(rows.qid, len(rows.y))
     return WholeQueries(RankingData.of_checked(rows.X, rows.y, queries), numbered.numbers)

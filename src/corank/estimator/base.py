@@ -24,7 +24,7 @@ from corank.data.problem.column_scales import column_factors
 from corank.data.problem.inputs import as_prior, as_scores, require_squares
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_objects, as_rows, is_table, with_names
+from corank.data.problem.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_one_query
 from corank.estimator.contract import (
@@ -36,6 +36,8 @@ from corank.estimator.contract import (
     note_columns,
 )
 from corank.estimator.held_out import HeldOut, hold_out
+from corank.estimator.importances import importances
+from corank.estimator.missing import fill_problem, fill_rows
 from corank.kernels import as_kernel
 from corank.kernels.basis import Terms
 from corank.kernels.grams import is_precomputed
@@ -85,6 +87,9 @@ class Ranker(Learner, ABC):
     # whether the model was fitted with a prior
     has_prior_: bool = False
     column_scale_: NDArray[np.float64]
+    # columns with missing values in fit, and means of all columns; only if there were any
+    missing_columns_: NDArray[np.int64]
+    missing_means_: NDArray[np.float64]
 
     def fit(
         self,
@@ -195,6 +200,11 @@ class Ranker(Learner, ABC):
             return [self.basis_.terms(self._scale_rows(chosen), self.dual_coef_)]
         return [Terms.of_columns(chosen, self.coef_)]
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Importances of the columns, with sum 1: gains of trees, or |weight| · deviation; see `importances`."""
+        return importances(self)
+
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
         """
         Rank rows inside their queries.
@@ -286,6 +296,7 @@ class Ranker(Learner, ABC):
         if data.prior is not None:
             notes["has_prior_"] = True
         self._require_judgements(data)
+        data = fill_problem(self, data, notes, continues)
         if self._scales_columns(data):
             notes["column_scale_"] = self.column_scale_ if continues else column_factors(data)
             data = replace(data, X=ScaledRows(data.X, notes["column_scale_"]))
@@ -326,21 +337,27 @@ class Ranker(Learner, ABC):
             if y is not None or qid is not None or pairs is not None:
                 raise InputError("y, qid or pairs was given with a RankingData, which holds them; pass it alone.")
             X.require_unchanged()
+            if X.has_missing:
+                require_finite(X.X, missing=self._missing != "error")
             return X, self._columns(X, X.X)
         if y is not None and pairs is not None:
             raise InputError("y and pairs were both given; pass scores or preferences, not both.")
-        rows = as_objects(X) if self._takes_objects and not is_table(X) else as_rows(X)
+        is_object = self._takes_objects and not is_table(X)
+        rows = as_objects(X) if is_object else as_rows(X, missing=self._missing != "error")
         columns = self._columns(X, rows)
+        is_missing = self._missing != "error" and has_missing(rows)
         names = tuple(columns["feature_names_in_"]) if "feature_names_in_" in columns else None
         queries = Queries.of(qid, rows.shape[0])
         if pairs is not None:
-            return replace(RankingData.of_checked_pairs(rows, pairs, queries), names=names), columns
+            data = RankingData.of_checked_pairs(rows, pairs, queries)
+            return replace(data, names=names, has_missing=is_missing), columns
         if y is None and not self._needs_judgements:
             y = np.full(rows.shape[0], np.nan)
         scores = as_scores(y, rows.shape[0])
         if qid is None and self._needs_judgements and self._needs_pairs:
             warn_of_one_query(scores)
-        return replace(RankingData.of_checked(rows, scores, queries), names=names), columns
+        data = RankingData.of_checked(rows, scores, queries)
+        return replace(data, names=names, has_missing=is_missing), columns
 
     def _columns(self, X: Any, rows: Any) -> dict[str, Any]:
         """Check rows and return the notes on their columns; empty for rows that are objects."""
@@ -362,9 +379,27 @@ class Ranker(Learner, ABC):
             check_is_fitted(self)
             return as_objects(X)
         self._refuse_sparse(X)
-        rows = as_rows(X)
+        rows = as_rows(X, missing=self._knows_missing)
         check_columns(self, X, rows)
-        return rows
+        return fill_rows(self, rows)
+
+    @property
+    def _missing(self) -> str:
+        """
+        What to do about NaN in X: "error", "mean" (fill), "keep" (trees), or "inner" (a ranker inside this one).
+        """
+        return "error" if self._is_pairwise else getattr(self, "missing", "error")
+
+    @property
+    def _knows_missing(self) -> bool:
+        """Whether rows for ``predict`` may have NaN."""
+        return self._missing == "inner" or hasattr(self, "missing_columns_")
+
+    @property
+    def _n_columns(self) -> int:
+        """Number of columns that the model has learnt: those of X, and indicators of missing values."""
+        n_indicators = 0 if hasattr(self, "trees_") else len(getattr(self, "missing_columns_", ()))
+        return self.n_features_in_ + n_indicators
 
     def _named_rows(self, X: Any) -> Any:
         """Check rows for ``predict``, and give them the names of ``fit``, for rankers inside this one."""
@@ -404,5 +439,6 @@ class Ranker(Learner, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_pairwise
         tags.input_tags.sparse = self._accepts_sparse
+        tags.input_tags.allow_nan = self._missing != "error"
         tags.target_tags.required = self._needs_judgements
         return tags

@@ -4,6 +4,15 @@ Calibration: rankers with scores on the scale of y (isotonic or logistic), and r
 A ranker orders rows, but its scores need not be on the scale of y. `Calibrated` scores every query by a model fitted
 without it, fits an increasing function from these scores to y, and applies it to the scores of a model fitted on all
 queries. This takes ``cv + 1`` fits of the ranker.
+
+Losses of pairs leave the origin of scores open, and the penalty leaves their size open, so models of different folds
+have scores on different scales. The scores s of the model of a fold are therefore moved to those t of the final model,
+
+    s ↦ mean(t) + (s − mean(s)) std(t)/std(s),
+
+with mean and standard deviation over all rows. Isotonic regression alone overfits few rows, and gives probabilities 0
+and 1. It therefore also sees the logistic fit of every row, with a total weight of `_LOGISTIC_ROWS` rows, whose
+influence vanishes as judged rows grow in number.
 """
 
 from __future__ import annotations
@@ -36,6 +45,8 @@ Floats = NDArray[np.float64]
 
 # weak penalty that keeps the slope finite if scores separate the grades
 _WEAK_PENALTY = 1e8
+# total weight of the logistic fit in isotonic regression, in rows
+_LOGISTIC_ROWS = 400.0
 
 
 def _is_binary(model: Calibrated) -> bool:
@@ -70,9 +81,9 @@ class Calibrated(Ranker):
         The ranker to calibrate.
     method : {"isotonic", "logistic"}
         The increasing function from scores to y. "isotonic" is isotonic regression, linear between its steps and
-        constant beyond them: rows of different scores may tie, but ``rank`` still orders them by the ranker.
-        "logistic" is low + (high − low) σ(a s + b), low and high the extremes of y: it ties rows only if the scores
-        are uninformative.
+        constant beyond them: rows of different scores may tie, but ``rank`` still orders them by the ranker. With few
+        judged rows it is close to the logistic function. "logistic" is low + (high − low) σ(a s + b), low and high the
+        extremes of y: it ties rows only if the scores are uninformative.
     cv : int, splitter, or list of (train, test)
         Number of folds of queries (at most one query each; folds of rows if there is one query), or a splitter such as
         `QueryShuffleSplit`, or row numbers.
@@ -143,14 +154,18 @@ class Calibrated(Ranker):
         if data.y is None:
             raise InputError("pairs were given, but calibration needs scores; pass y.")
         with progress(self._n_folds(data) + 1, "fits", self.verbose) as advance:
-            scores, targets, w = self._held_out(data, advance)
             ranker = clone(self.ranker).fit(data)
-        curve_parts: dict[str, Any]
+            advance(1)
+            scores, targets, w = self._held_out(data, ranker, advance)
+        slope, offset = _fit_sigmoid(scores, targets, w)
+        curve_parts: dict[str, Any] = {"slope": slope, "offset": offset}
         if self.method == "isotonic":
-            curve = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, sample_weight=w)
+            low, high = targets.min(), targets.max()
+            fitted = low + (high - low) * expit(slope * scores + offset)
+            curve = IsotonicRegression(out_of_bounds="clip").fit(
+                np.tile(scores, 2), np.append(targets, fitted), np.append(w, _LOGISTIC_ROWS * w / w.sum())
+            )
             curve_parts = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
-        else:
-            curve_parts = dict(zip(("slope", "offset"), _fit_sigmoid(scores, targets, w), strict=True))
         return FittedCalibration(
             ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **curve_parts
         )
@@ -218,12 +233,16 @@ class Calibrated(Ranker):
         """Rank rows inside their queries by the ranker's scores, 1 for the best; calibrated scores may tie."""
         return np.asarray(self.ranker_.rank(self._named_rows(X), qid, prior=prior))
 
-    def _held_out(self, data: RankingData, advance: Callable[[int], object]) -> tuple[Floats, Floats, Floats]:
-        """Return scores of rows by models fitted without them, with their y and weight."""
+    def _held_out(
+        self, data: RankingData, ranker: Ranker, advance: Callable[[int], object]
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return scores of rows by models fitted without them, on the scale of `ranker`, with their y and weight."""
         assert data.y is not None
         codes = data.queries.codes
         scores, rows = [], []
         names = None if self._is_pairwise else data.names  # columns of a Gram matrix are rows
+        weights = np.ones(data.n_rows) if data.weights is None else data.weights
+        centre, spread = _moments(ranker._predict_queries(with_names(data.X, names), codes, data.prior), weights)
         for train, test in self._folds(data):
             model = clone(self.ranker)
             w = None if data.weights is None else data.weights[train]
@@ -231,12 +250,14 @@ class Calibrated(Ranker):
             prior = None if data.prior is None else data.prior[train]
             model.fit(with_names(X[train], names), data.y[train], qid=codes[train], sample_weight=w, prior=prior)
             advance(1)
-            judged = data.is_scored[test]
-            if judged.any():
-                prior = None if data.prior is None else data.prior[test]
+            held = np.asarray(test)[data.is_scored[test]]
+            if len(held):
                 # whole queries, as a score may depend on the other rows of the query
-                scores.append(model._predict_queries(with_names(X[test], names), codes[test], prior)[judged])
-                rows.append(np.asarray(test)[judged])
+                s = model._predict_queries(with_names(X, names), codes, data.prior)
+                own_centre, own_spread = _moments(s, weights)
+                factor = spread / own_spread if own_spread > 0.0 else 0.0
+                scores.append(centre + factor * (s[held] - own_centre))
+                rows.append(held)
         if not rows:
             raise InputError("cv holds out no scored row; use another splitter.")
         numbers = np.concatenate(rows)
@@ -264,12 +285,18 @@ class Calibrated(Ranker):
         return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in np.unique(part)]
 
 
+def _moments(scores: Floats, weights: Floats) -> tuple[float, float]:
+    """Weighted mean and standard deviation."""
+    mean = float(np.average(scores, weights=weights))
+    return mean, float(np.sqrt(np.average((scores - mean) ** 2, weights=weights)))
+
+
 def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
     """Fit (y − low)/(high − low) by σ(a s + b), a ≥ 0; a row of target t counts as 1 with weight t and 0 with 1 − t."""
     low, high, w = y.min(), y.max(), w / w.sum()
     t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
-    centre = float(np.average(scores, weights=w))
-    spread = float(np.sqrt(np.average((scores - centre) ** 2, weights=w))) or 1.0
+    centre, spread = _moments(scores, w)
+    spread = spread or 1.0
     standard = (scores - centre) / spread
     model = LogisticRegression(C=_WEAK_PENALTY, solver="newton-cholesky", tol=1e-10, max_iter=1000)
     model.fit(

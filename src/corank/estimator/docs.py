@@ -40,6 +40,13 @@ SHARED = {
         loss : {"hinge", "logistic", "squared", "squared_hinge"}
             ℓ, see `corank.pairwise.losses.Loss`.
     """,
+    "missing": """
+        missing : {"mean", "error"}
+            What to do about NaN in X. "mean" fills in the mean of the column over the training rows that have a value,
+            and adds an indicator column for each column with missing values, so that `coef_` is longer than a row.
+            ``predict`` uses the same means, as it scores each row without query ids, also for columns without missing
+            values in ``fit``; if no column had any, it raises. "error" raises for every NaN. Infinity always raises.
+    """,
     "n_iter_no_change": """
         n_iter_no_change : int
             Number of measurements without improvement after which early stopping ends the fit.

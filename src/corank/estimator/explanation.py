@@ -24,6 +24,7 @@ from corank.data.problem.routing import predict_with_qid, transform_with_qid
 from corank.data.problem.rows import as_rows, take_rows
 from corank.errors import InputError, import_extra, warn
 from corank.estimator.base import Ranker
+from corank.estimator.missing import filling_of
 from corank.kernels.basis import Terms
 from corank.parameters import is_integer
 
@@ -287,6 +288,10 @@ def _terms(
     if columns is None:
         columns = getattr(model, "feature_names_in_", None)
     if isinstance(model, Ranker):
+        filling = filling_of(model)
+        if filling is not None and not hasattr(model, "trees_"):
+            known = [f"column {j}" for j in range(model.n_features_in_)] if columns is None else map(str, columns)
+            columns = filling.names(list(known))
         return model._terms(X, qid, positions), columns
     coef = np.asarray(getattr(model, "coef_", np.nan), dtype=np.float64)
     if coef.ndim != 1:

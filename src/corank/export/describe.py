@@ -160,6 +160,11 @@ def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
             f"this {type(model).__name__} was fitted with a prior, whose scores an engine does not have; make the "
             "prior a feature and fit without prior."
         )
+    if hasattr(model, "missing_means_") and not hasattr(model, "trees_"):
+        raise InputError(
+            f"this {type(model).__name__} was fitted with missing values, which it fills before scoring and an engine "
+            "does not; fill them in X before fit, or export LambdaRank(scorer='trees')."
+        )
     if isinstance(model, Calibrated):
         return _calibrated(model, calibrated)
     if isinstance(model, OnTop):

@@ -1,5 +1,6 @@
 """Calibrated label ranking: order labels, with a zero point between relevant and irrelevant ones."""
 
+from corank.label_ranking.auto import AutoLabelRanker
 from corank.label_ranking.batch import expand_constraints
 from corank.label_ranking.calibrated import CalibratedLabelRanker
 from corank.label_ranking.measures import (
@@ -16,14 +17,17 @@ from corank.label_ranking.measures import (
     subset_loss,
     top_positions,
 )
+from corank.label_ranking.neighbors import NeighborLabelRanker
 from corank.label_ranking.online import OnlineLabelRanker
 from corank.label_ranking.preferences import LabelPreferences
 from corank.label_ranking.ranker import LabelRanker
 
 __all__ = [
+    "AutoLabelRanker",
     "CalibratedLabelRanker",
     "LabelPreferences",
     "LabelRanker",
+    "NeighborLabelRanker",
     "OnlineLabelRanker",
     "average_precision",
     "coverage",

@@ -170,7 +170,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         truth, _ = read_targets(y, self.kind_ if self.kind_ != "pairs" else "auto", self.classes_)
         if len(truth) != len(utilities):
             raise InputError(f"y has {len(truth)} examples for {len(utilities)} rows of X; pass one per row.")
-        values, weights = _quality(truth, utilities), None if sample_weight is None else np.asarray(sample_weight)
+        values, weights = quality(truth, utilities), None if sample_weight is None else np.asarray(sample_weight)
         known = ~np.isnan(values)
         if not known.any():
             raise InputError("y orders no two labels in any row, so no pair can be compared; pass other rows.")
@@ -206,7 +206,8 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         return tags
 
 
-def _quality(truth: LabelPreferences, utilities: Floats) -> Floats:
+def quality(truth: LabelPreferences, utilities: Floats) -> Floats:
+    """Return the quality of utilities (n, d) of each example, as in `LabelRanker.score`; NaN if nothing compares."""
     if truth.kind == "classes":
         return np.asarray(truth.levels.argmax(axis=1) == utilities.argmax(axis=1), dtype=np.float64)
     if truth.kind == "relevant":

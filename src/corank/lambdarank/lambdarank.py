@@ -20,12 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from corank.core.rows.scaled import factors_of
+from corank.data.problem.queries import qid_of_group
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.scoring import repeat_first, score_columns
 from corank.errors import InputError
 from corank.estimator.base import Interrupted, Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.lambdarank.lambdas import Lambda
 from corank.lambdarank.lists import Lists
 from corank.lambdarank.scorers import (
@@ -124,6 +126,8 @@ class LambdaRank(Ranker):
         Number of checks without improvement, out of 40, after which early stopping ends the fit.
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning; trees do not need it.
+    {missing}
+        Trees need no filling: each split sends missing values to the side where they gain more.
     warm_start : bool
         Whether ``fit`` continues from the current weights; not available with trees.
     {n_jobs}
@@ -141,6 +145,9 @@ class LambdaRank(Ranker):
     trees_ : TreeEnsemble
         The trees, as arrays. ``trees_.to_lightgbm()`` returns LightGBM's text format. LightGBM is needed to fit trees,
         not to load or apply them.
+    feature_importances_ : array of shape (n_features,)
+        Importances of the columns, with sum 1: gains of trees, or |weight| · deviation of the column inside queries of
+        a linear scorer. ``trees_.importances("split")`` counts splits.
     n_iter_ : int
         Number of steps, or of trees, of the model.
     n_skipped_queries_ : int
@@ -153,8 +160,9 @@ class LambdaRank(Ranker):
     Notes
     -----
     With more queries than `batch`, their order depends on the seed. A row of weight 2 counts as two rows for
-    ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression``; the other λ are functions of whole lists, and accept
-    weights of queries only. ``ranknet`` and ``margin`` also learn from preferences.
+    ``ranknet``, ``margin``, ``ndcg``, ``wta`` and ``regression`` (with trees, except for random thresholds; set
+    ``tree_params={"extra_trees": False}``); the other λ are functions of whole lists, and accept weights of queries
+    only. ``ranknet`` and ``margin`` also learn from preferences.
 
     Examples
     --------
@@ -181,6 +189,7 @@ class LambdaRank(Ranker):
         "validation_fraction": number(0, 1, inside="()"),
         "n_iter_no_change": integer(1),
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "warm_start": boolean,
         "n_jobs": n_jobs,
         "random_state": seed,
@@ -211,6 +220,7 @@ class LambdaRank(Ranker):
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         scale: bool = True,
+        missing: str = "mean",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -229,6 +239,7 @@ class LambdaRank(Ranker):
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.scale = scale
+        self.missing = missing
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -245,6 +256,7 @@ class LambdaRank(Ranker):
         pair_weight: Any = None,
         prior: ArrayLike | None = None,
         eval_set: Any = None,
+        group: ArrayLike | None = None,
     ) -> Self:
         """
         Learn from judged rows, or from preferences.
@@ -256,12 +268,18 @@ class LambdaRank(Ranker):
         eval_set : tuple (X, y, qid), (X, y, qid, prior) or RankingData, optional
             Validation rows: their errors become `validation_errors_`, and control early stopping. Pass a prior if X
             has one.
+        group : array-like of int, optional
+            LightGBM's sizes of queries whose rows are adjacent, instead of qid.
 
         Returns
         -------
         self
             The fitted ranker.
         """
+        if group is not None:
+            if qid is not None:
+                raise InputError("qid and group were both given; pass one of them.")
+            qid = qid_of_group(group, X.shape[0] if hasattr(X, "shape") else len(X))
         inputs, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
         fit = None if eval_set is None else partial(self._fit, eval_set=eval_set)
         return self._learn(inputs, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
@@ -334,6 +352,10 @@ class LambdaRank(Ranker):
         return self.scorer != "mlp"
 
     @property
+    def _missing(self) -> str:
+        return "keep" if self.scorer == "trees" and self.missing == "mean" else self.missing
+
+    @property
     def _continues(self) -> bool:
         return self.warm_start and hasattr(self, "run_")
 
@@ -355,9 +377,9 @@ class LambdaRank(Ranker):
 
     def _check_state(self) -> None:
         """Raise if a loaded model has inconsistent trees, layers or training state."""
-        if hasattr(self, "trees_") and self.trees_.n_features != self.n_features_in_:
+        if hasattr(self, "trees_") and self.trees_.n_features != self._n_columns:
             raise InputError(f"trees_ is not of {self.n_features_in_} features")
-        shapes = [(self.n_features_in_,), (1,)]
+        shapes = [(self._n_columns,), (1,)]
         if hasattr(self, "layer_coefs_"):
             shapes = [
                 np.shape(part)

@@ -271,12 +271,19 @@ class ValidationRows:
                     "one validation set."
                 )
             eval_set = RankingData.of(*eval_set[:3]).with_prior(*eval_set[3:] or (None,))
-        if eval_set.y is None or eval_set.n_features != data.n_features:
+        filling = data.filling
+        marked = not data.has_missing
+        n_features = data.n_features - (0 if filling is None or not marked else len(filling.columns))
+        if eval_set.y is None or eval_set.n_features != n_features:
             raise InputError(
                 f"eval_set has {eval_set.n_features} features"
                 + (" and no grades" if eval_set.y is None else "")
-                + f", but X has {data.n_features}; pass graded rows of the same columns."
+                + f", but X has {n_features}; pass graded rows of the same columns."
             )
+        if filling is not None:
+            eval_set = replace(eval_set, X=filling.fill(eval_set.X, marked=marked))
+        elif eval_set.has_missing:
+            raise InputError("eval_set contains NaN, but X does not; fill its missing values.")
         if (eval_set.prior is None) != (data.prior is None):
             raise InputError(
                 "prior was given for only one of X and eval_set; pass eval_set=(X, y, qid, prior), or no prior."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from corank.core.models.trees import (
 )
 from corank.core.rows.access import CSRRows, as_core_rows
 from corank.core.threads import cut, n_threads, parallel_map
+from corank.data.problem.rows import has_missing
 from corank.errors import InputError, reason
 from corank.parameters import is_integer
 
@@ -133,8 +134,9 @@ class TreeEnsemble:
         return columns, self._arrays._replace(features=positions.astype(np.uint32))
 
     @cached_property
-    def _has_missing(self) -> bool:
-        return bool((self.flags & MISSING_ZERO).any())
+    def _missing(self) -> tuple[bool, bool]:
+        """Whether zeros, or NaN, have a side of their own at some node."""
+        return bool((self.flags & MISSING_ZERO).any()), bool((self.flags & MISSING_NAN).any())
 
     @property
     def n_trees(self) -> int:
@@ -148,7 +150,7 @@ class TreeEnsemble:
         Parameters
         ----------
         X : array of float64 or float32, or CSR matrix with ascending columns, shape (n_rows, n_features)
-            Finite rows.
+            Rows; NaN is a missing value.
         n_jobs : int, optional
             Number of threads, 1 by default; -1 for all processors. The scores do not depend on it.
 
@@ -160,13 +162,15 @@ class TreeEnsemble:
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but the trees have {self.n_features}.")
         scores, rows = np.empty(X.shape[0]), as_core_rows(X)
+        zeros, nans = self._missing
+        is_missing = zeros or (nans and has_missing(X))
 
         def score(first: int, last: int) -> None:
             if isinstance(rows, CSRRows):
                 columns, trees = self._used_columns
-                score_csr(trees, self._has_missing, columns, rows, scores, first, last)
+                score_csr(trees, is_missing, columns, rows, scores, first, last)
             else:
-                score_dense(self._arrays, self._has_missing, rows.values, scores, first, last)
+                score_dense(self._arrays, is_missing, rows.values, scores, first, last)
 
         pieces = 1 if n_jobs in (None, 1) else min(n_threads(n_jobs), max(1, len(scores) // _PIECE))
         if pieces == 1:
@@ -174,6 +178,24 @@ class TreeEnsemble:
         else:
             parallel_map(score, cut(np.arange(len(scores) + 1), pieces), pieces)
         return scores
+
+    def importances(self, kind: Literal["gain", "split"] = "gain") -> Floats:
+        """
+        Return what the columns contribute, as ``Booster.feature_importance``.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}
+            Sum of the gains of the splits on a column, or their number.
+
+        Returns
+        -------
+        array of shape (n_features,)
+            Not normalised.
+        """
+        if kind not in ("gain", "split"):
+            raise InputError(f"kind is {kind!r}; pass 'gain' or 'split'.")
+        return np.bincount(self.features, self.gains if kind == "gain" else None, self.n_features).astype(np.float64)
 
     @classmethod
     def empty(cls, n_features: int) -> Self:
@@ -210,7 +232,7 @@ class TreeEnsemble:
         Returns
         -------
         TreeEnsemble
-            Trees that give finite rows the scores of ``Booster.predict(X, raw_score=True)``, bit for bit.
+            Trees that give rows the scores of ``Booster.predict(X, raw_score=True)``, bit for bit.
         """
         try:
             head, *blocks = text.split("\nend of trees")[0].split("\nTree=")

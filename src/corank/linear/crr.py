@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from corank.estimator.docs import shared_parameters
+from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent, logistic
-from corank.parameters import Rules, boolean, number
+from corank.parameters import Rules, boolean, number, one_of
 
 
 def _is_logistic(model: CRR) -> bool:
@@ -46,7 +47,7 @@ class CRR(LinearDescent):
         Whether to learn a bias b, from the regression part and without penalty.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, missing, tol, max_iter, rate, eta0, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -73,7 +74,12 @@ class CRR(LinearDescent):
     True
     """
 
-    _rules: ClassVar[Rules] = {**LinearDescent._rules, "mix": number(0, 1), "fit_intercept": boolean}
+    _rules: ClassVar[Rules] = {
+        **LinearDescent._rules,
+        "mix": number(0, 1),
+        "fit_intercept": boolean,
+        "missing": one_of(*MISSING),
+    }
 
     def __init__(
         self,
@@ -85,6 +91,7 @@ class CRR(LinearDescent):
         query_weight: str = "pairs",
         draw: str = "pairs",
         scale: bool = True,
+        missing: str = "mean",
         solver: str = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,
@@ -109,6 +116,7 @@ class CRR(LinearDescent):
         self.query_weight = query_weight
         self.draw = draw
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

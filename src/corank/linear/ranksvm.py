@@ -31,6 +31,7 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
@@ -107,6 +108,7 @@ class RankSVM(Ranker):
         Number of basis rows of a kernel. None takes all scored rows, which is exact.
     {basis}
     {scale}
+    {missing}
     tol, max_iter
         As in `corank.SPD`.
     {random_state}
@@ -152,6 +154,7 @@ class RankSVM(Ranker):
         "n_basis": integer(1) | none,
         "basis": text | listing,
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "tol": number(0, 1, inside="()"),
         "max_iter": integer(1),
         "random_state": seed,
@@ -173,6 +176,7 @@ class RankSVM(Ranker):
         n_basis: int | None = None,
         basis: Any = "random",
         scale: bool = True,
+        missing: str = "mean",
         tol: float = 1e-10,
         max_iter: int = 100,
         random_state: Any = None,
@@ -184,6 +188,7 @@ class RankSVM(Ranker):
         self.n_basis = n_basis
         self.basis = basis
         self.scale = scale
+        self.missing = missing
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state

@@ -13,10 +13,12 @@ optimum over all pairs: without a seed, without a learning rate, and independent
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from corank.estimator.docs import shared_parameters
+from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent
+from corank.parameters import Rules, one_of
 
 
 @shared_parameters
@@ -38,6 +40,7 @@ class SPD(LinearDescent):
     draw : {"pairs", "rows"}
         ``"rows"`` draws a row, then a partner, as sofia-ml does; for stochastic steps with query_weight="pairs".
     {scale}
+    {missing}
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge. ``"auto"`` does so where it is cheap, see
         `corank.linear.base.can_solve`, and takes stochastic steps otherwise.
@@ -78,6 +81,8 @@ class SPD(LinearDescent):
         Weights of the columns as given.
     intercept_ : float
         0: a bias cancels in pairs.
+    feature_importances_ : array of shape (n_features,)
+        |weight| · deviation of each column inside queries, divided by their sum; only with `scale`.
     column_scale_ : array of shape (n_features,)
         Factors of the columns before learning; only with `scale`.
     alpha_ : float
@@ -108,6 +113,8 @@ class SPD(LinearDescent):
     True
     """
 
+    _rules: ClassVar[Rules] = {**LinearDescent._rules, "missing": one_of(*MISSING)}
+
     def __init__(
         self,
         loss: str = "squared_hinge",
@@ -117,6 +124,7 @@ class SPD(LinearDescent):
         query_weight: str = "pairs",
         draw: str = "pairs",
         scale: bool = True,
+        missing: str = "mean",
         solver: str = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,
@@ -139,6 +147,7 @@ class SPD(LinearDescent):
         self.query_weight = query_weight
         self.draw = draw
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

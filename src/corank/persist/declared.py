@@ -23,8 +23,16 @@ from corank.estimator.contract import Learner, check_parameters
 from corank.persist.relations import broken_relation
 
 SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
-    "Ranker": {"coef_": ("n_features_in_",), "column_scale_": ("n_features_in_",)},
+    "Ranker": {
+        "coef_": ("all columns",), "column_scale_": ("all columns",), "missing_columns_": ("missing",),
+        "missing_means_": ("n_features_in_",),
+    },
     "LabelRanker": {"coef_": ("labels", "n_features_in_"), "intercept_": ("labels",), "classes_": ("labels",)},
+    "NeighborLabelRanker": {
+        "training_rows_": ("rows", "n_features_in_"), "won_": ("rows", "labels"), "compared_": ("rows", "labels"),
+        "sides_": ("rows", "labels"), "column_scale_": ("n_features_in_",),
+    },
+    "AutoLabelRanker": {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)},
     "Landmarks": {"column_scale_": ("n_features_in_",)},
     "Smooth": {"components_": ("r", "n_features_in_"), "embedding_": ("rows", "r")},
     "ColumnMean": {"columns_": ("columns",), "signs_": ("columns",)},
@@ -116,7 +124,9 @@ def _require_object(value: Any, parts: dict[str, Any], declared: dict[str, Any])
         if name not in MAY_BE_INFINITE and not _is_finite(part):
             raise InputError(f"{kind}.{name} holds numbers that are not finite")
         require_declared(part)
-    sizes: dict[str, int] = {}
+    # columns of X, and indicators of missing values
+    n_columns = getattr(value, "_n_columns", None)
+    sizes: dict[str, int] = {} if n_columns is None else {"all columns": n_columns}
     for name, axes in _shapes(made).items():
         if parts.get(name) is not None and not _fits(np.shape(parts[name]), axes, parts, sizes):
             raise InputError(f"{kind}.{name} has the shape {np.shape(parts[name])}")

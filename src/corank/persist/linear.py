@@ -52,7 +52,13 @@ def load_linear(path: Path) -> LinearScorer | None:
     """Load a linear ranker; None if the file holds another model, or anything that `corank.load` must examine."""
     header, tensors = read_container(path)
     state, kind = header["state"], header["class"]
-    if kind not in RANKERS or header["requests"] or "has_prior_" in state or state.get("coef_") != {"array": "coef_"}:
+    if (
+        kind not in RANKERS
+        or header["requests"]
+        or "has_prior_" in state
+        or "missing_means_" in state
+        or state.get("coef_") != {"array": "coef_"}
+    ):
         return None
     if kind == "RankRLS" and state.get("kernel_") != _LINEAR_KERNEL:
         return None

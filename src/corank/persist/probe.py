@@ -82,7 +82,7 @@ def _try_estimator(model: Any) -> None:
     if type(d) is not int or not 0 < d < 1 << 32:
         raise InputError(f"n_features_in_ is {d!r}")
     if hasattr(model, "column_scale_"):
-        _require_factors("column_scale_", model.column_scale_, d)
+        _require_factors("column_scale_", model.column_scale_, getattr(model, "_n_columns", d))
     names = getattr(model, "feature_names_in_", None)
     if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
         raise InputError(f"feature_names_in_ does not have {d} names")

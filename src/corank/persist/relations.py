@@ -69,7 +69,7 @@ def _weights(model: Any) -> int:
 
 
 def _are_solutions(model: Any) -> bool:
-    d, chosen = model.n_features_in_, model.basis_.numbers if hasattr(model, "basis_") else None
+    d, chosen = model._n_columns, model.basis_.numbers if hasattr(model, "basis_") else None
     for solution in model.solutions_:
         terms, path, gains = (solution[name] for name in ("terms", "path", "gains"))
         if terms.dtype != np.int64 or path.dtype != np.float64 or (terms.ndim, path.ndim) != (1, 1):
@@ -133,7 +133,10 @@ RELATIONS: dict[str, dict[str, Test]] = {
     "Ranker": {
         "basis_ has the columns of X": lambda m: getattr(m, "_reads_ids", False)
         or not hasattr(m, "basis_")
-        or _is_basis_of(m.basis_, m.n_features_in_),
+        or _is_basis_of(m.basis_, m._n_columns),
+        "missing_columns_ names columns": lambda m: hasattr(m, "missing_columns_") == hasattr(m, "missing_means_")
+        and (not hasattr(m, "missing_columns_") or _are_below(m.missing_columns_, m.n_features_in_))
+        and (np.diff(getattr(m, "missing_columns_", [])) > 0).all(),
         "views_ names columns": lambda m: all(
             view.columns is None or _are_below(view.columns, m.n_features_in_) for view in getattr(m, "views_", ())
         ),

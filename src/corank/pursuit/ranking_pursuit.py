@@ -30,9 +30,10 @@ from corank.errors import InputError, warn
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.kernels import Kernel
 from corank.kernels.basis import Basis, Terms
-from corank.parameters import Rules
+from corank.parameters import Rules, one_of
 from corank.progress import progress
 from corank.pursuit.dictionary import Candidates, require_columns
 from corank.pursuit.fits import disjoint_paths, steps
@@ -86,6 +87,7 @@ class RankingPursuit(Ranker):
     {query_weight}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
+    {missing}
     fit_intercept : bool
         Whether to subtract the mean score before terms are chosen and to add it to predictions. It has no effect with
         mix=0, which does not determine the level of the scores.
@@ -138,7 +140,7 @@ class RankingPursuit(Ranker):
     ((400,), 20)
     """
 
-    _rules: ClassVar[Rules] = PURSUIT
+    _rules: ClassVar[Rules] = {**PURSUIT, "missing": one_of(*MISSING)}
 
     intercept_: float
     solutions_: list[dict[str, Any]]
@@ -154,6 +156,7 @@ class RankingPursuit(Ranker):
         dictionary: Any = "scored",
         query_weight: str = "pairs",
         scale: bool = True,
+        missing: str = "mean",
         fit_intercept: bool = True,
         tol: float = 1e-10,
         early_stopping: bool = False,
@@ -170,6 +173,7 @@ class RankingPursuit(Ranker):
         self.dictionary = dictionary
         self.query_weight = query_weight
         self.scale = scale
+        self.missing = missing
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.early_stopping = early_stopping

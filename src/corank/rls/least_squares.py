@@ -112,6 +112,8 @@ class LeastSquares(Ranker):
         data = data.weighted(sample_weight, pair_weight)
         if data.prior is not None:
             raise InputError("a summary does not support a prior; use fit instead.")
+        if data.has_missing:
+            raise InputError("a summary does not support missing values in X; fill them, or use fit instead.")
         if like is not None:
             if data.X.ndim == 2 and data.n_features != like.n_features:
                 raise InputError(

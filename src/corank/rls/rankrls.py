@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,11 +35,13 @@ from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.kernels import Kernel, SumKernel
 from corank.kernels.basis import Basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.grams import require_square
 from corank.kernels.views import View
+from corank.parameters import Rules, one_of
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
@@ -96,6 +98,7 @@ class RankRLS(LeastSquares):
     ties : bool
         Whether two rows of equal score form a pair with target difference 0, as in the paper.
     {scale}
+    {missing}
     {random_state}
     {verbose}
 
@@ -156,6 +159,7 @@ class RankRLS(LeastSquares):
     """
 
     _criteria = (EVIDENCE,)
+    _rules: ClassVar[Rules] = {**LeastSquares._rules, "missing": one_of(*MISSING)}
 
     def __init__(
         self,
@@ -169,6 +173,7 @@ class RankRLS(LeastSquares):
         query_weight: str = "pairs",
         ties: bool = False,
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -181,6 +186,7 @@ class RankRLS(LeastSquares):
         self.query_weight = query_weight
         self.ties = ties
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
 

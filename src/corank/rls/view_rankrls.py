@@ -35,6 +35,7 @@ from corank.pairwise.moments import pair_squares
 from corank.parameters import Rules, integer, items
 from corank.progress import progress
 from corank.rls.frame import Frame
+from corank.rls.least_squares import LeastSquares
 from corank.rls.rankrls import FittedRankRLS, RankRLS
 from corank.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.rls.summary import Summary
@@ -135,7 +136,7 @@ class ViewRankRLS(RankRLS):
     True
     """
 
-    _rules: ClassVar[Rules] = {**RankRLS._rules, "views": integer(1) | items}
+    _rules: ClassVar[Rules] = {**LeastSquares._rules, "views": integer(1) | items}
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class ViewRankRLS(RankRLS):
     ) -> None:
         super().__init__(
             alpha, kernel, alphas=alphas, metric=metric, n_basis=n_basis, basis=basis, query_weight=query_weight,
-            ties=ties, scale=scale, random_state=random_state, verbose=verbose,
+            ties=ties, scale=scale, missing="error", random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.views = views
 

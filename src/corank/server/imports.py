@@ -44,6 +44,10 @@ LARGE = MEGABYTE
 """Size of the files, apart from images, from which an upload is read in the background."""
 REPORT_SECONDS = 0.5
 """Shortest time between two reports of the progress."""
+RETRY_SECONDS = 5.0
+"""Pause before an upload is read again because the database could not be used."""
+AGAIN = 75
+"""Status of a process that could not use the database."""
 SAVED = "project"
 """Kind of an upload that holds a saved project."""
 
@@ -117,16 +121,22 @@ class Importer:
     def _work(self) -> None:
         while True:
             id = self._waiting.get()
-            with suppress(StoreError, RuntimeError):  # the database is away, or closed: the next start tries again
-                self._read(id)
+            try:
+                is_over = self._read(id)
+            except (StoreError, RuntimeError):  # the database is away, or closed
+                is_over = False
+            if not is_over:
+                time.sleep(RETRY_SECONDS)
+                self._waiting.put(id)
 
-    def _read(self, id: str) -> None:
+    def _read(self, id: str) -> bool:
+        """Read an upload; return whether it became a project, or never will."""
         found = find_import(self._store, id)
         if found is None or found.project is not None or found.error:
-            return
+            return True
         if found.attempts >= MOST_ATTEMPTS:
             fail_import(self._store, id, text("upload.attempts", n=found.attempts))
-            return
+            return True
         begin_import(self._store, id)
         words = [sys.executable, "-m", "corank.server.imports"]
         # a session of its own: Ctrl-C on the terminal is for the server
@@ -138,8 +148,9 @@ class Importer:
                 stdin.write(json.dumps([self._store.address, id]).encode() + b"\n")
                 stdin.flush()
             status = child.wait()
-        if status:
+        if status and status != AGAIN:
             fail_import(self._store, id, text("upload.ended", status=status))
+        return status != AGAIN
 
 
 def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: str) -> None:
@@ -172,8 +183,12 @@ def main() -> None:
 
     address, id = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_server, daemon=True).start()
-    with open_answer_store(address) as store:
-        read_import(store, KINDS, id)
+    try:
+        with open_answer_store(address) as store:
+            read_import(store, KINDS, id)
+    except StoreError as error:
+        print(f"corank: {error}", file=sys.stderr)
+        sys.exit(AGAIN)
 
 
 def _end_with_server() -> None:

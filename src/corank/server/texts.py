@@ -60,8 +60,8 @@ TEXTS = {
     "upload.stage.duplicates": "Looking for duplicates",
     "upload.stage.save": "Saving the project",
     "upload.failed": "The files were not imported",
-    "upload.attempts": "Reading the files was begun {n} times and ended each time with the server; send fewer or "
-    "smaller files.",
+    "upload.attempts": "Reading the files was begun {n} times and never ended; send fewer or smaller files, and see "
+    "the terminal of corank serve.",
     "upload.ended": "The process that read the files ended early (status {status}), probably because memory is short; "
     "send fewer or smaller files, or read the terminal of corank serve.",
     "kind.project": "Saved project",

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from typer.testing import CliRunner
 
 import corank
+from corank.auto import AutoRanker
 from corank.cli import app
 from corank.data.letor.writer import write_letor
 from corank.data.store.store import write_store
@@ -42,6 +43,17 @@ def test_fit_learns_what_the_estimator_learns_and_rank_scores_with_it(says, made
     says("rank", tmp_path / "model.safetensors", text, "-o", tmp_path / "scores.txt")
     np.testing.assert_allclose(np.loadtxt(tmp_path / "scores.txt"), expected, rtol=1e-12)
     assert says("rank", tmp_path / "model.safetensors", text) == (tmp_path / "scores.txt").read_text()
+
+
+def test_without_a_model_several_rankers_are_tried_and_the_choice_is_printed(says, made, y, text, tmp_path):
+    few = ["--set", 'candidates=["linear", "linear-strong"]', "--time-limit", "60"]
+    said = says("fit", text, *few, "--unscored", "-1", "-o", tmp_path / "m")
+    model = corank.load(tmp_path / "m")
+    assert isinstance(model, AutoRanker)
+    assert model.time_limit == 60
+    assert said.rstrip().endswith(model.summary())
+    expected = AutoRanker(60, candidates=["linear", "linear-strong"], random_state=0).fit(made.X, y, qid=made.qid)
+    np.testing.assert_allclose(model.predict(made.X), expected.predict(made.X), rtol=1e-9)
 
 
 def test_the_closing_line_tells_the_training_error(says, made, y, text, tmp_path):

@@ -319,3 +319,17 @@ def test_mq2008_reads_as_sklearn_reads_it(real_data: Path) -> None:
     np.testing.assert_array_equal(file.y, y)
     np.testing.assert_array_equal(file.qid, qid)
     assert all(docid.startswith("GX") for docid in file.docids)
+
+
+def test_null_is_a_missing_value_as_in_letor_3(tmp_path):
+    path = tmp_path / "null.txt"
+    path.write_text("1 qid:1 1:NULL 2:2\n0 qid:1 1:1 3:NULL # doc\n2 qid:2 2:3\n")
+    for layout in ("dense", "csr"):
+        rows = read_letor(path, layout=layout, dtype=np.float64)
+        X = rows.X.toarray() if layout == "csr" else rows.X
+        np.testing.assert_array_equal(X, [[np.nan, 2, 0], [1, 0, np.nan], [0, 3, 0]])
+        assert rows.data.has_missing
+    for bad in ("NULLS", "NUL", "null"):
+        path.write_text(f"1 qid:1 1:{bad}\n")
+        with pytest.raises(InputError, match="expected a finite value"):
+            read_letor(path)

@@ -101,7 +101,7 @@ def test_bad_preferences_get_one_sentence(pairs, sentence):
         (np.zeros((3, 1)), ["a", "b", "c"], "y cannot be read as numbers"),
         (np.zeros((3, 1)), np.zeros((3, 2)), r"y has shape \(3, 2\); pass one score per row"),
         (np.zeros((3, 1)), None, "requires y to be passed"),
-        (sparse.csr_array([[0, np.nan], [0, 0]]), [0, 1], "X contains NaN at row 0, column 1"),
+        (sparse.csr_array([[0, np.inf], [0, 0]]), [0, 1], "X contains infinity at row 0, column 1"),
     ],
 )
 def test_bad_arrays_get_one_sentence(X, y, sentence):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.special import softmax
 
 import corank
 from corank.gp import PreferenceGP
-from corank.kernels import GaussianKernel, LinearKernel
+from corank.gp.ep.hyper import occam
+from corank.kernels import ARDKernel, GaussianKernel, LinearKernel
 from experiments.gp.calibration import measure
-from simulated_users import users
+from simulated_users import answers, users
 
 X, F, PAIRS = users(20, 25, seed=1)
 NEW = np.vstack([X[:4], np.random.default_rng(2).normal(size=(3, 3))])
@@ -114,3 +116,46 @@ def test_few_noisy_answers_do_not_make_it_too_sure(method):
     count, stated, right = np.array(measure(method, "unrelated", 12, 1.0, 12, 0))[0].T
     sure = slice(6, None)  # pairs said to be right with at least 0.8
     assert stated[sure].sum() - right[sure].sum() < 0.12 * max(count[sure].sum(), 200.0)
+
+
+def test_the_occam_factor_of_a_gaussian_evidence_is_exact():
+    """A Gaussian function of theta can be integrated over its Gaussian prior in closed form."""
+    rng, start, s = np.random.default_rng(0), np.array([0.3, -0.2, 0.1]), np.log(10.0)
+    A = rng.normal(size=(3, 3))
+    H, top = A @ A.T, start + rng.normal(size=3)
+
+    def evidence(theta):
+        return -0.5 * (theta[:3] - top) @ H @ (theta[:3] - top), np.append(-H @ (theta[:3] - top), 7.0)
+
+    best = np.linalg.solve(H + np.eye(3) / s**2, H @ top + start / s**2)
+    spread = np.linalg.inv(H) + s**2 * np.eye(3)
+    integral = -0.5 * (top - start) @ np.linalg.solve(spread, top - start)
+    integral -= 0.5 * np.linalg.slogdet(np.eye(3) + s**2 * H)[1]
+    theta = np.append(best, 5.0)  # the last entry is not integrated over
+    assert occam(evidence, theta, start) == pytest.approx(integral - evidence(theta)[0])
+
+
+def test_columns_get_their_own_widths_if_the_answers_support_it():
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(50, 5))
+    useful, all_useful = np.sin(1.5 * rows[:, 0]), rows.sum(axis=1)
+    of_one = PreferenceGP(random_state=0).fit(rows, pairs=answers(useful, 80, 0.1, rng))
+    of_ard = PreferenceGP("ard", random_state=0).fit(rows, pairs=of_one.answered())
+    assert isinstance(of_one.kernel_.kernels[0], ARDKernel)
+    np.testing.assert_allclose(of_one.predict(rows), of_ard.predict(rows), atol=0.05)
+    of_all = PreferenceGP(random_state=0).fit(rows, pairs=answers(all_useful, 80, 0.1, rng))
+    kinds = [of_all.process_.maps[k].view.kernel.kernels[0] for k in of_all.process_.map_numbers]
+    of_widths = sum(w for w, kind in zip(of_all.process_.weights, kinds, strict=True) if isinstance(kind, ARDKernel))
+    assert of_widths < 0.5
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_answers"),
+    [(X, 8), (X[:, :1], 25), (sparse.csr_array(X), 25), (np.eye(20), 25)],
+    ids=["few answers", "one column", "sparse", "fewer answers than columns"],
+)
+def test_one_width_for_all_columns_otherwise(rows, n_answers):
+    pairs = PAIRS[: min(n_answers, 19 if rows.shape[1] == 20 else n_answers)]
+    plain = PreferenceGP("gaussian", random_state=0).fit(rows, pairs=pairs)
+    auto = PreferenceGP(random_state=0).fit(rows, pairs=pairs)
+    np.testing.assert_array_equal(auto.predict(rows), plain.predict(rows))

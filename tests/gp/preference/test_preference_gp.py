@@ -9,11 +9,13 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 import corank
-from corank.errors import InputError
-from corank.gp import PreferenceGP, suggest_pairs
+from corank.errors import InputError, UsageWarning
+from corank.gp import OrdinalGP, PreferenceGP, suggest_pairs
+from corank.gp.ep import features
 from corank.gp.ep.items import DistinctRows
-from corank.gp.ep.propagation import Sites
+from corank.gp.ep.propagation import Sites, _add_sites
 from corank.gp.preference.evidence import PreferenceEvidence
+from corank.gp.preference.preference_gp import _sampled
 from corank.kernels import ARDKernel, CallableKernel, GaussianKernel
 from corank.kernels.views import View
 from simulated_users import answers, users
@@ -290,3 +292,38 @@ def test_a_partial_fit_that_fails_changes_nothing():
     assert model.feature_names_in_.tolist() == names
     with pytest.raises(ValueError, match="names"):
         model.predict(frame[names[::-1]])
+
+
+def test_many_rows_have_basis_rows_by_default(monkeypatch):
+    monkeypatch.setattr(features, "AUTO_BASIS", 12)
+    with pytest.warns(UsageWarning, match="approximated by 12 basis rows"):
+        model = PreferenceGP(**FIXED, random_state=0).fit(X, pairs=PAIRS)
+    assert not model.is_exact_
+    assert len(model.process_.maps[0].basis) == 12
+    assert PreferenceGP(**FIXED, n_basis=None).fit(X, pairs=PAIRS).is_exact_
+    # few answers are exact for any number of rows
+    assert PreferenceGP(**FIXED).fit(X, pairs=PAIRS[:12]).is_exact_
+    grades = np.digitize(F, [-0.5, 0.5])
+    with pytest.warns(UsageWarning, match="approximated by 12 basis rows"):
+        assert len(OrdinalGP(learn=False, random_state=0).fit(X, grades).process_.phi.basis) == 12
+
+
+def test_hyperparameters_are_learnt_from_answers_about_few_items():
+    rng = np.random.default_rng(0)
+    dense = rng.integers(0, 400, (5000, 2))
+    pairs, weight, _ = _sampled((dense, np.arange(5000.0), np.zeros(5000)), rng)
+    assert len(np.unique(pairs)) <= 300 <= len(pairs) <= 1500
+    np.testing.assert_array_equal(dense[weight.astype(int)], pairs)
+    thin = rng.integers(0, 100_000, (5000, 2))
+    assert len(_sampled((thin, np.ones(5000), np.zeros(5000)), rng)[0]) == 300
+
+
+def test_the_precision_of_the_weights_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    R, precision = rng.normal(size=(150, 140)), 2.0 * np.eye(140)
+    pairs = Sites.preferences(rng.integers(0, 150, (300, 2)), 1.0)
+    grades = Sites.grades(rng.integers(0, 150, 200), 0.0, 1.0, 1.0)
+    for sites in (pairs, grades):
+        tau = rng.random(len(sites))
+        explicit = precision + R.T @ sites.precision(tau, 150) @ R
+        np.testing.assert_allclose(np.tril(_add_sites(precision, R, sites, tau)), np.tril(explicit), atol=1e-9)

@@ -44,8 +44,11 @@ from corank.cli.output import emit
 from corank.cli.rows import ColumnOptions, read_rows, row_names
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import detect_format
+from corank.data.problem.column_roles import list_names
+from corank.data.problem.missing import MissingValues
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
+from corank.data.problem.rows import count_missing
 from corank.data.store.header import HEADER
 from corank.errors import InputError, import_extra, reason
 from corank.estimator import ColumnMean, OnTop
@@ -279,6 +282,7 @@ def report(options: FitOptions, model: ModelSpec, data: TrainingData, result: Fi
         "output": options.output, "model": model.name, "n_rows": rows.n_rows, "n_scored": rows.n_scored,
         "n_queries": len(rows.queries), "n_features": rows.n_features, "n_pairs": rows.n_pairs,
         "seconds": result.seconds, "disagreement": None, "alpha": getattr(result.ranker, "alpha_", None), "valid": None,
+        "n_missing": count_missing(rows.X) if rows.has_missing else 0,
     }  # fmt: skip
     outcome, judgements = "no training scores to compare", f"{rows.n_scored} scored"
     if rows.n_pairs:
@@ -301,12 +305,16 @@ def report(options: FitOptions, model: ModelSpec, data: TrainingData, result: Fi
             "file": options.valid, "metric": metric, "convention": options.convention, "mean": value, "chosen": chosen,
         }  # fmt: skip
         outcome += f"; {metric} {value:.4f} on {options.valid}" + (f" with {chosen}" if chosen else "")
+    if rows.has_missing:
+        names = [f"feature {j + 1}" if rows.names is None else rows.names[j] for j in MissingValues.of(rows.X).columns]
+        done = "for which trees choose a side" if hasattr(result.ranker, "trees_") else "filled with means and marked"
+        outcome += f"; {fields['n_missing']} missing values in {list_names(names)}, {done}"
     prior = "" if model.prior is None else f" on top of {len(model.prior)} features"
     sentence = (
         f"wrote {options.output}: {model.name}{prior} from {rows.n_rows} rows ({judgements}) in {len(rows.queries)} "
         f"queries, {rows.n_features} features, {result.seconds:.2f} s; {outcome}"
     )
-    if hasattr(result.ranker, "summary"):
+    if hasattr(result.ranker, "leaderboard_"):
         fields["summary"] = result.ranker.summary()
         sentence += f"\n{fields['summary']}"
     emit(options.as_json, "fit", fields, sentence)

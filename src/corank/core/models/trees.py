@@ -97,8 +97,11 @@ def _score_row(trees, x):  # type: ignore[no-untyped-def]
         while node >= 0:
             k = np.uint64(begin + node)
             value, flags = x[trees.features[k]], trees.flags[k]
+            is_missing = flags & MISSING_NAN and np.isnan(value)
+            # as LightGBM: NaN counts as zero where no value of the column was NaN in training
+            value = 0.0 if np.isnan(value) else value
             side = _goes_right(value, trees.thresholds[k])
-            if flags & MISSING_ZERO and -ZERO <= value <= ZERO:
+            if is_missing or (flags & MISSING_ZERO and -ZERO <= value <= ZERO):
                 side = np.uint64(0) if flags & DEFAULT_LEFT else one
             node = np.int64(trees.children[k, side])
         total += trees.values[np.uint64(begin + np.int64(t) - node - 1)]
@@ -131,7 +134,7 @@ def score_dense(trees, has_missing, X, out, first, last):  # type: ignore[no-unt
     """
     Write the scores of rows first to last-1 of a dense matrix.
 
-    has_missing: whether a node has the flag `MISSING_ZERO`.
+    has_missing: whether a node has the flag `MISSING_ZERO`, or rows may have NaN.
     """
     i = first
     if not has_missing:

@@ -23,7 +23,7 @@ from corank.core.parsing.bytes import (
     trailing_zeros,
     word,
 )
-from corank.core.parsing.number import BAD, HARD, read_number
+from corank.core.parsing.number import BAD, GOOD, HARD, read_number
 from corank.core.parsing.sheet import (
     BAD_ID,
     BAD_LABEL,
@@ -43,6 +43,8 @@ from corank.core.parsing.sheet import (
 TAB, NEWLINE, RETURN, SPACE, HASH, COLON, MINUS = (ord(c) for c in "\t\n\r #:-")
 NEWLINES, RETURNS, HASHES, COLONS = (ONES * np.uint64(ord(c)) for c in "\n\r#:")
 QID = np.uint64(int.from_bytes(b"qid:", "little"))
+# a missing value, as in LETOR 3.0
+NULL = np.uint64(int.from_bytes(b"NULL", "little"))
 FOUR_BYTES = np.uint64(0xFFFFFFFF)
 ONE, THREE = np.uint64(1), np.uint64(3)
 ENDS = np.uint64(sum(1 << ord(c) for c in "\t\n\r #"))
@@ -245,9 +247,11 @@ def parse_rows(text, begin, end, shift, row, at, sheet, rules, hard):  # type: i
             last = feature
             start = stop + 1
             value, i, state = read_number(start)
+            if state == BAD and word(start) & FOUR_BYTES == NULL:
+                value, i, state = np.nan, start + 4, GOOD
             if state == BAD or not is_end(byte(i)):
                 return BAD_VALUE, start + shift, row, at, n_hard, largest
-            if not abs(value) < too_large:
+            if abs(value) >= too_large:
                 return LARGE_VALUE, start + shift, row, at, n_hard, largest
             place = at
             if width >= 0:

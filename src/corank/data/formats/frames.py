@@ -345,13 +345,12 @@ def _features(columns: _ArrowTable, names: list[str], dtype: np.dtype[Any]) -> N
         for k, name in enumerate(names):
             column = batch.column(name)
             if column.null_count:
-                row = begin + column.is_null().to_pylist().index(True)
-                raise InputError(
-                    f"{columns.path}: column {name!r} is null at row {row}; fill or remove missing values first, or "
-                    f"leave the column out with drop={name!r}."
-                )
+                arrow = import_extra("pyarrow", "frames")
+                whole = column.cast(arrow.uint8()) if arrow.types.is_boolean(column.type) else column
+                column = whole.cast(arrow.float64(), safe=False)
+            # null becomes NaN
             X[begin : begin + batch.num_rows, k] = to_numpy(column)
         begin += batch.num_rows
     columns.require_rows(begin)
-    require_finite(X)
+    require_finite(X, missing=True)
     return X

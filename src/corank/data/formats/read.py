@@ -198,5 +198,5 @@ def _converted(X: Any, dtype: str | None, layout: str) -> Any:
         return X
     with np.errstate(over="ignore"):
         X = X.astype(dtype)
-    require_finite(X)  # a float64 may be too large for float32
+    require_finite(X, missing=True)  # a float64 may be too large for float32
     return X

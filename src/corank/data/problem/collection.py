@@ -14,7 +14,7 @@ from corank.data.problem.column_roles import ColumnRoles
 from corank.data.problem.judges import JudgeGrades
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import NamedRows
+from corank.data.problem.rows import NamedRows, has_missing
 
 LONG, MANY = 64, 1 << 24
 """Length of a name, and total number of characters, above which numpy's fixed-width strings waste memory."""
@@ -22,6 +22,10 @@ LONG, MANY = 64, 1 << 24
 
 def _nothing() -> None:
     return None
+
+
+def _indexed(X: Any, y: NDArray[np.float64], queries: Queries) -> RankingData:
+    return replace(RankingData.of_checked(X, y, queries), has_missing=has_missing(X))
 
 
 def as_names(names: list[str]) -> NDArray[Any]:
@@ -104,7 +108,7 @@ class Collection(NamedRows):
     @cached_property
     def data(self) -> RankingData:
         """The rows as a checked and indexed ranking problem."""
-        ready = self._data() or RankingData.of_checked(self.X, self.y, Queries.of(self.qid, len(self.y)))
+        ready = self._data() or _indexed(self.X, self.y, Queries.of(self.qid, len(self.y)))
         return ready if self.names is None else replace(ready, names=tuple(self.names))
 
     def revised(
@@ -116,7 +120,7 @@ class Collection(NamedRows):
         Parameters
         ----------
         X : ndarray or CSR matrix
-            Finite rows.
+            Checked rows.
         y : array of float64
             Their scores.
         one_query : bool
@@ -131,7 +135,7 @@ class Collection(NamedRows):
         """
 
         def data() -> RankingData:
-            return RankingData.of_checked(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
+            return _indexed(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
 
         qid = _nothing if one_query else self._qid
         names, roles = (self.names, self.roles) if roles is None else (list(roles.features), roles)

@@ -103,6 +103,26 @@ def is_missing(value: Any) -> bool:
         return False
 
 
+def qid_of_group(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
+    """
+    Return query ids from sizes of queries, as LightGBM and XGBoost take them.
+
+    group (n_queries,): number of rows of each query; its rows are adjacent.
+    n_rows: number of rows of X.
+
+    >>> qid_of_group([2, 1], 3).tolist()
+    [0, 0, 1]
+    """
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any() or sizes.sum() != n_rows:
+        total = f"sum {sizes.sum()}" if sizes.dtype.kind in "iu" else f"type {sizes.dtype}"
+        raise InputError(
+            f"group has {total}, but X has {n_rows} rows; pass the number of rows of each query, in the order of X, or "
+            "one query id per row as qid."
+        )
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
 def _one_id_per_row(qid: ArrayLike, n_rows: int) -> NDArray[Any]:
     values = _as_array(qid) if isinstance(qid, list | tuple) else np.asarray(qid)
     if values.ndim != 1:

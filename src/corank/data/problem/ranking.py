@@ -13,8 +13,9 @@ from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
 from corank.data.durable.regular import require_unchanged
 from corank.data.problem.inputs import as_pairs, as_prior, as_scores, as_weights, require_moderate
+from corank.data.problem.missing import MissingValues
 from corank.data.problem.queries import Queries
-from corank.data.problem.rows import NamedRows, as_rows
+from corank.data.problem.rows import NamedRows, as_rows, has_missing
 from corank.errors import InputError
 
 
@@ -51,6 +52,10 @@ class RankingData(NamedRows):
         Scores s₀ known before learning: a ranker learns g, and the loss is that of f = s₀ + g. None if all are 0.
     names : tuple of str or None
         Names of the columns of X, which a fitted ranker remembers; None without names.
+    has_missing : bool
+        Whether X contains NaN, which only some rankers accept.
+    filling : MissingValues or None
+        How missing values were filled, if X has indicator columns.
 
     Examples
     --------
@@ -72,6 +77,8 @@ class RankingData(NamedRows):
     pair_weights: NDArray[np.float64] | None = None
     prior: NDArray[np.float64] | None = None
     names: tuple[str, ...] | None = None
+    has_missing: bool = False
+    filling: MissingValues | None = None
 
     @classmethod
     def of(cls, X: Any, y: ArrayLike, qid: ArrayLike | None = None, weights: ArrayLike | None = None) -> RankingData:
@@ -81,7 +88,7 @@ class RankingData(NamedRows):
         Parameters
         ----------
         X : ndarray, CSR matrix, pandas or polars DataFrame, shape (n_rows, n_features)
-            The rows; finite numbers.
+            The rows; finite numbers, or NaN for missing values.
         y : array-like of shape (n_rows,)
             Scores; NaN marks an unscored row.
         qid : array-like of shape (n_rows,), optional
@@ -94,9 +101,9 @@ class RankingData(NamedRows):
         RankingData
             The indexed problem.
         """
-        rows = as_rows(X)
+        rows = as_rows(X, missing=True)
         data = cls.of_checked(rows, as_scores(y, rows.shape[0]), Queries.of(qid, rows.shape[0]))
-        return data.weighted(weights)
+        return replace(data.weighted(weights), has_missing=has_missing(rows))
 
     @classmethod
     def of_pairs(
@@ -113,7 +120,7 @@ class RankingData(NamedRows):
         Parameters
         ----------
         X : ndarray, CSR matrix, pandas or polars DataFrame, shape (n_rows, n_features)
-            The rows; finite numbers.
+            The rows; finite numbers, or NaN for missing values.
         pairs : array-like of int, shape (n_pairs, 2)
             Row numbers, the preferred row first.
         qid : array-like of shape (n_rows,), optional
@@ -128,9 +135,9 @@ class RankingData(NamedRows):
         RankingData
             The indexed problem, with `y` None.
         """
-        rows = as_rows(X)
+        rows = as_rows(X, missing=True)
         data = cls.of_checked_pairs(rows, pairs, Queries.of(qid, rows.shape[0]))
-        return data.weighted(weights, pair_weights)
+        return replace(data.weighted(weights, pair_weights), has_missing=has_missing(rows))
 
     @classmethod
     def of_checked_pairs(cls, X: Any, pairs: ArrayLike, queries: Queries) -> RankingData:

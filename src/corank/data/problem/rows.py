@@ -43,10 +43,11 @@ def with_names(rows: Any, names: Sequence[str] | None) -> Any:
     return rows if names is None else CheckedRows(rows, tuple(names))
 
 
-def as_rows(X: Any) -> Any:
+def as_rows(X: Any, *, missing: bool = False) -> Any:
     """
     Check rows and return them as a C-ordered float32/float64 array or a CSR matrix in canonical format.
 
+    missing: whether NaN is allowed; infinity never is.
     Returns: X itself if it already has this form.
     """
     X = X.X if isinstance(X, NamedRows) else X
@@ -57,7 +58,7 @@ def as_rows(X: Any) -> Any:
     is_ready = ascends or (type(X) is np.ndarray and X.ndim == 2 and X.flags.c_contiguous)
     # check_array would take ten times as long as a small prediction
     if is_ready and X.dtype in _TYPES and 0 not in X.shape:
-        require_finite(X)
+        require_finite(X, missing=missing)
         return X
     from sklearn.utils import check_array  # takes seconds to import
 
@@ -74,7 +75,7 @@ def as_rows(X: Any) -> Any:
         rows = rows.copy()
         rows.has_canonical_format = rows.has_sorted_indices = False  # do not trust flags set by the caller
         rows.sum_duplicates()
-    require_finite(rows)
+    require_finite(rows, missing=missing)
     return rows
 
 
@@ -185,27 +186,46 @@ def _are_signed(*arrays: NDArray[Any]) -> bool:
     return all(array.dtype.kind == "i" and array.dtype.isnative for array in arrays)
 
 
-def require_finite(X: Any) -> None:
-    """Raise `InputError` with the position of the first NaN or infinity of X."""
-    # the arrays of a CSR matrix may be longer than its last pointer
-    values = X.data[: X.indptr[-1]] if is_sparse(X) else X
-    if all_finite(values):
+def require_finite(X: Any, *, missing: bool = False) -> None:
+    """
+    Raise `InputError` with the position of the first NaN or infinity of X.
+
+    missing: whether NaN is allowed.
+    """
+    values = _stored(X)
+    if all_finite(values) or (missing and not np.isinf(values).any()):
         return
-    row, column, value = _first_bad(X)
+    bad = np.isinf if missing else _is_not_finite
+    if is_sparse(X):
+        at = int(np.flatnonzero(bad(values))[0])
+        row, column, value = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), values[at]
+    else:
+        row = int(np.flatnonzero(bad(X).any(axis=1))[0])
+        column = int(np.flatnonzero(bad(X[row]))[0])
+        value = X[row, column]
     kind = "NaN" if np.isnan(value) else "infinity"
     raise InputError(
         f"X contains {kind} at row {row}, column {column}; pass finite numbers (fill or drop missing values first)."
     )
 
 
-def _first_bad(X: Any) -> tuple[int, int, float]:
-    """Return row, column and value of the first NaN or infinity."""
-    if not is_sparse(X):
-        row = int(np.flatnonzero(~np.isfinite(X).all(axis=1))[0])
-        column = int(np.flatnonzero(~np.isfinite(X[row]))[0])
-        return row, column, float(X[row, column])
-    at = int(np.flatnonzero(~np.isfinite(X.data))[0])
-    return int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), float(X.data[at])
+def has_missing(X: Any) -> bool:
+    """Return whether checked rows contain NaN."""
+    return X.ndim == 2 and not all_finite(_stored(X))
+
+
+def count_missing(X: Any) -> int:
+    """Return the number of NaN in checked rows."""
+    return int(np.isnan(_stored(X)).sum())
+
+
+def _stored(X: Any) -> Any:
+    # the arrays of a CSR matrix may be longer than its last pointer
+    return X.data[: X.indptr[-1]] if is_sparse(X) else X
+
+
+def _is_not_finite(values: Any) -> Any:
+    return ~np.isfinite(values)
 
 
 def _explain(X: Any, error: Exception) -> str:

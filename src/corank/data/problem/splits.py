@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -219,7 +220,7 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     """
     assert data.y is not None
     masked = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
-    return masked.with_prior(data.prior)
+    return replace(masked.with_prior(data.prior), has_missing=data.has_missing, filling=data.filling)
 
 
 _RULES: Rules = {"n": integer(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}

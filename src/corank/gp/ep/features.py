@@ -16,14 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from corank.errors import warn
 from corank.gp.ep.items import DistinctRows
-from corank.gp.ep.propagation import Sites, root_of
+from corank.gp.ep.propagation import RANK, Sites, root_of
 from corank.kernels.basis import Basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+AUTO_BASIS = 500
+"""Number of basis rows by default, and of rows above which they are used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,15 +60,19 @@ def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:
     return PriorFeatures(FeatureMap(view, items.basis(view, items_named), T, R.shape[1]), R, feature_sites)
 
 
-def exact_columns(K: Floats, view: View, named: Sites) -> tuple[Floats, Sites, Integers]:
-    """Features R of items with the Gram matrix K, or of answers if those are fewer; sites in them; pivots of R."""
+def exact_columns(K: Floats, view: View, named: Sites, tol: float = RANK) -> tuple[Floats, Sites, Integers]:
+    """
+    Features R of items with the Gram matrix K, or of answers if those are fewer; sites in them; pivots of R.
+
+    tol: as in `root_of`.
+    """
     # k(x, x) of a new row is unknown for a precomputed kernel, and features of items cover more of it than of answers
     if len(named) >= len(K) or view.kernel.is_precomputed:
-        R, pivots = root_of(K)
+        R, pivots = root_of(K, tol)
         return R, named, pivots
     m = len(named)
     KB = K[:, named.left] - K[:, named.right]
-    R, pivots = root_of(KB[named.left] - KB[named.right])
+    R, pivots = root_of(KB[named.left] - KB[named.right], tol)
     return R, replace(named, left=np.arange(m), right=np.full(m, -1)), pivots
 
 
@@ -79,6 +87,24 @@ def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
     """Features R of all items with the Gram matrix K, Λ0 in them, and pivots of R."""
     R, pivots = root_of(K)
     return R, np.eye(R.shape[1]) + R.T @ (L @ R), pivots
+
+
+def basis_size(n_basis: int | str | None, size: int) -> int | None:
+    """
+    Return the number of basis rows; None for all rows.
+
+    n_basis: the parameter; "auto" uses basis rows if there are many rows, and warns.
+    size: number of rows, or of answers if these are fewer.
+    """
+    if n_basis != "auto":
+        return n_basis  # type: ignore[return-value]
+    if size <= AUTO_BASIS:
+        return None
+    warn(
+        f"{size} rows are approximated by {AUTO_BASIS} basis rows to save time; set n_basis to another number, or to "
+        "None for all rows."
+    )
+    return AUTO_BASIS
 
 
 def basis_features(basis: Basis, view: View, X: Any) -> FeatureMap:

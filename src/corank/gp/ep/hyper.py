@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, sparse
+from scipy import linalg, optimize, sparse
 
 from corank.errors import warn
 
@@ -23,6 +23,8 @@ Objective = Callable[[Floats], tuple[float, Floats]]
 
 # standard deviation of the prior of a logarithm, and the bounds of the search in these units
 _BROAD, _FARTHEST = float(np.log(10.0)), 4.0
+# step of θ from which second derivatives are computed
+_STEP = 0.1
 # standard deviation of the starting points of restarts
 _RESTART = 1.5
 
@@ -60,6 +62,27 @@ def maximise(
     if np.any(np.abs(best.x - start) > 0.999 * reach):
         warn("a parameter of the kernel, or sigma, reached the end of its range; scale the columns, or pass a number.")
     return np.asarray(best.x), -float(best.fun) * size, calls
+
+
+def occam(evidence: Objective, theta: Floats, start: Floats) -> float:
+    """
+    Return log ∫ Z(θ) p(θ) dθ − log Z(θ) by Laplace's approximation, over the first k entries of θ, the others fixed.
+
+    With the Hessian −H of log Z at its maximum, and the prior p of `maximise` with standard deviation s around `start`,
+    this is −½ ‖θ − start‖²/s² − ½ log|I + s² H|. It makes kernels with different numbers of parameters comparable.
+
+    start (k,): centre of the prior.
+    """
+    k = len(start)
+    gradient = evidence(theta)[1][:k]
+    H = np.empty((k, k))
+    for j in range(k):
+        moved = theta.copy()
+        moved[j] += _STEP
+        H[j] = (gradient - evidence(moved)[1][:k]) / _STEP
+    curvatures = np.maximum(linalg.eigvalsh(0.5 * (H + H.T)), 0.0)
+    away = (theta[:k] - start) / _BROAD
+    return float(-0.5 * away @ away - 0.5 * np.log1p(_BROAD**2 * curvatures).sum())
 
 
 def dense(rows: Any) -> Any:

@@ -41,7 +41,11 @@ MAX_SWEEPS = 400
 # sequential sweeps are used for at most this many sites
 FEW = 16
 # directions with less than this share of the largest variance are rounding errors
-_RANK = 1e-13
+RANK = 1e-13
+# the same while hyper-parameters are learnt: the evidence changes by less than it differs between samples of answers
+RANK_WHILE_LEARNING = 1e-8
+# columns of RᵀSR computed at a time
+_BLOCK = 128
 # smallest damping factor
 _LEAST_STEP = 0.01
 # Anderson acceleration starts when no site moves by more than this, keeps this many sweeps, and may lengthen a step by
@@ -242,16 +246,27 @@ def _anderson_step(history: list[tuple[Floats, Floats]], unit: Floats, step: flo
 
 def assemble(R: Floats, sites: Sites, tau: Floats, nu: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean of w, the lower Cholesky factor of its precision Λ, and h = Λ mean."""
-    SR = np.zeros_like(R)
-    kernels.spread_sites(R, sites.left, sites.right, sites.weight * tau, SR)
     try:
-        factor = linalg.cholesky(precision + R.T @ SR, lower=True, overwrite_a=True, check_finite=False)
+        factor = linalg.cholesky(_add_sites(precision, R, sites, tau), lower=True, check_finite=False)
     except linalg.LinAlgError as error:
         raise InputError(
             "the posterior is not determined, its numbers differ too much in size; scale the columns and fit again."
         ) from error
     h = R.T @ sites.shift(nu, len(R))
     return linalg.cho_solve((factor, True), h, check_finite=False), factor, h
+
+
+def _add_sites(precision: Floats, R: Floats, sites: Sites, tau: Floats) -> Floats:
+    """Λ0 + RᵀSR; only its lower triangle is complete, for half of the cost."""
+    t = sites.weight * tau
+    if (sites.right < 0).all():  # S is diagonal, and the product symmetric
+        root = np.sqrt(np.bincount(sites.left, t, len(R)))[:, None] * R
+        return np.asarray(precision + root.T @ root)
+    SR, total = np.zeros_like(R), precision.copy()
+    kernels.spread_sites(R, sites.left, sites.right, t, SR)
+    for start in range(0, R.shape[1], _BLOCK):
+        total[start:, start : start + _BLOCK] += R[:, start:].T @ SR[:, start : start + _BLOCK]
+    return total
 
 
 def scalars(R: Floats, sites: Sites, mu: Floats, factor: Floats) -> tuple[Floats, Floats]:
@@ -266,18 +281,19 @@ def under(factor: Floats, R: Floats) -> Any:
     return np.ascontiguousarray(linalg.solve_triangular(factor, R.T, lower=True, check_finite=False).T)
 
 
-def root_of(K: Floats) -> tuple[Floats, Integers]:
+def root_of(K: Floats, tol: float = RANK) -> tuple[Floats, Integers]:
     """
     Factor a covariance K = R Rᵀ by a pivoted Cholesky factorisation of rank r.
 
     K (n, n): positive semidefinite; equal rows are allowed.
+    tol: directions with less than this share of the largest variance are left out.
     Returns: R (n, r), and the r pivots, whose rows of R are triangular.
     """
     n = len(K)
     largest = float(np.max(np.diagonal(K), initial=0.0))
     if not largest > 0.0:
         return np.zeros((n, 0)), np.empty(0, dtype=np.int64)
-    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=_RANK * largest, lower=1)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=tol * largest, lower=1)
     order = pivots.astype(np.int64) - 1
     R = np.empty((n, rank))
     R[order] = np.tril(factor)[:, :rank]

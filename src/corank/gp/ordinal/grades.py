@@ -27,7 +27,15 @@ from scipy import linalg, special
 from corank.data.problem.ranking import RankingData
 from corank.gp.ep.hyper import dense, maximise
 from corank.gp.ep.items import DistinctRows
-from corank.gp.ep.propagation import TOLERANCE, Approximation, Sites, assemble, propagate, root_of
+from corank.gp.ep.propagation import (
+    RANK_WHILE_LEARNING,
+    TOLERANCE,
+    Approximation,
+    Sites,
+    assemble,
+    propagate,
+    root_of,
+)
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -275,7 +283,7 @@ class GradeEvidence:
         of_kernel, sigma, free = self.parts(theta)
         view = self.view_at(of_kernel)
         K = self.items.gram(view, self.item_numbers)
-        R, _ = root_of(K)
+        R, _ = root_of(K, RANK_WHILE_LEARNING)
         posterior: GradePosterior = self.grades.posterior(R, sigma, free, tol=_TOLERANCE, quiet=True)
         gradient = [posterior.free_gradient]
         if self.sigma is None:

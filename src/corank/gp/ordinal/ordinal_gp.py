@@ -16,17 +16,18 @@ r basis rows cost O(n r²).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
+from corank.core.threads import blas_threads_for
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.gp.ep.features import basis_features, exact, on_basis
+from corank.gp.ep.features import basis_features, basis_size, exact, on_basis
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
 from corank.gp.ep.process import PosteriorProcess, ProcessRanker
@@ -80,9 +81,10 @@ class OrdinalGP(ProcessRanker):
         Whether grades are intervals between learnt thresholds, or numbers with Gaussian noise.
     {learn}
     {n_restarts}
-    n_basis : int, optional
-        Number of basis rows (deterministic training conditional); None means all rows, which is exact. With basis rows,
-        hyper-parameters are learnt from at most 500 random grades.
+    n_basis : int, "auto" or None
+        Number of basis rows (deterministic training conditional); None means all rows, which is exact. "auto" is None
+        up to 500 distinct rows, and 500 above, with a `UsageWarning`. With basis rows, hyper-parameters are learnt from
+        at most 500 random grades.
     {basis}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
@@ -131,7 +133,7 @@ class OrdinalGP(ProcessRanker):
         "likelihood": one_of("ordinal", "gaussian"),
         "learn": boolean,
         "n_restarts": integer(0),
-        "n_basis": integer(1) | none,
+        "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
         "random_state": seed,
@@ -156,7 +158,7 @@ class OrdinalGP(ProcessRanker):
         *,
         learn: bool = True,
         n_restarts: int = 0,
-        n_basis: int | None = None,
+        n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         scale: bool = True,
         random_state: Any = None,
@@ -186,6 +188,10 @@ class OrdinalGP(ProcessRanker):
         super()._require_judgements(data)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOrdinalGP:
+        with blas_threads_for(data.n_rows):
+            return self._computed(data, rng)
+
+    def _computed(self, data: RankingData, rng: np.random.Generator) -> FittedOrdinalGP:
         for_kernel, for_basis, for_learning = rng.spawn(3)
         rows = data.scored_rows
         assert data.y is not None
@@ -195,7 +201,7 @@ class OrdinalGP(ProcessRanker):
         is_ordinal = self.likelihood == "ordinal"
         grades = OrdinalGrades.of(data, items, levels) if is_ordinal else GaussianGrades.of(data, items)
         view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
-        basis = self._basis(view, data, for_basis)
+        basis = self._basis(view, data, len(items), for_basis)
         view, sigma, free, calls = fit_hyperparameters(
             view, items, grades, self.sigma, max_grades=None if basis is None else _MAX_GRADES, learn=self.learn,
             n_restarts=self.n_restarts, rng=for_learning,
@@ -272,10 +278,12 @@ class OrdinalGP(ProcessRanker):
         tags.classifier_tags = ClassifierTags()  # required by scikit-learn of estimators with predict_proba
         return tags
 
-    def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
-        if self.n_basis is None and isinstance(self.basis, str):
+    def _basis(self, view: View, data: RankingData, size: int, rng: np.random.Generator) -> Basis | None:
+        """The basis; None for all rows. size: number of distinct rows."""
+        n_basis = basis_size(self.n_basis, size) if isinstance(self.basis, str) else None
+        if n_basis is None and isinstance(self.basis, str):
             return None
-        return Basis.of(view, data.X, choose_basis(view, data.X, data.scored_rows, self.n_basis, self.basis, rng))
+        return Basis.of(view, data.X, choose_basis(view, data.X, data.scored_rows, n_basis, self.basis, rng))
 
 
 def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:

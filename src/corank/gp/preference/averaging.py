@@ -13,7 +13,8 @@ The evidence P(answers | ...) is evaluated on a grid, outwards from the best poi
 at least `_LEAST` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
 point then has most of the posterior, the search continues on a grid with smaller steps. For kernels with several
 parameters, and with more than `MANY` answers, the kernel's parameters maximise the evidence (`corank.gp.ep.hyper`), and
-the average is over h and sigma.
+the average is over h and sigma. The default averages over two kinds of kernels, one width and one width per column. The
+latter is weighted by Laplace's approximation of its evidence, so that few answers leave it out.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from scipy.special import logsumexp
 
 from corank.gp.ep.features import exact_columns, graph_columns
 from corank.gp.ep.items import DistinctRows
-from corank.gp.ep.propagation import Approximation
+from corank.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation
 from corank.gp.preference.evidence import Start, WeightedPairs, named_items, settle, start_of
 from corank.kernels import GaussianKernel, Kernel, SumKernel
 from corank.kernels.views import View
@@ -64,12 +65,14 @@ class Candidate:
 
     view, sigma: kernel and noise; candidates with the same kernel share the view.
     log_prior: logarithm of its probability before the answers.
+    log_posterior: logarithm of its probability after them, up to a constant.
     start: sites to start from.
     """
 
     view: View
     sigma: float
     log_prior: float = 0.0
+    log_posterior: float = 0.0
     start: Start | None = None
 
 
@@ -218,7 +221,11 @@ def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[
         of_base, of_delta = grid.kernel_weights(width, share)
         K = of_base * gram(width) if of_base else np.zeros((len(item_numbers),) * 2)
         K[np.diag_indices_from(K)] += of_delta
-        return (*exact_columns(K, grid.view, named)[:2], None) if L is None else _with_graph(K, L, named)
+        return (
+            (*exact_columns(K, grid.view, named, RANK_WHILE_LEARNING)[:2], None)
+            if L is None
+            else _with_graph(K, L, named)
+        )
 
     def evidence(point: Point, start: Start | None) -> Approximation:
         R, sites, precision = columns(*point[:2])
@@ -237,9 +244,24 @@ def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[
     kept = [point for point, weight in zip(found, weights, strict=True) if weight >= _LEAST * weights.max()]
     views = {kernel: grid.mixed(*kernel) for kernel in sorted({point[:2] for point in kept})}
     return [
-        Candidate(views[point[:2]], grid.noise(point), grid.log_prior(point, step), found[point][1])
+        Candidate(views[point[:2]], grid.noise(point), grid.log_prior(point, step), *found[point])
         for point in sorted(kept)
     ], n_calls
+
+
+def most_probable(families: list[tuple[list[Candidate], float]]) -> list[Candidate]:
+    """
+    Join candidates of different kinds of kernels, and leave out improbable ones.
+
+    families: candidates, and the logarithm of a factor of their prior probability.
+    """
+    joined = [
+        replace(one, log_prior=one.log_prior + factor, log_posterior=one.log_posterior + factor)
+        for found, factor in families
+        for one in found
+    ]
+    best = max(one.log_posterior for one in joined)
+    return [one for one in joined if one.log_posterior >= best + np.log(_LEAST)]
 
 
 def _explored(

@@ -11,9 +11,9 @@ from scipy import linalg, sparse
 
 from corank.data.problem.ranking import RankingData
 from corank.gp.ep.features import exact_columns, graph_columns
-from corank.gp.ep.hyper import dense, maximise
+from corank.gp.ep.hyper import dense, maximise, occam
 from corank.gp.ep.items import DistinctRows
-from corank.gp.ep.propagation import Approximation, Sites, propagate
+from corank.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation, Sites, propagate
 from corank.kernels.views import View
 
 Floats = NDArray[np.float64]
@@ -120,7 +120,7 @@ class PreferenceEvidence:
         sites = replace(self.sites, noise=np.full(len(self.sites), 2.0 * sigma**2))
         precision = None
         if self.L is None:
-            R, sites, _ = exact_columns(K, view, sites)
+            R, sites, _ = exact_columns(K, view, sites, RANK_WHILE_LEARNING)
         else:
             R, precision, _ = graph_columns(K, self.L)
         approximation = self._propagate(R, sites, precision)
@@ -162,20 +162,22 @@ def fit_hyperparameters(
     *,
     n_restarts: int,
     rng: np.random.Generator,
-) -> tuple[View, float, int]:
+) -> tuple[View, float, float, int]:
     """
     Maximise the evidence over the kernel's parameters and sigma.
 
     weighted_pairs: from `DistinctRows.pairs`.
-    Returns: the view, sigma, and the number of evaluations of the evidence.
+    Returns: the view, sigma, the logarithm of the Occam factor of the kernel's parameters (`occam`), and the number of
+        evaluations of the evidence.
     """
     theta = view.kernel.theta
     item_numbers, sites = named_items(items, weighted_pairs, L)
     start = theta if sigma is not None else np.append(theta, np.log(_SIGMA))
     evidence = PreferenceEvidence(view, len(theta), items, item_numbers, sites, L, sigma)
     learnt, _, calls = maximise(evidence, start, n_restarts, rng)
-    best = float(np.exp(learnt[-1])) if sigma is None else sigma
-    return replace(view, kernel=view.kernel.with_theta(learnt[: len(theta)])), best, calls
+    best, k = float(np.exp(learnt[-1])) if sigma is None else sigma, len(theta)
+    factor = occam(evidence, learnt, theta)
+    return replace(view, kernel=view.kernel.with_theta(learnt[:k])), best, factor, calls + k + 1
 
 
 def named_items(items: DistinctRows, weighted_pairs: WeightedPairs, L: Any) -> tuple[Integers, Sites]:

@@ -20,36 +20,49 @@ with r basis rows O((n + m) r²).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.special import logsumexp
 
+from corank.core.threads import blas_threads_for
 from corank.data.problem.inputs import as_pairs, as_weights
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.contract import check_parameters, install, kept_columns
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.gp.ep.features import PriorFeatures, basis_features, exact, on_basis, on_graph, precision_on_basis
+from corank.gp.ep.features import (
+    PriorFeatures,
+    basis_features,
+    basis_size,
+    exact,
+    on_basis,
+    on_graph,
+    precision_on_basis,
+)
 from corank.gp.ep.items import DistinctRows, require_items
 from corank.gp.ep.process import ProcessMixture
 from corank.gp.ep.propagation import Approximation, Sites, propagate
-from corank.gp.preference.averaging import MANY, Candidate, Grid, candidates
+from corank.gp.preference.averaging import MANY, Candidate, Grid, candidates, most_probable
 from corank.gp.preference.evidence import Start, WeightedPairs, fit_hyperparameters, preferences_of
 from corank.gp.preference.posterior import PreferencePosterior
-from corank.kernels import Kernel, as_kernel
+from corank.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.views import View
-from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, rng_of, seed, text
+from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, rng_of, seed, text
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# number of answers that hyper-parameters are learnt from, with basis rows
-_MAX_ANSWERS = 1000
+# with basis rows, hyper-parameters are learnt from the answers about this many items if they are at least as many, else
+# from this many answers; and from at most so many
+_SAMPLE, _MAX_ANSWERS = 300, 1500
+# one width per column is tried from this number of answers on (or one per column), and up to this number of columns
+_FEW_ANSWERS, _MAX_WIDTHS = 12, 30
 # attributes that `partial_fit` keeps, in addition to the notes on columns
 _KEPT = ("column_scale_", "has_prior_")
 
@@ -78,16 +91,17 @@ class PreferenceGP(PreferencePosterior):
     Gaussian process preference learning: learns from preferences and predicts with error bars.
 
     Scores are compared inside their queries, and only their order is used. A tie can be passed as two preferences, one
-    in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. If columns may be
-    irrelevant, ``kernel="ard"`` learns a width for each column; with few answers the single width of "gaussian" is the
-    safer choice. What is learnt is not one value of the hyper-parameters but an average over plausible ones, and each
-    row may have a part of its value that its features do not explain: probabilities stay calibrated with few answers.
+    in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. What is learnt is
+    not one value of the hyper-parameters but an average over plausible ones: over the width of the kernel, over one
+    width for each column if the answers say that columns matter differently, and over the noise. Each row may have a
+    part of its value that its features do not explain: probabilities stay calibrated with few answers.
 
     Parameters
     ----------
     kernel : str, Kernel or callable
         Similarity of rows: a name, a `Kernel`, a kernel of scikit-learn, or a function. The parameters of Gaussian
-        kernels, of `ARDKernel` and of scikit-learn's kernels can be learnt.
+        kernels, of `ARDKernel` and of scikit-learn's kernels can be learnt. "auto" averages over "gaussian" and, from
+        12 answers on and for 2 to 30 columns (and at least as many answers), "ard": one width for each column.
     sigma : float, optional
         Standard deviation of the noise of a judgement: in standard deviations of f over the rows with `learn`, else on
         the scale of the kernel. None averages over it.
@@ -102,9 +116,10 @@ class PreferenceGP(PreferencePosterior):
     {n_restarts}
     max_pairs : int
         Largest number of pairs made from scores; if queries have more, this many are drawn at random.
-    n_basis : int, optional
-        Number of basis rows (deterministic training conditional); None means all rows, which is exact. With basis rows,
-        hyper-parameters are learnt from at most 1,000 random answers.
+    n_basis : int, "auto" or None
+        Number of basis rows (deterministic training conditional); None means all rows, which is exact. "auto" is None
+        up to 500 named rows or answers, and 500 above, with a `UsageWarning`. With basis rows, hyper-parameters are
+        learnt from a sample of the answers, and rows have no values of their own.
     {basis}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
@@ -159,7 +174,7 @@ class PreferenceGP(PreferencePosterior):
         "graph_weight": number(0),
         "n_restarts": integer(0),
         "max_pairs": integer(1),
-        "n_basis": integer(1) | none,
+        "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
         "random_state": seed,
@@ -174,7 +189,7 @@ class PreferenceGP(PreferencePosterior):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         sigma: float | None = None,
         *,
         learn: bool = True,
@@ -182,7 +197,7 @@ class PreferenceGP(PreferencePosterior):
         graph_weight: float = 1.0,
         n_restarts: int = 0,
         max_pairs: int = 20_000,
-        n_basis: int | None = None,
+        n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         scale: bool = True,
         random_state: Any = None,
@@ -203,6 +218,10 @@ class PreferenceGP(PreferencePosterior):
         require_choice(self.basis)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedPreferenceGP:
+        with blas_threads_for(data.n_rows):
+            return self._computed(data, rng)
+
+    def _computed(self, data: RankingData, rng: np.random.Generator) -> FittedPreferenceGP:
         for_kernel, for_pairs, for_basis, for_learning = rng.spawn(4)
         has_weight = np.ones(data.n_rows, dtype=bool) if data.weights is None else data.weights > 0.0
         items = DistinctRows.of(data.X, has_weight)
@@ -210,13 +229,20 @@ class PreferenceGP(PreferencePosterior):
         answers = items.pairs(rows, weight, data.prior_gap(rows))
         if not len(answers[0]):
             raise InputError("every pair compares two equal rows, which orders nothing; pass rows that differ.")
-        view = View(None, as_kernel(self.kernel).fit(items.rows, for_kernel))
-        L = None
+        views = [View(None, kernel) for kernel in self._initial_kernels(items, len(answers[0]), for_kernel)]
+        view, L = views[0], None
         if self.graph_neighbors is not None:
             L = self.graph_weight * items.laplacian(view, self.graph_neighbors)
-        basis = self._basis(view, data, for_basis)
-        found, n_calls = self._candidates(view, items, answers, L, basis, for_learning)
         sites = Sites.preferences(answers[0], 1.0, *answers[1:])
+        size = len(items) if L is not None else min(len(sites.compacted()[0]), len(sites))
+        basis = self._basis(view, data, size, for_basis)
+        families: list[tuple[list[Candidate], float]] = []
+        n_calls = 0
+        for one in views:
+            found, factor, calls = self._candidates(one, items, answers, L, basis, for_learning)
+            families.append((found, factor))
+            n_calls += calls
+        found = most_probable(families)
 
         def prior_of(view: View) -> PriorFeatures:
             if basis is not None:
@@ -239,19 +265,33 @@ class PreferenceGP(PreferencePosterior):
         L: Any,
         basis: Basis | None,
         rng: np.random.Generator,
-    ) -> tuple[list[Candidate], int]:
-        """Kernels and noises to average over, and the number of evaluations of the evidence."""
-        n_calls = 0
+    ) -> tuple[list[Candidate], float, int]:
+        """Kernels and noises to average over, the Occam factor (`occam`), and the number of evaluations."""
+        n_calls, factor = 0, 0.0
         if self.sigma is not None and not self.learn:
-            return [Candidate(view, self.sigma)], n_calls
+            return [Candidate(view, self.sigma)], factor, n_calls
         sample, graph = (answers, L) if basis is None else (_sampled(answers, rng), None)
         n_theta, best = len(view.kernel.theta), None
         if self.learn and (n_theta > 1 or (n_theta == 1 and len(sample[0]) > MANY)):
             options: dict[str, Any] = {"n_restarts": self.n_restarts, "rng": rng}
-            view, best, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
+            view, best, factor, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
         grid = Grid.of(view, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
         found, n_averaged = candidates(grid, sample, graph)
-        return found, n_calls + n_averaged
+        return found, factor, n_calls + n_averaged
+
+    def _initial_kernels(self, items: DistinctRows, n_answers: int, rng: np.random.Generator) -> list[Kernel]:
+        """The kernels to start from; "auto" is a Gaussian kernel, and one with a width per column if possible."""
+        if self.kernel != "auto":
+            return [as_kernel(self.kernel).fit(items.rows, rng)]
+        common = GaussianKernel().fit(items.rows, rng)
+        n_columns = items.rows.shape[1] if items.rows.ndim == 2 and not sparse.issparse(items.rows) else 0
+        if not self.learn or not 1 < n_columns <= _MAX_WIDTHS or n_answers < max(_FEW_ANSWERS, n_columns):
+            return [common]
+        return [common, ARDKernel((float(common.gamma),) * n_columns)]
+
+    @property
+    def _kernels(self) -> list[Any]:
+        return ["gaussian"] if self.kernel == "auto" else [self.kernel]
 
     def partial_fit(
         self,
@@ -315,7 +355,8 @@ class PreferenceGP(PreferencePosterior):
         each = zip(
             mixture.map_numbers.tolist(), mixture.sigma.tolist(), mixture.log_prior.tolist(), starts, strict=True
         )
-        parts = [Part.of(priors[number], sigma, log_prior, start) for number, sigma, log_prior, start in each]
+        with blas_threads_for(len(items)):
+            parts = [Part.of(priors[number], sigma, log_prior, start) for number, sigma, log_prior, start in each]
         notes = {**kept_columns(self), **{name: value for name, value in vars(self).items() if name in _KEPT}}
         return install(self, _fitted(parts, 0, rows=items, sites=sites, graph=L, is_exact=self.is_exact_), notes)
 
@@ -342,12 +383,14 @@ class PreferenceGP(PreferencePosterior):
         )
         return rows, weight
 
-    def _basis(self, view: View, data: RankingData, rng: np.random.Generator) -> Basis | None:
-        if self.n_basis is None and isinstance(self.basis, str):
+    def _basis(self, view: View, data: RankingData, size: int, rng: np.random.Generator) -> Basis | None:
+        """The basis; None for all rows. size: number of rows or answers that determines the cost."""
+        n_basis = basis_size(self.n_basis, size) if isinstance(self.basis, str) else None
+        if n_basis is None and isinstance(self.basis, str):
             return None
         present = np.arange(data.n_rows) if data.weights is None else np.flatnonzero(data.weights > 0.0)
         candidates = present if self.graph_neighbors is not None else data.scored_rows
-        return Basis.of(view, data.X, choose_basis(view, data.X, candidates, self.n_basis, self.basis, rng))
+        return Basis.of(view, data.X, choose_basis(view, data.X, candidates, n_basis, self.basis, rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -394,9 +437,16 @@ def _fitted(parts: list[Part], n_calls: int, *, sites: Sites, **kept: Any) -> Fi
 
 
 def _sampled(answers: WeightedPairs, rng: np.random.Generator) -> WeightedPairs:
-    """A random sample of at most `_MAX_ANSWERS` answers."""
+    """
+    A random sample of the answers: those among `_SAMPLE` items, or `_SAMPLE` of all if these are more.
+
+    A sweep costs the cube of the number of items or of answers, the smaller one: answers about few items are cheap.
+    """
     pairs, weight, offset = answers
-    if len(pairs) <= _MAX_ANSWERS:
+    if len(pairs) <= _SAMPLE:
         return answers
-    chosen = np.sort(rng.choice(len(pairs), _MAX_ANSWERS, replace=False))
+    named = np.unique(pairs)
+    among = np.flatnonzero(np.isin(pairs, rng.permutation(named)[:_SAMPLE]).all(axis=1))
+    chosen = among if len(among) >= _SAMPLE else rng.permutation(len(pairs))[:_SAMPLE]
+    chosen = np.sort(rng.permutation(chosen)[:_MAX_ANSWERS])
     return pairs[chosen], weight[chosen], offset[chosen]

@@ -52,14 +52,20 @@ def add_import(store: AnswerStore, id: str, kind: str, name: str, files: Sequenc
     """
     if find_import(store, id) is not None:
         return
-    for number, (file, content) in enumerate(files):  # one transaction each, so that answers do not wait for all
-        values = (id, number, file, content)
-        insert = "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-        store.write(insert, *values)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
     store.write(
-        "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
-        "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING",
-        id, kind, name, datetime.now(UTC).isoformat(timespec="milliseconds"),
+        (
+            "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
+            "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING",
+            id, kind, name, now,
+        ),
+        *(
+            (
+                "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                id, number, file, content,
+            )
+            for number, (file, content) in enumerate(files)
+        ),
     )  # fmt: skip
 
 
@@ -83,15 +89,17 @@ def files_of_import(store: AnswerStore, id: str) -> list[tuple[str, bytes]]:
 
 def begin_import(store: AnswerStore, id: str) -> None:
     """Count an attempt."""
-    store.write("UPDATE imports SET attempts = attempts + 1, stage = 'wait', share = 0 WHERE id = ?", id)
+    store.write(("UPDATE imports SET attempts = attempts + 1, stage = 'wait', share = 0 WHERE id = ?", id))
 
 
 def report_import(store: AnswerStore, id: str, stage: str, share: float) -> None:
     """Store how far an upload is."""
-    store.write("UPDATE imports SET stage = ?, share = ? WHERE id = ? AND project IS NULL", stage, share, id)
+    store.write(("UPDATE imports SET stage = ?, share = ? WHERE id = ? AND project IS NULL", stage, share, id))
 
 
 def fail_import(store: AnswerStore, id: str, error: str) -> None:
     """Store why an upload does not become a project, and forget its files."""
-    store.write("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id)
-    store.write("DELETE FROM import_files WHERE import = ?", id)
+    store.write(
+        ("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+    )

@@ -168,9 +168,18 @@ class AnswerStore(ABC):
         with self._explaining():
             return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
 
-    def write(self, sql: str, *values: Any) -> None:
-        """Run a statement that writes. When this returns, its effect is on the disk."""
-        self._write(lambda db: db(sql, *values))
+    def write(self, *statements: Sequence[Any]) -> None:
+        """
+        Run statements in one transaction. When this returns, their effect is on the disk.
+
+        statements: each is the text and its values.
+        """
+
+        def job(db: _Statements) -> None:
+            for sql, *values in statements:
+                db(sql, *values)
+
+        self._write(job)
 
     def _write(self, job: Callable[[_Statements], T]) -> T:
         with self._explaining():

@@ -1,0 +1,111 @@
+"""
+MissingValues: replace NaN in X by column means, and mark it in indicator columns.
+
+Let m_j be the mean of column j over the training rows that have a value. A row becomes (x̃, r): x̃_j = x_j, or m_j where
+x_j is missing, and r_j = 1 where it is missing, for each column that has missing values in training. A linear ranker
+thus learns w_j x_j for a present value and w_j m_j + v_j for a missing one. v_j is free, so m_j only decides how the
+penalty sees the two; m_j is fixed in ``fit``. The mean of the row's own query would be as neutral, but ``predict``
+scores each row alone, without query ids, and equal rows must get equal scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+
+# rows per block
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class MissingValues:
+    """
+    How missing values are filled.
+
+    columns (m,): numbers of the columns with missing values in training, ascending.
+    means (n_features,): means of all columns; 0 for a column without any value.
+    """
+
+    columns: NDArray[np.int64]
+    means: Floats
+
+    @classmethod
+    def of(cls, X: Any) -> MissingValues:
+        """
+        Find the columns with missing values, and all means.
+
+        X: checked rows; stored NaN of a CSR matrix are missing, absent entries are zeros.
+
+        >>> found = MissingValues.of(np.array([[1.0, np.nan], [2.0, 4.0], [3.0, 8.0]]))
+        >>> found.columns.tolist(), found.means.tolist()
+        ([1], [2.0, 6.0])
+        """
+        n, d = X.shape
+        n_missing, total = np.zeros(d, dtype=np.int64), np.zeros(d)
+        for begin in range(0, n, _BLOCK):
+            block = X[begin : begin + _BLOCK]
+            if sparse.issparse(block):
+                is_nan = np.isnan(block.data)
+                n_missing += np.bincount(block.indices[is_nan], minlength=d)
+                # divided before they are added, so that sums of large values stay finite
+                total += np.bincount(block.indices[~is_nan], block.data[~is_nan] / n, minlength=d)
+            else:
+                n_missing += np.isnan(block).sum(axis=0)
+                total += np.nansum(block / np.float64(n), axis=0)
+        return cls(np.flatnonzero(n_missing), total * (n / np.maximum(n - n_missing, 1)))
+
+    def fill(self, X: Any, *, marked: bool = True) -> Any:
+        """
+        Return rows without missing values, followed by one indicator for each of `columns`.
+
+        X: checked rows.
+        marked: False keeps missing values of `columns`, and adds no indicators.
+
+        >>> MissingValues(np.array([1]), np.array([2.0, 6.0])).fill(np.array([[1.0, np.nan], [2.0, 4.0]])).tolist()
+        [[1.0, 6.0, 1.0], [2.0, 4.0, 0.0]]
+        """
+        rows, columns = self._positions(X)
+        if not marked:
+            other = ~np.isin(columns, self.columns)
+            if not other.any():
+                return X
+            rows, columns = rows[other], columns[other]
+        if sparse.issparse(X):
+            filled = X.copy()
+            stored = np.isnan(X.data) if marked else np.isnan(X.data) & ~np.isin(X.indices, self.columns)
+            filled.data[stored] = self.means[X.indices[stored]]
+        else:
+            filled = X.copy()
+            filled[rows, columns] = self.means[columns]
+        if not marked:
+            return filled
+        known = np.isin(columns, self.columns)
+        place = np.searchsorted(self.columns, columns[known])
+        shape = (X.shape[0], len(self.columns))
+        marks = sparse.csr_array((np.ones(len(place), X.dtype), (rows[known], place)), shape=shape)
+        if sparse.issparse(X):
+            return sparse.hstack([filled, marks], format="csr")
+        return np.ascontiguousarray(np.hstack([filled, marks.toarray()]))
+
+    @staticmethod
+    def _positions(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows and columns of the missing values."""
+        if not sparse.issparse(X):
+            rows, columns = np.nonzero(np.isnan(X))
+            return rows, columns
+        at = np.flatnonzero(np.isnan(X.data))
+        return np.searchsorted(X.indptr, at, side="right") - 1, X.indices[at]
+
+    def names(self, names: list[str]) -> list[str]:
+        """
+        Return the names of all columns.
+
+        names: of the columns of X.
+        """
+        return [*names, *(f"{names[j]} is missing" for j in self.columns)]

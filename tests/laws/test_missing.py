@@ -1,0 +1,68 @@
+"""NaN in X is filled, or refused; it never becomes a score that is not a number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lawful import over
+from scipy import sparse
+
+import corank
+from corank.data.problem.ranking import RankingData
+from corank.data.problem.splits import mask_scores
+from corank.data.problem.synthetic import make_ranking
+from corank.errors import InputError
+
+PROBLEM = make_ranking(12, (2, 9), random_state=3)
+QID = PROBLEM.qid
+Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=1)
+X = PROBLEM.X.copy()
+X[np.random.default_rng(0).random(len(X)) < 0.3, 2] = np.nan
+X[7, 5] = np.nan
+
+filling = over(lambda model: model._missing != "error" and hasattr(model, "missing"))
+refusing = over(lambda model: model._missing == "error")
+
+
+@refusing
+def test_other_rankers_refuse_missing_values(make):
+    for given in ((X, Y, QID), (RankingData.of(X, Y, QID), None, None)):
+        with pytest.raises(InputError, match="X contains NaN at row"):
+            make().fit(given[0], given[1], qid=given[2])
+    with pytest.raises(InputError, match="X contains NaN at row"):
+        make().fit(PROBLEM.X, Y, qid=QID).predict(X)
+
+
+@filling
+def test_missing_values_are_filled_and_saved(make, tmp_path):
+    model = make().fit(X, Y, qid=QID)
+    scores = model.predict(X)
+    assert np.isfinite(scores).all()
+    assert model.missing_columns_.tolist() == [2, 5]
+    corank.save(model, tmp_path / "model")
+    np.testing.assert_array_equal(corank.load(tmp_path / "model").predict(X), scores)
+    # a column without missing values in fit gets its mean
+    one, other = X.copy(), X.copy()
+    one[:, 0], other[:, 0] = np.nan, np.nanmean(X[:, 0])
+    np.testing.assert_allclose(model.predict(one), model.predict(other), rtol=1e-12, atol=1e-12)
+
+
+@filling
+def test_infinity_is_refused_and_so_is_nan_where_nothing_was_learnt_about_it(make):
+    bad = X.copy()
+    bad[7, 5] = np.inf
+    with pytest.raises(InputError, match="X contains infinity at row 7, column 5"):
+        make().fit(bad, Y, qid=QID)
+    with pytest.raises(InputError, match="X contains NaN at row"):
+        make().fit(PROBLEM.X, Y, qid=QID).predict(X)
+    with pytest.raises(InputError, match="X contains NaN at row"):
+        make().set_params(missing="error").fit(X, Y, qid=QID)
+
+
+@filling
+def test_a_problem_and_a_sparse_matrix_teach_the_same(make):
+    scores = make().fit(X, Y, qid=QID).predict(X)
+    np.testing.assert_array_equal(make().fit(RankingData.of(X, Y, QID)).predict(X), scores)
+    if make()._accepts_sparse:
+        rows = sparse.csr_array(X)
+        np.testing.assert_allclose(make().fit(rows, Y, qid=QID).predict(rows), scores, rtol=1e-6, atol=1e-7)
