@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
     "collaborative": "experiments.gp_collaborative.run",
+    "compare-advice": "experiments.compare_advice.run",
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.choices import Likelihood
 from corank.collaborative import Collaborative, ItemMean
 from corank.errors import UsageWarning
 from corank.gp import CollaborativeGP, OrdinalGP
@@ -23,7 +24,7 @@ Guess = tuple[Floats, Floats]
 LEVELS = np.arange(1.0, 6.0)
 
 
-def one_by_one(movies: Movies, train: Integers, likelihood: str, kind: str, n_users: int) -> Guess:
+def one_by_one(movies: Movies, train: Integers, likelihood: Likelihood, kind: str, n_users: int) -> Guess:
     """GPR or GPOR: one Gaussian process per user, each with its own hyper-parameters, for the first users."""
     X, Y = movies.features[kind], movies.Y
     middle, likeliest = np.full(Y.shape, np.nan), np.full(Y.shape, np.nan)
@@ -40,7 +41,7 @@ def one_by_one(movies: Movies, train: Integers, likelihood: str, kind: str, n_us
     return middle, likeliest
 
 
-def together(movies: Movies, train: Integers, likelihood: str, kind: str) -> Guess:
+def together(movies: Movies, train: Integers, likelihood: Likelihood, kind: str) -> Guess:
     """CGPR or CGPOR."""
     Y = movies.Y
     seen = np.zeros(Y.shape, dtype=bool)

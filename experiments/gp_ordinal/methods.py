@@ -11,6 +11,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeCV
 from sklearn.model_selection import StratifiedKFold
 
+from corank.choices import Likelihood
 from corank.gp import OrdinalGP
 
 Floats = NDArray[np.float64]
@@ -76,7 +77,7 @@ def by_classes(model: Any) -> Callable[[Floats, Floats, Floats], Guess]:
     return guess
 
 
-def process(likelihood: str, kernel: str) -> Callable[[Floats, Floats, Floats], Guess]:
+def process(likelihood: Likelihood, kernel: str) -> Callable[[Floats, Floats, Floats], Guess]:
     """A Gaussian process with default parameters."""
 
     def guess(X: Floats, y: Floats, Z: Floats) -> Guess:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.choices import QueryWeight
 from corank.collaborative import Collaborative, ItemMean
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.pursuit import fit_many, fit_many_views
@@ -70,7 +71,7 @@ def errors_of(scores: Floats, users: Users) -> tuple[Floats, Floats]:
     return disagreement, squares
 
 
-def pursuit(mix: float, query_weight: str = "pairs", fit_intercept: bool = False) -> Scoring:
+def pursuit(mix: float, query_weight: QueryWeight = "pairs", fit_intercept: bool = False) -> Scoring:
     """
     Return a pursuit as a method; its grid is the number of terms.
 

@@ -149,3 +149,9 @@ def test_a_full_disk_gets_one_sentence_and_leaves_the_old_model(path, monkeypatc
         corank.save(PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid), path, overwrite=True)
     assert path.read_bytes() == before
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_the_expected_class_is_checked(path):
+    assert corank.load(path, PlainRanker).alpha == corank.load(path, corank.Ranker).alpha == 0.1
+    with pytest.raises(InputError, match=r"holds a PlainRanker, not a SPD; load it with kind=PlainRanker\."):
+        corank.load(path, corank.SPD)

@@ -45,6 +45,8 @@ Floats = NDArray[np.float64]
 FEW = 10
 """Below this number of judged queries, little can be learnt, and `AutoRanker.summary` says so."""
 
+# random weightings of the queries for the estimate, where each fold has its own choice of weights
+_NESTED_REPEATS = 2
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -166,7 +168,7 @@ class AutoRanker(Ranker):
             board = Leaderboard(
                 names=tuple(trial.name for trial in trials), means=means, lows=lows, highs=highs, weights=weights,
                 seconds=np.array([trial.seconds for trial in trials]),
-                metric="" if left_out is None else left_out.metric,
+                metric="" if left_out is None else left_out.metric_name,
                 n_lists=0 if left_out is None else left_out.n_lists,
                 lists="queries" if left_out is None or left_out.is_by_query else "parts of one query",
             )  # fmt: skip
@@ -254,7 +256,7 @@ def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator) -> Flo
         def others(scores: Floats, is_out: NDArray[np.bool_] = is_out) -> Floats:
             return np.where(is_out, np.nan, left_out.values(scores))
 
-        weights = choose_weights(F, others if left_out.n_folds > 1 else left_out.values, rng)
+        weights = choose_weights(F, others if left_out.n_folds > 1 else left_out.values, rng, _NESTED_REPEATS)
         found[is_out] = left_out.values(F @ weights)[is_out]
     return found
 

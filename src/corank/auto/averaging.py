@@ -21,8 +21,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# rounds and repeats of the selection
-_ROUNDS, _REPEATS = 8, 8
+REPEATS = 8
+"""Number of random weightings of the queries."""
+
+# members that a selection adds
+_ROUNDS = 8
 # n₀, the number of queries that equal weights count as
 _EQUAL = 5.0
 # weights below this one are dropped
@@ -31,12 +34,15 @@ _LEAST = 0.08
 _MANY = 1000
 
 
-def choose_weights(F: Floats, values: Callable[[Floats], Floats], rng: np.random.Generator) -> Floats:
+def choose_weights(
+    F: Floats, values: Callable[[Floats], Floats], rng: np.random.Generator, repeats: int = REPEATS
+) -> Floats:
     """
     Choose the weights of members.
 
     F (n_rows, n_members): scores of left-out rows, on one scale.
     values: returns the metric of scores in each query, larger is better, NaN where it is not defined.
+    repeats: number of random weightings of the queries.
     Returns (n_members,): weights that sum to 1.
     """
     single = np.column_stack([values(f) for f in F.T])
@@ -44,7 +50,7 @@ def choose_weights(F: Floats, values: Callable[[Floats], Floats], rng: np.random
     n = int(is_defined.sum())
     if F.shape[1] == 1 or n == 0:
         return np.full(F.shape[1], 1.0 / F.shape[1])
-    shares = rng.dirichlet(np.ones(n), _REPEATS) if n < _MANY else np.full((1, n), 1.0 / n)
+    shares = rng.dirichlet(np.ones(n), repeats) if n < _MANY else np.full((1, n), 1.0 / n)
     selected = np.mean([_select(F, values, single, is_defined, share) for share in shares], axis=0)
     weights = (n * selected + _EQUAL / F.shape[1]) / (n + _EQUAL)
     weights[weights < min(_LEAST, weights.max())] = 0.0

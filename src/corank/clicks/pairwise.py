@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.choices import LossName
 from corank.clicks.ranker import Impression, OnlineRanker, RngState, Session, kernel_rows
 from corank.core.clicks.policies import EPSILON_GREEDY, PLACKETT_LUCE
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_lists
@@ -160,7 +161,7 @@ class PairwiseEpsilonGreedy(_PairwiseRanker):
     def __init__(
         self,
         epsilon: float = 0.8,
-        loss: str = "hinge",
+        loss: LossName = "hinge",
         eta0: float = 1e-4,
         *,
         decay: float = 0.9999977,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from corank.choices import Scorer
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.queries import qid_of_group
 from corank.data.problem.ranking import RankingData
@@ -207,7 +208,7 @@ class LambdaRank(Ranker):
     def __init__(
         self,
         lambdas: Any = None,
-        scorer: str = "linear",
+        scorer: Scorer = "linear",
         *,
         hidden: tuple[int, ...] = (32,),
         n_steps: int | None = None,

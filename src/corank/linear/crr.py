@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
 from corank.estimator.docs import shared_parameters
 from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent, logistic
@@ -83,19 +84,19 @@ class CRR(LinearDescent):
 
     def __init__(
         self,
-        loss: str = "squared",
+        loss: LossName = "squared",
         mix: float = 0.5,
         alpha: float | None = None,
         *,
         l1: float = 0.0,
-        query_weight: str = "pairs",
-        draw: str = "pairs",
+        query_weight: QueryWeight = "pairs",
+        draw: Draw = "pairs",
         scale: bool = True,
         missing: str = "mean",
-        solver: str = "auto",
+        solver: Solver = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,
-        rate: str = "pegasos",
+        rate: Rate = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
         average: bool | None = None,

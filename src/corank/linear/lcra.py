@@ -24,6 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.scoring import score_columns
@@ -133,16 +134,16 @@ class LCRA(LinearDescent):
         self,
         views: Any = 2,
         coupling: float = 0.1,
-        loss: str = "squared",
+        loss: LossName = "squared",
         *,
         mix: float = 0.0,
         alpha: float | None = None,
         l1: float = 0.0,
-        query_weight: str = "pairs",
-        draw: str = "pairs",
+        query_weight: QueryWeight = "pairs",
+        draw: Draw = "pairs",
         scale: bool = True,
-        solver: str = "auto",
-        rate: str = "pegasos",
+        solver: Solver = "auto",
+        rate: Rate = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
         batch: int = 1,

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank import solvers as exact
+from corank.choices import QueryWeight
 from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
@@ -172,7 +173,7 @@ class RankSVM(Ranker):
         alpha: float | None = None,
         kernel: Any = "linear",
         *,
-        query_weight: str = "pairs",
+        query_weight: QueryWeight = "pairs",
         n_basis: int | None = None,
         basis: Any = "random",
         scale: bool = True,

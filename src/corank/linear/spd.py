@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
 from corank.estimator.docs import shared_parameters
 from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent
@@ -117,18 +118,18 @@ class SPD(LinearDescent):
 
     def __init__(
         self,
-        loss: str = "squared_hinge",
+        loss: LossName = "squared_hinge",
         alpha: float | None = None,
         *,
         l1: float = 0.0,
-        query_weight: str = "pairs",
-        draw: str = "pairs",
+        query_weight: QueryWeight = "pairs",
+        draw: Draw = "pairs",
         scale: bool = True,
         missing: str = "mean",
-        solver: str = "auto",
+        solver: Solver = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,
-        rate: str = "pegasos",
+        rate: Rate = "pegasos",
         eta0: float | None = None,
         n_steps: int = 100_000,
         average: bool | None = None,

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from safetensors import SafetensorError
@@ -36,6 +36,8 @@ from corank.persist.probe import try_model
 from corank.rls import Summary
 
 _SUMMARY = Summary.__name__
+
+Model = TypeVar("Model")
 
 
 def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
@@ -73,7 +75,15 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
             raise InputError(f"{path} cannot be written ({reason(error)}); no file was created.") from error
 
 
-def load(path: str | Path) -> Any:
+@overload
+def load(path: str | Path) -> Any: ...
+
+
+@overload
+def load(path: str | Path, kind: type[Model]) -> Model: ...
+
+
+def load(path: str | Path, kind: type[Any] | None = None) -> Any:
     """
     Load a file written by `save`.
 
@@ -81,11 +91,18 @@ def load(path: str | Path) -> Any:
     ----------
     path : str or Path
         The file.
+    kind : type, optional
+        The expected class, such as `Ranker` or `RankRLS`; another one raises `InputError`. Type checkers then know the
+        class of the result.
 
     Returns
     -------
     Ranker, LabelRanker, Pipeline or Summary
         The fitted model, with the same predictions, or the summary.
+
+    Examples
+    --------
+    ``load("model.safetensors", RankRLS).alpha_``
     """
     header, tensors = read_container(Path(path))
     if header["class"] != _SUMMARY:
@@ -94,6 +111,10 @@ def load(path: str | Path) -> Any:
         model = Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
     else:
         raise InputError(f"{path} holds a summary that corank {corank.__version__} cannot read; create it again.")
+    if kind is not None and not isinstance(model, kind):
+        raise InputError(
+            f"{path} holds a {type(model).__name__}, not a {kind.__name__}; load it with kind={type(model).__name__}."
+        )
     _check_model(model, path)
     return model
 

@@ -24,11 +24,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.choices import QueryWeight, Residual
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
@@ -140,11 +141,11 @@ class CoRankingPursuit(Ranker):
         kernel: Any = "gaussian",
         *,
         coupling: float = 1.0,
-        search: str = "joint",
-        split: str = "columns",
+        search: Literal["joint", "shared"] = "joint",
+        split: Literal["columns", "dictionary"] = "columns",
         dictionary: Any = 1000,
-        residual: str = "shared",
-        query_weight: str = "pairs",
+        residual: Residual = "shared",
+        query_weight: QueryWeight = "pairs",
         scale: bool = True,
         tol: float = 1e-10,
         early_stopping: bool = False,

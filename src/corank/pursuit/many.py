@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.choices import Fitting, QueryWeight
 from corank.core.models.pursuit import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.inputs import as_scores, require_squares
@@ -116,8 +117,8 @@ def fit_many(
     n_basis: int = 50,
     kernel: Any = "gaussian",
     mix: float = 0.0,
-    fitting: str = "basic",
-    query_weight: str = "pairs",
+    fitting: Fitting = "basic",
+    query_weight: QueryWeight = "pairs",
     fit_intercept: bool = True,
     tol: float = 1e-10,
     n_jobs: int | None = None,

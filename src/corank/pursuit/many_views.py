@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.choices import QueryWeight, Residual
 from corank.core.models.coupled_pursuit import SmallTwoViewProblems, copursue_many, coscore_many
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.problem.inputs import as_scores, require_squares
@@ -103,8 +104,8 @@ def fit_many_views(
     coupling: float,
     n_basis: int = 50,
     kernel: Any = "gaussian",
-    residual: str = "shared",
-    query_weight: str = "pairs",
+    residual: Residual = "shared",
+    query_weight: QueryWeight = "pairs",
     tol: float = 1e-10,
     n_jobs: int | None = None,
     random_state: Any = None,

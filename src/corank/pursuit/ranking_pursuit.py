@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.choices import Fitting, QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.scoring import score_columns
@@ -152,9 +153,9 @@ class RankingPursuit(Ranker):
         kernel: Any = "gaussian",
         mix: float = 0.0,
         *,
-        fitting: str = "basic",
+        fitting: Fitting = "basic",
         dictionary: Any = "scored",
-        query_weight: str = "pairs",
+        query_weight: QueryWeight = "pairs",
         scale: bool = True,
         missing: str = "mean",
         fit_intercept: bool = True,

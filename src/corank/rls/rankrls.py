@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from corank.choices import QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
@@ -170,7 +171,7 @@ class RankRLS(LeastSquares):
         metric: str | None = None,
         n_basis: int | None = None,
         basis: Any = "random",
-        query_weight: str = "pairs",
+        query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
         missing: str = "mean",

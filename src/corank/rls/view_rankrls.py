@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.choices import QueryWeight
 from corank.core.rows.scaled import ScaledRows, factors_of, plain
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
@@ -148,7 +149,7 @@ class ViewRankRLS(RankRLS):
         metric: str | None = None,
         n_basis: int | None = None,
         basis: Any = "random",
-        query_weight: str = "pairs",
+        query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
         random_state: Any = None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,7 @@ from corank.text.corpus import Corpus
 from corank.text.index import Index
 
 Floats = NDArray[np.float64]
+Idf = Literal["lucene", "robertson", "plain"]
 
 IDFS = ("lucene", "robertson", "plain")
 """Names of inverse document frequencies."""
@@ -106,7 +107,12 @@ class BM25(Ranker):
     query_: Floats
 
     def __init__(
-        self, k1: float = 1.2, b: float = 0.75, *, idf: str = "lucene", query: ArrayLike | None = None
+        self,
+        k1: float = 1.2,
+        b: float = 0.75,
+        *,
+        idf: Idf = "lucene",
+        query: ArrayLike | None = None,
     ) -> None:
         self.k1 = k1
         self.b = b
@@ -232,7 +238,7 @@ def tune_bm25(
     *,
     k1s: Sequence[float] = K1S,
     bs: Sequence[float] = BS,
-    idf: str = "lucene",
+    idf: Idf = "lucene",
     cv: int = 5,
     random_state: Any = 0,
 ) -> TunedBM25:

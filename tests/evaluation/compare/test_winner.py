@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.evaluation.compare import MethodOutcome
-from corank.evaluation.compare.winner import choose_winner, quality
+from corank.evaluation.compare.winner import MARGIN, choose_winner, quality, recommend
 from corank.metrics import evaluate, holm, wilcoxon
 
 QID = np.repeat(np.arange(40), 6)
@@ -19,19 +19,55 @@ def outcome(name, noise, complexity, seed=1, metric="nDCG@5"):
     return MethodOutcome(name, name.upper(), False, False, complexity, "", (), evaluation, 0.0, 1.0, 0.0, 0.0, 0, 5)
 
 
-def test_the_simplest_within_chance_wins():
-    found = choose_winner(
-        [outcome("c", 0.5, 3), outcome("b", 0.5, 2, seed=2), outcome("a", 30.0, 1)], "nDCG@5", 0.95, 0
+def with_values(name, complexity, values):
+    """Make a method whose values of nDCG@10 are known."""
+    qid, y = np.repeat(np.arange(len(values)), 2), np.tile([1.0, 0.0], len(values))
+    found = evaluate(y, y, qid, ["nDCG@10"])
+    result = replace(found["nDCG@10"], values=values, mean=float(values.mean()))
+    told = replace(found, results={"nDCG@10": result})
+    return MethodOutcome(name, name, False, False, complexity, "", (), told, 0.0, 1.0, 0.0, 0.0, 0, 5)
+
+
+def test_a_better_mean_is_recommended_although_nothing_is_proved():
+    rng = np.random.default_rng(3)
+    simple = 0.63 + 0.2 * rng.normal(size=28)
+    fancy = simple + 0.056 + 0.2 * rng.normal(size=28)
+    found = choose_winner([with_values("simple", 1, simple), with_values("fancy", 2, fancy)], "nDCG@10", 0.95, 0)
+    assert found.tests[0].p_adjusted > 0.05
+    assert (found.winner, found.best, found.simplest) == ("fancy", "fancy", "simple")
+    (rival,) = found.rivals
+    assert (rival.name, 0.5 < rival.p_better < 0.95) == ("simple", True)
+    assert rival.n_needed > 28
+    assert found.sentence.startswith("fancy is recommended: nDCG@10 0.")
+    assert (
+        "28 queries do not settle it. The probability that it is better is below 0.95 against simple (0."
+        in found.sentence
     )
-    assert (found.simplest, found.winner) == ("a", "b")
-    assert found.sentence.startswith("B wins: nDCG@5 0.")
-    assert "is not significantly better" in found.sentence or found.best == "b"
+    assert (
+        "queries would make its lead over simple probable (0.95), if the difference stays as it is." in found.sentence
+    )
 
 
-def test_the_simplest_method_can_be_the_best():
-    found = choose_winner([outcome("a", 0.5, 1), outcome("b", 0.5, 2, seed=2)], "nDCG@5", 0.95, 0)
-    assert found.winner == found.simplest == "a"
-    assert found.sentence.startswith("No method beats the simplest one, A: ")
+def test_a_simpler_method_is_preferred_only_if_the_lead_is_surely_below_the_margin():
+    rng = np.random.default_rng(0)
+    simple = rng.random(4000)
+    close = simple + 0.001 + 0.01 * rng.normal(size=4000)
+    far = simple + 0.02 + 0.01 * rng.normal(size=4000)
+    unsure = simple + 0.002 + 0.5 * rng.normal(size=4000)
+    assert recommend({"a": simple, "b": close}, rng)[:2] == ("a", "b")
+    assert recommend({"a": simple, "b": far}, rng)[:2] == ("b", "b")
+    assert (unsure - simple).mean() > 0
+    assert recommend({"a": simple, "b": unsure}, rng)[:2] == ("b", "b")
+    found = choose_winner([with_values("a", 1, simple), with_values("b", 2, close)], "nDCG@10", 0.95, 0)
+    assert found.winner == "a"
+    assert f"which is less than {MARGIN:g} with probability 1.00; a is simpler." in found.sentence
+    assert found.sentence.endswith("Expected differences below 0.005, so that the choice matters little: b.")
+
+
+def test_a_clear_lead_is_said_in_one_sentence():
+    found = choose_winner([outcome("a", 30.0, 1), outcome("b", 0.1, 2)], "nDCG@5", 0.95, 0)
+    assert found.winner == "b"
+    assert "It is better than every other method with probability 0.95 or more (" in found.sentence
 
 
 def test_tests_are_the_best_against_all_and_the_simplest_against_all():
@@ -44,87 +80,36 @@ def test_tests_are_the_best_against_all_and_the_simplest_against_all():
         gap = values[other] - values["c"]
         p.append(wilcoxon(gap[~np.isnan(gap)]))
     assert [test.p_adjusted for test in found.tests[:2]] == pytest.approx(holm(p).tolist())
-    assert "the simplest, A, is behind by" in found.sentence
+    assert [one.name for one in found.rivals] == ["b", "a"] or found.rivals[0].p_better == found.rivals[1].p_better
 
 
-def test_too_few_queries_to_tell_leave_the_best_mean():
-    few = QID < 5
-    rng = np.random.default_rng(0)
-
-    def of(name, noise, complexity):
-        evaluation = evaluate(Y[few], Y[few] + noise * rng.normal(size=few.sum()), QID[few], "nDCG@5")
-        return replace(outcome(name, None, complexity), evaluation=evaluation)
-
-    found = choose_winner([of("a", 30.0, 1), of("b", 0.01, 2)], "nDCG@5", 0.95, 0, "groups of rows")
-    assert (found.simplest, found.winner) == ("a", "b")
-    assert "5 groups of rows are too few to distinguish 2 methods at level 5%: judge more rows." in found.sentence
+def test_a_random_order_is_never_recommended_but_is_mentioned():
+    found = choose_winner(
+        [outcome("random", 30.0, 0), outcome("a", 30.0, 1, seed=5)], "nDCG@5", 0.95, 0, "groups of rows"
+    )
+    assert (found.winner, found.rivals) == ("a", ())
+    assert "It is better than a random order with probability 0." in found.sentence
+    assert found.sentence.endswith("only. Judge more rows.")
 
 
-def test_a_random_order_never_wins_but_is_mentioned():
-    found = choose_winner([outcome("random", 30.0, 0), outcome("a", 30.0, 1, seed=5)], "nDCG@5", 0.95, 0)
-    assert found.winner == "a"
-    assert found.sentence.endswith("not significantly better than a random order: judge more queries.")
-
-
-def test_a_mean_that_few_queries_made_does_not_beat_who_is_better_on_most():
-    # P@1 of 40 queries: b is wrong on many by little, a on few by much
-    qid = np.repeat(np.arange(40), 2)
-    y = np.tile([1.0, 0.0], 40)
-    gains = np.where(np.arange(40) < 34, 0.1, -2.0)
-    base = np.zeros(80)
-    a = evaluate(y, base, qid, "MSE")
-    b = evaluate(y, base + np.repeat(gains, 2) * np.tile([1.0, 0.0], 40), qid, "MSE")
-    made = [
-        MethodOutcome(name, name, False, False, at, "", (), found, 0.0, 1.0, 0.0, 0.0, 0, 5)
-        for at, (name, found) in enumerate((("b", b), ("a", a)))
-    ]
-    found = choose_winner(made, "MSE", 0.95, 0)
-    assert found.best == "a"
-    assert found.tests[0].p_adjusted < 0.05
-    assert found.winner == "b"
-    assert "by ranks b is better (p = " in found.sentence
-    assert "chance" not in found.sentence
-
-
-def with_values(name, complexity, values):
-    """Make a method whose values of nDCG@10 are known."""
-    qid, y = np.repeat(np.arange(len(values)), 2), np.tile([1.0, 0.0], len(values))
-    found = evaluate(y, y, qid, ["nDCG@10"])
-    result = replace(found["nDCG@10"], values=values, mean=float(values.mean()))
-    told = replace(found, results={"nDCG@10": result})
-    return MethodOutcome(name, name, False, False, complexity, "", (), told, 0.0, 1.0, 0.0, 0.0, 0, 5)
-
-
-def test_small_gains_on_most_queries_do_not_outweigh_large_losses():
-    rng = np.random.default_rng(0)
-    fancy = np.full(100, 0.6)
-    cheap = fancy + np.where(np.arange(100) < 51, 1e-3 * rng.random(100), -0.3 - 0.1 * rng.random(100))
-    found = choose_winner([with_values("cheap", 1, cheap), with_values("fancy", 2, fancy)], "nDCG@10", 0.95, 0)
-    assert found.tests[0].n_higher > found.tests[0].n_lower
-    assert (found.best, found.winner) == ("fancy", "fancy")
-    assert "the simplest, cheap, is behind by" in found.sentence
-
-
-def test_methods_better_by_ranks_than_the_simplest_are_mentioned():
-    rng = np.random.default_rng(0)
-    cheap = np.full(60, 0.5)
-    steady = cheap + 1e-3 * rng.random(60)
-    wild = cheap + np.where(np.arange(60) % 2, 0.3, -0.29) * (1 + 0.1 * rng.random(60))
-    made = [with_values(*one) for one in (("cheap", 1, cheap), ("steady", 2, steady), ("wild", 3, wild))]
-    found = choose_winner(made, "nDCG@10", 0.95, 0)
-    assert (found.best, found.winner) == ("wild", "cheap")
-    assert found.sentence.startswith("The simplest method wins, cheap: ")
-    assert "of wild, is not significantly better" in found.sentence
-    assert "Significantly better by ranks, although not by mean: steady (p = " in found.sentence
-
-
-def test_errors_are_better_small():
+def test_errors_are_better_small_and_large_errors_have_a_relative_margin():
     found = choose_winner(
         [outcome("a", 30.0, 1, metric="disagreement"), outcome("b", 0.1, 2, metric="disagreement")],
         "disagreement", 0.95, 0,
     )  # fmt: skip
     assert found.best == found.winner == "b"
     assert quality(outcome("a", None, 1), "disagreement") == -np.inf
+    # the error differs by .02 %, far above 0.005 but below .5 % of it
+    qid, y = np.repeat(np.arange(50), 2), np.tile([1000.0, 0.0], 50)
+    rng = np.random.default_rng(0)
+    base = 1000.0 + rng.normal(size=100)
+    made = [
+        replace(outcome(name, None, at), evaluation=evaluate(y, base * (1.0 - 1e-4 * at), qid, "MSE"))
+        for at, name in enumerate(("plain", "fancy"))
+    ]
+    found = choose_winner(made, "MSE", 0.95, 0)
+    assert (found.winner, found.best) == ("plain", "fancy")
+    assert abs(found.rivals[0].difference) > 10 * MARGIN
 
 
 def test_no_complete_method_means_no_winner_and_a_single_one_wins():

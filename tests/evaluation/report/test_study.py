@@ -45,7 +45,10 @@ def test_the_leaderboard_shows_every_method_with_its_figures():
     assert said["PreferenceGP"] == "2 of 5 folds within the budget"
     assert said["CoRankRLS"] == "the views have no columns in common."
     assert "simplest" in said["Mean of the columns <no labels>"]
-    assert [name for name, words in said.items() if "chosen" in words] == [best.title]
+    assert [name for name, words in said.items() if "recommended" in words] == [best.title]
+    sure = {row[0]: row[table.head.index("P(worse)")] for row in table.rows}
+    assert sure[best.title] == ""
+    assert all(sure[STUDY.outcome(one.name).title] == f"{one.p_better:.2f}" for one in STUDY.rivals)
 
 
 def test_paired_tests_are_counted_query_by_query():

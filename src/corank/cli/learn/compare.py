@@ -228,12 +228,12 @@ def show_study(study: Study) -> None:
         f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "
         f"{study.convention}, seed {study.seed}"
     )
-    p_values = {test.other: test.p_adjusted for test in study.tests if test.base == study.best}
+    sure = {one.name: one.p_better for one in study.rivals}
     others = study.metrics[1:3]
-    formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "p": ".2g"}
+    formats = {"method": "", study.metric: ".4f", f"{study.level:.0%} interval": "", "P(worse)": ".2f"}
     formats |= {**dict.fromkeys(others, ".4f"), "fit s": ".1f", "MB": ".0f"}
-    rows = tuple(_row(one, study, p_values) for one in study.outcomes)
-    note = f"*: the winner; p: against {study.outcome(study.best).title}, corrected." if study.best else ""
+    rows = tuple(_row(one, study, sure) for one in study.outcomes)
+    note = "*: recommended; P(worse): probability of being worse than it." if study.winner else ""
     show(ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values())), console)
     console.print(study.verdict, style="bold")
     for one in study.outcomes:
@@ -245,7 +245,7 @@ def show_study(study: Study) -> None:
         console.print(study.rule, style="dim")
 
 
-def _row(one: MethodOutcome, study: Study, p_values: dict[str, float]) -> tuple[str | float | None, ...]:
+def _row(one: MethodOutcome, study: Study, sure: dict[str, float]) -> tuple[str | float | None, ...]:
     """Return a row of the leaderboard."""
     others, cost = study.metrics[1:3], (one.fit_seconds, one.peak_bytes / 1e6)
     if one.evaluation is None:
@@ -253,7 +253,7 @@ def _row(one: MethodOutcome, study: Study, p_values: dict[str, float]) -> tuple[
     means = [one.evaluation[metric].mean for metric in (study.metric, *others)]
     interval = f"{one.low:.4f} {one.high:.4f}"
     mark = " *" if one.name == study.winner else ""
-    return (one.title + mark, means[0], interval, p_values.get(one.name), *means[1:], *cost)
+    return (one.title + mark, means[0], interval, sure.get(one.name), *means[1:], *cost)
 
 
 def _stem(path: Path) -> str:

@@ -34,7 +34,7 @@ def read(
     qid: str | Literal[False] | None = None,
     docid: str | None = None,
     judge: str | None = None,
-    judges: str = "median",
+    judges: Literal["median", "mean", "majority", "keep"] = "median",
     drop: str | Sequence[str] = (),
     keep: str | Sequence[str] = (),
     features: Sequence[str] | None = None,

@@ -10,6 +10,7 @@ from corank.evaluation.compare.values import (
     PathPoint,
     QueryValue,
     ReliabilityPoint,
+    Rival,
     Study,
     TradeOffPoint,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "PathPoint",
     "QueryValue",
     "ReliabilityPoint",
+    "Rival",
     "Study",
     "TradeOffPoint",
     "compare",

@@ -12,22 +12,23 @@ if TYPE_CHECKING:
 
 def leaderboard(study: Study) -> ReportTable:
     """Return the table of methods, the best first, with means, intervals, tests against the best, and costs."""
-    apart = _against_best(study)
+    apart, sure = _against_best(study), {one.name: one.p_better for one in study.rivals}
     costs = {"fit s": ".3g", "predict s": ".3g", "MB": ".0f"}
     formats = {"method": "", **dict.fromkeys((study.metric, "low", "high", *study.metrics[1:]), ".4f")}
-    formats |= {"minus best": "+.4f", "p (Holm)": ".2g", **costs, "remarks": ""}
+    formats |= {"P(worse)": ".2f", "minus best": "+.4f", "p (Holm)": ".2g", **costs, "remarks": ""}
     rows: list[tuple[Cell, ...]] = []
     for one in study.outcomes:
         means: list[float | None] = [None] * len(study.metrics)
         if one.evaluation is not None:
             means = [one.evaluation[name].mean for name in study.metrics]
         spent = (one.fit_seconds, one.predict_seconds, one.peak_bytes / 1e6)
-        rest = (*apart.get(one.name, (None, None)), *spent, remarks(one, study))
+        rest = (sure.get(one.name), *apart.get(one.name, (None, None)), *spent, remarks(one, study))
         rows.append((one.title, means[0], one.low, one.high, *means[1:], *rest))
     note = (
         f"Low and high: {study.level:.0%} bootstrap interval of the mean {study.metric} over queries, out of fold. "
-        "p: Wilcoxon's signed-rank test against the best, with Holm's correction. Times are processor times of all "
-        f"{study.folds} folds, with tuning; MB is the peak memory of fitting."
+        "P(worse): probability that the method is worse than the recommended one (Bayesian bootstrap over queries). "
+        "Minus best, p: difference from the best mean, and Wilcoxon's signed-rank test with Holm's correction. Times "
+        f"are processor times of all {study.folds} folds, with tuning; MB is the peak memory of fitting."
     )
     return ReportTable(
         "Methods, the best first", tuple(formats), tuple(rows), note=note, formats=tuple(formats.values())
@@ -57,7 +58,7 @@ def paired_table(study: Study) -> ReportTable:
 def remarks(one: MethodOutcome, study: Study) -> str:
     """Return remarks about a method, or ""."""
     words = [
-        (one.name == study.winner, "chosen"),
+        (one.name == study.winner, "recommended"),
         (one.name == study.simplest, "simplest"),
         (one.is_label_free, "needs no judgements"),
         (one.uses_unscored, "also learns from unscored rows"),

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from corank.auto import AutoRanker
 from corank.data.problem.queries import Queries
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError, import_extra, reason, suggest_names
@@ -237,6 +238,10 @@ def _preference_gp(part: TrainingPart) -> Any:
     return part.on_prior(PreferenceGP(n_basis=n, max_pairs=2000, random_state=part.settings.seed))
 
 
+def _auto(part: TrainingPart) -> Any:
+    return part.on_prior(AutoRanker(metric=part.settings.metric, random_state=part.settings.seed))
+
+
 def _lightgbm(part: TrainingPart) -> Any:
     return LightGBM(random_state=part.settings.seed)
 
@@ -244,7 +249,10 @@ def _lightgbm(part: TrainingPart) -> Any:
 BASELINES = ("random", "columns")
 """Label-free methods, always included."""
 
-DEFAULT = ("rankrls", "ranksvm", "crr", "lcra", "rankrls-gaussian", "lambdarank", "lightgbm")
+DEFAULT = (
+    "rankrls", "ranksvm", "crr", "lcra", "lambdarank", "ranking-pursuit", "rankrls-gaussian", "lambdarank-trees",
+    "lightgbm", "auto",
+)  # fmt: skip
 """Methods compared by default."""
 
 QUICK = ("rankrls", "crr", "lcra", "lightgbm")
@@ -272,6 +280,7 @@ _ORDERED = (
     Method("lambdarank-mlp", "LambdaRank, perceptron", _lambdarank_mlp, 30.0, f"weight_decay {_SEARCH}"),
     Method("lambdarank-trees", "LambdaRank, trees", _lambdarank_trees, 20.0, f"n_steps {_SEARCH}", module="lightgbm"),
     Method("lightgbm", "LightGBM, defaults", _lightgbm, 1.5, "none: its defaults", module="lightgbm"),
+    Method("auto", "AutoRanker", _auto, 60.0, "candidates and their weights by query folds"),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {one.name: replace(one, complexity=at) for at, one in enumerate(_ORDERED)}

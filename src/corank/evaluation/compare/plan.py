@@ -120,6 +120,7 @@ class ComparisonPlan:
             bounds=()
             if scores is None
             else error_bounds(self.problem, scores, sum(one.is_complete for one in outcomes)),
+            rivals=choice.rivals,
         )
 
     def _until(self, share: float, reserve: float = 0.0) -> float | None:

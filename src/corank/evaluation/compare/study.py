@@ -64,9 +64,9 @@ def compare(
     Compare rankers by nested cross-validation: the same outer folds of whole queries, tuning within training parts.
 
     Each fit runs in its own process on one thread and scores the queries of its test fold. Label-free orders are
-    included as baselines. Paired tests over queries, corrected for multiple comparisons, choose the simplest method
-    that is not significantly worse than the best; it is refitted on all rows. Results are stored in `folder`, and a
-    second call, even after a kill, continues from them.
+    included as baselines. The method with the best expected result is recommended and refitted on all rows; a simpler
+    one is preferred only if it is practically equivalent. `Study.rivals` holds the probability that it is better than
+    each other method. Results are stored in `folder`, and a second call, even after a kill, continues from them.
 
     Parameters
     ----------

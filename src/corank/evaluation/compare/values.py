@@ -120,6 +120,34 @@ class MethodOutcome:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """
+    Another method, compared with the recommended one.
+
+    Attributes
+    ----------
+    name : str
+        Name of the other method.
+    difference : float
+        Expected lead of the recommended method over it, in the study's metric; positive means that the recommended one
+        is better, also for errors.
+    p_better : float
+        Probability that the recommended method is better.
+    p_equivalent : float
+        Probability that the two differ by less than the margin of practical equivalence.
+    n_needed : int or None
+        Number of judged queries at which `p_better` would reach 0.95 if the difference stays as it is; None if the
+        recommended method does not lead on the judged queries.
+    """
+
+    name: str
+    difference: float
+    p_better: float
+    p_equivalent: float
+    n_needed: int | None
+
+
+@dataclass(frozen=True)
 class CurvePoint:
     """
     One method fitted on a share of the scored training queries.
@@ -279,8 +307,8 @@ class Study:
     curve : tuple of CurvePoint
         By method, fraction ascending; empty if not requested or if the budget ended.
     best, simplest, winner : str
-        Names of the method with the best mean, of the simplest complete one, and of the chosen one; "" if no method is
-        complete.
+        Names of the method with the best mean, of the simplest complete one, and of the recommended one; "" if no
+        method is complete.
     rule : str
         The rule that chooses the winner.
     verdict : str
@@ -311,6 +339,8 @@ class Study:
         By ascending mix; empty if CRR was not compared.
     bounds : tuple of Bound
         Bounds on the expected error of the winner.
+    rivals : tuple of Rival
+        Every other complete method but a random order, compared with the winner; the least certain case first.
     """
 
     data: DataSummary
@@ -341,6 +371,7 @@ class Study:
     queries: tuple[QueryValue, ...] = ()
     trade_off: tuple[TradeOffPoint, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    rivals: tuple[Rival, ...] = ()
 
     def __repr__(self) -> str:
         methods = ", ".join(one.name for one in self.outcomes)

@@ -1,32 +1,43 @@
-"""Choose the winner of a study by paired tests of the best and of the simplest method against all others."""
+"""Recommend the method with the best expected result, with the probability that it is better than each other one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from corank.evaluation.compare.expectation import PSEUDO, SURE, Expectation, offsets_at
 from corank.evaluation.compare.methods import METHODS
-from corank.evaluation.compare.values import MethodOutcome
+from corank.evaluation.compare.values import MethodOutcome, Rival
 from corank.metrics import PairedTest, compare_runs, parse_metric
 
-ERROR = 0.05
-"""Significance level: the family-wise probability that an equal method is called worse."""
+Floats = NDArray[np.float64]
+
+MARGIN = 0.005
+"""Margin of practical equivalence: a smaller lead does not justify a more complex method."""
 
 RULE = (
-    "The winner is the simplest method that is not significantly worse than the one with the best mean. The test is "
-    f"Wilcoxon's signed-rank test, paired by query, at level {ERROR:.0%} with Holm's correction for the number of "
-    "methods. With too few queries for any such test, the method with the best mean wins. A random order cannot win."
+    "The recommended method has the best expected result. The expected result is the mean over the judged queries, out "
+    f"of fold, combined with results on other collections, which count as {PSEUDO:g} queries. A simpler method is "
+    f"preferred only if the lead of the best is below {MARGIN:g} with probability {SURE:g} or more. Probabilities "
+    "come from the Bayesian bootstrap over queries. A random order is never recommended."
 )
 
 RANDOM = METHODS["random"].name
+
+# metrics without an upper bound, where MARGIN is a share of the best mean and other collections say nothing
+_UNBOUNDED = ("DCG", "MSE", "MAE")
+
+# rivals that the verdict lists, and the number of queries below which it asks for more
+_LISTED, _FEW = 3, 10
 
 
 @dataclass(frozen=True)
 class WinnerChoice:
     """
-    The winner and its tests; see the attributes of the same names of `corank.evaluation.compare.Study`.
+    The winner, its rivals and the tests; see the attributes of the same names of `corank.evaluation.compare.Study`.
 
     All are empty if no method is complete.
     """
@@ -36,6 +47,7 @@ class WinnerChoice:
     simplest: str = ""
     winner: str = ""
     sentence: str = "No method finished all folds."
+    rivals: tuple[Rival, ...] = ()
 
 
 def choose_winner(
@@ -56,34 +68,75 @@ def choose_winner(
     simplest = real[0]
     if len(complete) == 1:
         return WinnerChoice(
-            (), best.name, best.name, best.name, f"{_described(best, metric)}; no other method finished."
+            (), best.name, best.name, best.name, f"{best.title}: {_value(best, metric)}; no other method finished."
         )
     found = {one.name: one.evaluation for one in complete.values() if one.evaluation is not None}
-    rng = np.random.default_rng([seed, 1])
-    tests = compare_runs(found, metric, base=best.name, random_state=rng, level=level)
-    against = {test.other: test for test in tests}
-    n = max(test.n_queries for test in tests)
-    if 2.0 ** (1 - n) * len(tests) > ERROR:  # the smallest possible p-value of n pairs
-        text = (
-            f"{_described(best, metric)} has the best mean; {n} {unit} are too few to distinguish {len(tests) + 1} "
-            f"methods at level {ERROR:.0%}: judge more {'rows' if unit != 'queries' else unit}."
-        )
-        return WinnerChoice(tuple(tests), best.name, simplest.name, best.name, text)
-    winner = next(one for one in real if one is best or not _loses(against[one.name]))
-    if simplest is not best:
+    tests = compare_runs(found, metric, base=best.name, random_state=np.random.default_rng([seed, 1]), level=level)
+    if simplest is not best and len(found) > 2:
         # the first family has already tested it against the best
         others = {name: one for name, one in found.items() if name != best.name}
-        if len(others) > 1:
-            tests += compare_runs(others, metric, base=simplest.name, random_state=rng, level=level)
-    rivals = [test for test in tests if test.base == simplest.name and test.base != best.name and _gains(test)]
-    text = _sentence(best, simplest, winner, against, bool(rivals), metric, unit)
-    if winner is simplest and rivals:
-        favoured = ", ".join(f"{complete[test.other].title} (p = {test.p_adjusted:.2g})" for test in rivals)
-        text += f" Significantly better by ranks, although not by mean: {favoured}."
-    if RANDOM in against and not _loses(against[RANDOM]):
-        more = unit if unit == "queries" else "rows"
-        text += f" The best mean is not significantly better than a random order: judge more {more}."
-    return WinnerChoice(tuple(tests), best.name, simplest.name, winner.name, text)
+        rng = np.random.default_rng([seed, 3])
+        tests += compare_runs(others, metric, base=simplest.name, random_state=rng, level=level)
+    sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
+    values = {one.name: sign * found[one.name][metric].values for one in real}
+    is_unbounded = parse_metric(metric).measure.name in _UNBOUNDED
+    margin = MARGIN * (abs(found[best.name][metric].mean) if is_unbounded else 1.0)
+    pseudo = 0.0 if is_unbounded else PSEUDO
+    offsets = _offsets(real, found[best.name][metric].n_used)
+    winner, leader, expected = recommend(values, np.random.default_rng([seed, 4]), margin, offsets, pseudo)
+    rivals = tuple(
+        Rival(
+            name,
+            expected.difference(winner, name),
+            expected.p_above(winner, name),
+            expected.p_above(winner, name, -margin) - expected.p_above(winner, name, margin),
+            expected.n_needed(winner, name),
+        )
+        for name in values
+        if name != winner
+    )
+    rivals = tuple(sorted(rivals, key=lambda one: one.p_better))
+    text = _sentence(complete, winner, leader, rivals, expected, margin, metric, unit)
+    p_random = 1.0
+    if RANDOM in found:
+        pair = {name: sign * found[name][metric].values for name in (winner, RANDOM)}
+        p_random = Expectation.of(pair, {}, np.random.default_rng([seed, 5]), pseudo).p_above(winner, RANDOM)
+    if p_random < SURE:
+        text += f" It is better than a random order with probability {p_random:.2f} only."
+    is_open = any(one.p_better < SURE for one in rivals)
+    if p_random < SURE or (is_open and len(expected.values) < _FEW):
+        text += f" Judge more {unit if unit == 'queries' else 'rows'}."
+    return WinnerChoice(tuple(tests), best.name, simplest.name, winner, text, rivals)
+
+
+def recommend(
+    values: Mapping[str, Floats],
+    rng: np.random.Generator,
+    margin: float = MARGIN,
+    offsets: Mapping[str, float] | None = None,
+    pseudo: float = PSEUDO,
+) -> tuple[str, str, Expectation]:
+    """
+    Apply the rule.
+
+    values: name to the values of each query, larger being better; the simplest method first.
+    offsets, pseudo: the prior; see `Expectation.of`. By default that of the methods' names.
+    Returns: the recommended method, the one with the best expected result, and all expected results.
+    """
+    n = max(int(np.count_nonzero(~np.isnan(one))) for one in values.values())
+    expected = Expectation.of(values, offsets_at(n) if offsets is None else offsets, rng, pseudo)
+    leader = expected.names[int(np.argmax(expected.means))]
+    simple_enough = (
+        name for name in expected.names if name == leader or expected.p_above(leader, name, margin) <= 1.0 - SURE
+    )
+    return next(simple_enough), leader, expected
+
+
+def _offsets(outcomes: Sequence[MethodOutcome], n: int) -> dict[str, float]:
+    """Return the results of methods on other collections; not of a user's estimators, nor of prior columns."""
+    known = offsets_at(n)
+    named = [one for one in outcomes if one.name in known and one.tuning == METHODS[one.name].tuning]
+    return {one.name: known[one.name] for one in named if one.name != "columns" or one.title == "mean of all columns"}
 
 
 def quality(outcome: MethodOutcome, metric: str) -> float:
@@ -94,53 +147,49 @@ def quality(outcome: MethodOutcome, metric: str) -> float:
     return mean if parse_metric(metric).measure.larger_is_better else -mean
 
 
-def _loses(test: PairedTest) -> bool:
-    """Return whether the other method is significantly worse than the base."""
-    return test.p_adjusted <= ERROR and _direction(test) < 0
-
-
-def _gains(test: PairedTest) -> bool:
-    """Return whether the other method is significantly better than the base by ranks."""
-    return test.p_adjusted <= ERROR and _direction(test) > 0
-
-
-def _direction(test: PairedTest) -> float:
-    """Return the direction of a test by its ranks: above 0 if the other method is better."""
-    return test.rank_balance if parse_metric(test.metric).measure.larger_is_better else -test.rank_balance
-
-
 def _sentence(
-    best: MethodOutcome,
-    simplest: MethodOutcome,
-    winner: MethodOutcome,
-    against: dict[str, PairedTest],
-    has_rivals: bool,
+    outcomes: Mapping[str, MethodOutcome],
+    winner: str,
+    leader: str,
+    rivals: Sequence[Rival],
+    expected: Expectation,
+    margin: float,
     metric: str,
     unit: str,
 ) -> str:
-    """
-    Return a sentence about the winner and the best mean.
-
-    has_rivals: whether a method other than the best is significantly better than the simplest.
-    """
-    if winner is not simplest:
-        text = f"{winner.title} wins: {_value(winner, metric)}"
+    """Return the recommendation, how sure it is, and what more judgements would settle."""
+    title = outcomes[winner].title
+    text = f"{title} is recommended: {_value(outcomes[winner], metric)}"
+    if winner == leader:
+        text += f", the best expected result of {len(rivals) + 1} methods."
     else:
-        lead = "The simplest method wins" if has_rivals else "No method beats the simplest one"
-        text = f"{lead}, {_described(winner, metric)}"
-    if winner is best:
-        behind = "its mean is also the best" if winner is simplest else _behind(simplest, against[simplest.name])
-        return f"{text}; {behind}."
-    test = against[winner.name]
-    top = f"the best mean, {test.base_mean:.4f} of {best.title}"
-    evidence = f"(p = {test.p_adjusted:.2g} over {test.n_queries} {unit})"
-    if _gains(test):
-        return f"{text}; {top}, is due to a few large differences: by ranks {winner.title} is better {evidence}."
-    return f"{text}; {top}, is not significantly better {evidence}."
-
-
-def _described(outcome: MethodOutcome, metric: str) -> str:
-    return f"{outcome.title}: {_value(outcome, metric)}"
+        below = 1.0 - expected.p_above(leader, winner, margin)
+        text += (
+            f". {outcomes[leader].title} is expected to be better by {expected.difference(leader, winner):.4f}, which "
+            f"is less than {margin:.2g} with probability {below:.2f}; {title} is simpler."
+        )
+    n = len(expected.values)
+    open_ones = [one for one in rivals if one.p_better < SURE]
+    if not rivals:
+        return text
+    if not open_ones:
+        return f"{text} It is better than every other method with probability {SURE:g} or more ({n} {unit})."
+    listed = "; ".join(f"{outcomes[one.name].title} ({one.p_better:.2f})" for one in open_ones[:_LISTED])
+    more = f"; and {len(open_ones) - _LISTED} more" if len(open_ones) > _LISTED else ""
+    text += f" {n} {unit} do not settle it. The probability that it is better is below {SURE:g} against {listed}{more}."
+    if n < _FEW:
+        return text
+    near = [one for one in open_ones if abs(one.difference) < margin]
+    if near:
+        names = "; ".join(outcomes[one.name].title for one in near[:_LISTED])
+        text += f" Expected differences below {margin:.2g}, so that the choice matters little: {names}."
+    far = next((one for one in open_ones if one not in near and one.n_needed is not None), None)
+    if far is not None:
+        text += (
+            f" About {_rounded(far.n_needed or 0)} {unit} would make its lead over {outcomes[far.name].title} probable "
+            f"({SURE:g}), if the difference stays as it is."
+        )
+    return text
 
 
 def _value(outcome: MethodOutcome, metric: str) -> str:
@@ -148,5 +197,7 @@ def _value(outcome: MethodOutcome, metric: str) -> str:
     return f"{metric} {outcome.evaluation[metric].mean:.4f} ({outcome.low:.4f} to {outcome.high:.4f})"
 
 
-def _behind(other: MethodOutcome, test: PairedTest) -> str:
-    return f"the simplest, {other.title}, is behind by {abs(test.difference):.4f} (p = {test.p_adjusted:.2g})"
+def _rounded(n: int) -> str:
+    """Write a number with two digits that count."""
+    unit = 10 ** max(0, len(str(n)) - 2)
+    return f"{-(-n // unit) * unit:,}"

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from corank.choices import Likelihood
 from corank.collaborative.ratings import Ids, ratings_matrix
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
@@ -126,7 +127,7 @@ class CollaborativeGP(CollaborativePosterior):
 
     def __init__(
         self,
-        likelihood: str = "ordinal",
+        likelihood: Likelihood = "ordinal",
         kernel: Any = "gaussian",
         prior_weight: float | None = None,
         *,

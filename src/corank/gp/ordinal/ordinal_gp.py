@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
+from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
@@ -154,7 +155,7 @@ class OrdinalGP(ProcessRanker):
         self,
         kernel: Any = "gaussian",
         sigma: float | None = None,
-        likelihood: str = "ordinal",
+        likelihood: Likelihood = "ordinal",
         *,
         learn: bool = True,
         n_restarts: int = 0,
@@ -251,7 +252,9 @@ class OrdinalGP(ProcessRanker):
         shares = IntervalProbit(lo, hi, self.sigma_**2).probability(mean[:, None], var[:, None])
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def predict_level(self, X: Any, by: str = "mode", *, prior: ArrayLike | None = None) -> Floats:
+    def predict_level(
+        self, X: Any, by: Literal["mode", "median"] = "mode", *, prior: ArrayLike | None = None
+    ) -> Floats:
         """
         Predict a grade for each row.
 
