@@ -31,38 +31,39 @@ def pyterrier_ranker(ranker: Any, *, prior: bool = False) -> Any:
         With `fit` and `transform`.
     """
     pt = import_extra("pyterrier", "pyterrier")
+    return type("RankerStep", (_RankerStep, pt.Estimator), {"__doc__": _RankerStep.__doc__})(ranker, prior)
 
-    class RankerStep(pt.Estimator):  # type: ignore[misc]
-        """Reranks results."""
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.ranker = ranker
+class _RankerStep:
+    """Step of a pipeline that reranks results; combined with PyTerrier's class, which may not be installed."""
 
-        def fit(self, results: Any, qrels: Any, valid_results: Any = None, valid_qrels: Any = None) -> Any:
-            """Learn from results with features, and judgements with qid, docno and label; validation is not used."""
-            if valid_results is not None or valid_qrels is not None:
-                raise InputError("validation results are not used; pass training results and qrels only.")
-            rows = zip(qrels["qid"], qrels["docno"], qrels["label"], strict=True)
-            known = {(str(query), str(document)): float(label) for query, document, label in rows}
-            keys = zip(results["qid"].astype(str), results["docno"].astype(str), strict=True)
-            y = np.array([known.get(key, np.nan) for key in keys])
-            if np.isnan(y).all():
-                raise InputError("no document of the results is judged; check that qid and docno agree with the qrels.")
-            given = {"prior": _scores(results)} if prior else {}
-            self.ranker.fit(_features(results), y, qid=results["qid"].to_numpy(), **given)
-            return self
+    def __init__(self, ranker: Any, prior: bool) -> None:
+        super().__init__()
+        self.ranker = ranker
+        self.prior = prior
 
-        def transform(self, results: Any) -> Any:
-            """Return the results with new scores and ranks."""
-            if not len(results):
-                return results
-            given = _scores(results) if prior else None
-            scores = predict_with_qid(self.ranker, _features(results), results["qid"].to_numpy(), given)
-            found = results.assign(score=scores).sort_values(["qid", "score"], ascending=[True, False], kind="stable")
-            return found.assign(rank=found.groupby("qid", sort=False).cumcount())
+    def fit(self, results: Any, qrels: Any, valid_results: Any = None, valid_qrels: Any = None) -> Any:
+        """Learn from results with features, and judgements with qid, docno and label; validation is refused."""
+        if valid_results is not None or valid_qrels is not None:
+            raise InputError("validation results are not used; pass training results and qrels only.")
+        rows = zip(qrels["qid"], qrels["docno"], qrels["label"], strict=True)
+        known = {(str(query), str(document)): float(label) for query, document, label in rows}
+        keys = zip(results["qid"].astype(str), results["docno"].astype(str), strict=True)
+        y = np.array([known.get(key, np.nan) for key in keys])
+        if np.isnan(y).all():
+            raise InputError("no document of the results is judged; check that qid and docno agree with the qrels.")
+        given = {"prior": _scores(results)} if self.prior else {}
+        self.ranker.fit(_features(results), y, qid=results["qid"].to_numpy(), **given)
+        return self
 
-    return RankerStep()
+    def transform(self, results: Any) -> Any:
+        """Return the results with new scores and ranks."""
+        if not len(results):
+            return results
+        given = _scores(results) if self.prior else None
+        scores = predict_with_qid(self.ranker, _features(results), results["qid"].to_numpy(), given)
+        found = results.assign(score=scores).sort_values(["qid", "score"], ascending=[True, False], kind="stable")
+        return found.assign(rank=found.groupby("qid", sort=False).cumcount())
 
 
 def _features(results: Any) -> NDArray[np.float64]:
@@ -74,4 +75,4 @@ def _features(results: Any) -> NDArray[np.float64]:
 
 
 def _scores(results: Any) -> NDArray[np.float64]:
-    return results["score"].to_numpy(dtype=np.float64)
+    return np.asarray(results["score"], dtype=np.float64)
