@@ -162,8 +162,9 @@ class AutoRanker(Ranker):
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
                 values = np.stack([left_out.values(f) for f in F.T])
-                weights = choose_weights(F / spreads, left_out.values, for_weights)
-                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights)))
+                prior = 0 if trials[0].candidate is None else None
+                weights = choose_weights(F / spreads, left_out.values, for_weights, prior=prior)
+                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights, prior)))
             means, lows, highs = np.array([interval(of_one) for of_one in values]).T
             board = Leaderboard(
                 names=tuple(trial.name for trial in trials), means=means, lows=lows, highs=highs, weights=weights,
@@ -245,7 +246,7 @@ class AutoRanker(Ranker):
         return words
 
 
-def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator) -> Floats:
+def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:
     """Return the metric of the average in each list, with weights that were chosen on the other folds."""
     found = np.full(left_out.n_lists, np.nan)
     fold_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
@@ -256,7 +257,8 @@ def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator) -> Flo
         def others(scores: Floats, is_out: NDArray[np.bool_] = is_out) -> Floats:
             return np.where(is_out, np.nan, left_out.values(scores))
 
-        weights = choose_weights(F, others if left_out.n_folds > 1 else left_out.values, rng, _NESTED_REPEATS)
+        seen = others if left_out.n_folds > 1 else left_out.values
+        weights = choose_weights(F, seen, rng, _NESTED_REPEATS, prior=prior)
         found[is_out] = left_out.values(F @ weights)[is_out]
     return found
 
