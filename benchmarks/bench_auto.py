@@ -111,6 +111,18 @@ class NoLabels:
         return np.asarray(QueryScaler("zscore").fit_transform(X, qid=rows.qid).mean(axis=1))
 
 
+class OnKnownOrder:
+    """AutoRanker with the scores of `NoLabels` as prior."""
+
+    def __init__(self, train: Rows, seed: int) -> None:
+        self.order = NoLabels(train.known)
+        self.model = corank.AutoRanker(random_state=seed)
+        self.model.fit(train.X, train.y, qid=train.qid, prior=self.order.predict_rows(train))
+
+    def predict_rows(self, rows: Rows) -> Floats:
+        return self.model.predict(rows.X, prior=self.order.predict_rows(rows))
+
+
 class RandomOrder:
     def predict(self, X: Floats) -> Floats:
         return np.zeros(len(X))  # ties count by expectation
@@ -135,13 +147,15 @@ METHODS: dict[str, Callable[[Rows, int], Any]] = {
     "LightGBM tuned": tuned(lightgbm_fit, lightgbm_draw),
     "XGBoost tuned": tuned(xgboost_fit, xgboost_draw),
     "AutoRanker": default(lambda seed: corank.AutoRanker(random_state=seed)),
+    "AutoRanker, prior": OnKnownOrder,
 }
-BASELINES = tuple(name for name in METHODS if name != "AutoRanker")
+OURS = ("AutoRanker", "AutoRanker, prior")
 
 
-def settings(draws: range, names: list[str]) -> list[tuple[str, int | None, int]]:
+def settings(draws: range, names: list[str], sizes: list[str]) -> list[tuple[str, int | None, int]]:
     """Return the settings, draws first, so that a file that is not complete holds whole draws."""
-    return [(name, size, draw) for draw in draws for size in SIZES for name in names]
+    chosen = [size for size in SIZES if ("all" if size is None else str(size)) in sizes]
+    return [(name, size, draw) for draw in draws for size in chosen for name in names]
 
 
 def key(line: dict[str, Any]) -> tuple[Any, ...]:
@@ -164,7 +178,7 @@ def measure(name: str, size: int | None, draw: int, method: str) -> dict[str, An
         warnings.simplefilter("ignore")
         model = METHODS[method](train, draw)
         seconds = time.process_time() - began
-        scores = model.predict_rows(test) if isinstance(model, NoLabels) else model.predict(test.X)
+        scores = model.predict_rows(test) if isinstance(model, NoLabels | OnKnownOrder) else model.predict(test.X)
     values = ndcg(test, np.asarray(scores, dtype=np.float64))
     about = {"summary": model.summary()} if method == "AutoRanker" else {}
     return {
@@ -174,8 +188,8 @@ def measure(name: str, size: int | None, draw: int, method: str) -> dict[str, An
     }  # fmt: skip
 
 
-def run(path: Path, draws: range, methods: list[str], names: list[str], part: tuple[int, int]) -> None:
-    for name, size, draw in settings(draws, names):
+def run(path: Path, methods: list[str], chosen: list[tuple[str, int | None, int]], part: tuple[int, int]) -> None:
+    for name, size, draw in chosen:
         label = "all" if size is None else size
         if int(hashlib.sha256(f"{name} {label} {draw}".encode()).hexdigest(), 16) % part[1] != part[0]:
             continue
@@ -212,7 +226,7 @@ def tables(path: Path) -> None:
             cells.append(f"{mean_of(whole, found, method, 'seconds'):.2f}")
             print(f"| {method} | " + " | ".join(cells) + " |")
     if "AutoRanker" in methods:
-        differences(whole, [name for name in methods if name != "AutoRanker"])
+        differences(whole, [name for name in methods if name not in (*OURS, "no labels", "random")])
 
 
 def mean_of(whole: dict[Any, Any], found: list[Any], method: str, what: str) -> float:
@@ -249,11 +263,13 @@ def main() -> None:
     parser.add_argument("--draws", type=int, nargs=2, default=(0, 3), help="first draw, and one past the last")
     parser.add_argument("--methods", nargs="*", choices=list(METHODS), default=list(METHODS))
     parser.add_argument("--sets", nargs="*", default=[*DEVELOPMENT, *JUDGING])
+    parser.add_argument("--sizes", nargs="*", default=["5", "20", "100", "all"], help="numbers of judged queries")
     parser.add_argument("--part", default="0/1", help="share of the settings, such as 0/2")
     chosen = parser.parse_args()
     if not chosen.table:
         first, second = map(int, chosen.part.split("/"))
-        run(chosen.results, range(*chosen.draws), chosen.methods, chosen.sets, (first, second))
+        wanted = settings(range(*chosen.draws), chosen.sets, chosen.sizes)
+        run(chosen.results, chosen.methods, wanted, (first, second))
     tables(chosen.results)
 
 

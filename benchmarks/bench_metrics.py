@@ -33,7 +33,7 @@ print(time.perf_counter() - began)
 FIRST_NUMBA_CALL = """
 import time
 import numpy as np
-from corank.core.rows.blocks import sort_blocks
+from corank.core.rows.blocks import _sort_blocks as sort_blocks
 keys, order, starts = np.ones(3), np.arange(3), np.array([0, 3])
 began = time.perf_counter()
 sort_blocks(keys, order, starts, 0, 1)

@@ -17,7 +17,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from corank.persist.files import _digest
+from corank.persist.container import digest_of
 
 Header = dict[str, Any]
 INDEX = (
@@ -59,7 +59,7 @@ def forge_model(path: Path, change: Callable[[Header, dict[str, np.ndarray]], An
         header = json.loads(file.metadata()["corank"])
         tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - not a dict
     change(header, tensors)
-    header["sha256"] = _digest({key: value for key, value in header.items() if key != "sha256"}, tensors)
+    header["sha256"] = digest_of({key: value for key, value in header.items() if key != "sha256"}, tensors)
     save_file(
         {key: np.ascontiguousarray(value) for key, value in tensors.items()}, path, {"corank": json.dumps(header)}
     )

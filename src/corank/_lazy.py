@@ -1,7 +1,8 @@
-"""Lazy imports: names of a package that are imported on first use."""
+"""Lazy imports: names of a package that are imported on first use, and a test that needs no import."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -22,3 +23,9 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         return import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
 
     return getattribute, lambda: sorted(homes)
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether X is a sparse matrix or array of scipy; scipy.sparse takes long to import, but made X if it is."""
+    module = sys.modules.get("scipy.sparse")
+    return module is not None and bool(module.issparse(X))

@@ -111,7 +111,7 @@ def test_sparse_rows_and_preferences_are_learnt_from():
     assert set(model.leaderboard_.names) <= {"linear", "linear-strong", "logistic"}
     pairs = np.array([(i, j) for i in range(200) for j in range(200) if QID[i] == QID[j] and Y[i] > Y[j]])
     model = AutoRanker(candidates=CHEAP, random_state=0).fit(X, pairs=pairs, qid=QID)
-    assert model.leaderboard_.metric == "disagreement"
+    assert model.leaderboard_.metric == "1 − disagreement"
     assert model.score(X, Y, qid=QID) > 0.6
 
 

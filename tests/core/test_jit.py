@@ -17,7 +17,8 @@ import pytest
 from numba import TypingError
 
 import corank
-from corank.core.jit import CompileNotice, NoCache, jit
+from corank.core.compiler import CompileNotice, NoCache
+from corank.core.jit import jit
 
 
 class Terminal(io.StringIO):
@@ -74,7 +75,7 @@ def test_numba_tells_when_it_compiles_and_only_then(monkeypatch, tmp_path, modul
     kernel = made_up(tmp_path, module)
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("corank.core.jit.NOTICE.is_printed", False)
+    monkeypatch.setattr("corank.core.compiler.NOTICE.is_printed", False)
     assert [kernel(1), kernel(2)] == [2, 4]
     assert stream.getvalue().count("compiling") == calls
 

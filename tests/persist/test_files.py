@@ -99,7 +99,7 @@ def test_a_changed_header_is_refused(path, change, sentence):
     ],
 )
 def test_a_forged_file_with_a_right_checksum_is_refused(path, change, sentence, monkeypatch):
-    monkeypatch.setattr("corank.persist.files._digest", lambda header, tensors: "right")
+    monkeypatch.setattr("corank.persist.container.digest_of", lambda header, tensors: "right")
 
     def forge(header):
         header["sha256"] = "right"

@@ -45,6 +45,8 @@ Floats = NDArray[np.float64]
 FEW = 10
 """Below this number of judged queries, little can be learnt, and `AutoRanker.summary` says so."""
 
+# random weightings of the queries for the estimate, where each fold has its own choice of weights
+_NESTED_REPEATS = 2
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -160,13 +162,14 @@ class AutoRanker(Ranker):
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
                 values = np.stack([left_out.values(f) for f in F.T])
-                weights = choose_weights(F / spreads, left_out.values, for_weights)
-                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights)))
+                prior = 0 if trials[0].candidate is None else None
+                weights = choose_weights(F / spreads, left_out.values, for_weights, prior=prior)
+                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights, prior)))
             means, lows, highs = np.array([interval(of_one) for of_one in values]).T
             board = Leaderboard(
                 names=tuple(trial.name for trial in trials), means=means, lows=lows, highs=highs, weights=weights,
                 seconds=np.array([trial.seconds for trial in trials]),
-                metric="" if left_out is None else left_out.metric,
+                metric="" if left_out is None else left_out.metric_name,
                 n_lists=0 if left_out is None else left_out.n_lists,
                 lists="queries" if left_out is None or left_out.is_by_query else "parts of one query",
             )  # fmt: skip
@@ -243,7 +246,7 @@ class AutoRanker(Ranker):
         return words
 
 
-def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator) -> Floats:
+def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:
     """Return the metric of the average in each list, with weights that were chosen on the other folds."""
     found = np.full(left_out.n_lists, np.nan)
     fold_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
@@ -254,7 +257,8 @@ def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator) -> Flo
         def others(scores: Floats, is_out: NDArray[np.bool_] = is_out) -> Floats:
             return np.where(is_out, np.nan, left_out.values(scores))
 
-        weights = choose_weights(F, others if left_out.n_folds > 1 else left_out.values, rng)
+        seen = others if left_out.n_folds > 1 else left_out.values
+        weights = choose_weights(F, seen, rng, _NESTED_REPEATS, prior=prior)
         found[is_out] = left_out.values(F @ weights)[is_out]
     return found
 

@@ -81,6 +81,11 @@ class LeftOut:
         return cls(data, metric, rows, folds, folds)
 
     @property
+    def metric_name(self) -> str:
+        """Name of what `values` returns."""
+        return self.metric if parse_metric(self.metric).measure.larger_is_better else f"1 − {self.metric}"
+
+    @property
     def n_folds(self) -> int:
         """Number of folds."""
         return int(self.folds.max()) + 1

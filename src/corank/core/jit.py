@@ -1,168 +1,143 @@
-"""Decorators that compile and cache kernels, and a prefetch instruction."""
+"""
+Decorators of kernels. Importing them does not import numba: kernels are compiled when the first of them is called.
+
+numba takes a second to import and to start, which is longer than a small command takes otherwise. A kernel marked as
+`light` therefore runs as the Python code that it is, as long as no other kernel was compiled and the arrays are small.
+Compiled or not, it gives the same bits.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
+import functools
 import sys
-import time
-import warnings
-import zlib
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from importlib import import_module
+from threading import RLock
+from typing import Any
 
-import numba
-from llvmlite import ir
-from numba.core import event, types
-from numba.core.caching import FunctionCache, NullCache
-from numba.extending import intrinsic
-
-try:
-    import fcntl
-except ImportError:  # on Windows every process compiles for itself
-    fcntl = None  # type: ignore[assignment]
+import numpy as np
 
 KernelFunction = Callable[..., Any]
 
-
-class CompileNotice(event.Listener):
-    """Prints one line when kernels are compiled, if stderr is a terminal."""
-
-    def __init__(self) -> None:
-        self.is_printed = False
-
-    def on_start(self, compiling: event.Event) -> None:
-        """Print the notice before the first kernel is compiled."""
-        kernel = compiling.data["dispatcher"].py_func.__module__
-        if self.is_printed or not kernel.startswith("corank.") or sys.stderr is None or not sys.stderr.isatty():
-            return
-        self.is_printed = True
-        sys.stderr.write("corank: compiling for this machine, which takes some seconds, once...\n")
-        sys.stderr.flush()
-
-    def on_end(self, compiling: event.Event) -> None:
-        """Release the lock of a kernel that could not be compiled."""
-        details = getattr(compiling, "_exc_details", None)  # `is_failed` is always true (numba 0.68)
-        if details and details[0] and isinstance(cache := compiling.data["dispatcher"]._cache, LockedCache):
-            cache.release()
+LIGHT_ENTRIES = 1 << 17
+"""Entries of arrays on which a process runs kernels as Python code; later calls compile."""
 
 
-NOTICE = CompileNotice()
-event.register("numba:compile", NOTICE)  # type: ignore[no-untyped-call]
-
-
-class NoCache(NullCache):
+class _State:
     """
-    A cache that stores nothing, and warns once per process.
+    What a process has compiled.
 
-    why: the reason for the warning.
+    kernels: kernels that wait for numba.
+    modules: modules to import before the first kernel is compiled.
+    entries: entries of the arrays of kernels that ran as Python code.
     """
 
-    has_warned = False
-
-    def __init__(self, why: Exception) -> None:
-        self.why = why
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Warn that the kernel will be compiled again in every process."""
-        if not NoCache.has_warned:
-            NoCache.has_warned = True
-            warnings.warn(
-                f"compiled code cannot be cached ({self.why}), so that every process compiles it again in some "
-                "seconds; set the environment variable NUMBA_CACHE_DIR to a writable folder.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+    is_compiling = False
+    kernels: list[Kernel] = []  # noqa: RUF012
+    modules: list[str] = []  # noqa: RUF012
+    entries = 0
 
 
-class LockedCache(FunctionCache):
+_LOCK = RLock()
+
+
+class Kernel:
     """
-    Numba's cache on disk with a lock; damaged files or files that cannot be written are not fatal.
+    A kernel that waits for numba.
 
-    If several processes need the same kernel, one compiles it, and the others wait and load the result. Without a
-    lock every process compiles, and two that save different signatures at the same time can corrupt the index.
+    options: of ``numba.njit``.
+    is_light: whether it may run as Python code.
     """
 
-    _handles: ClassVar[dict[str, int]] = {}
-    """The open lock file of each folder; closing it would release all its locks."""
-    _patience = 300.0
-    """Seconds to wait for another process before compiling without the lock."""
-    _depth = 0
+    def __init__(self, function: KernelFunction, options: dict[str, Any], is_light: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func, self.options, self.is_light = function, options, is_light
+        self.compiled: Any = None
 
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Return the kernel, or None if this process must compile it and holds the lock until it is saved."""
-        found = self._load(signature, target_context)
-        if found is None:
-            self._acquire()
-            found = self._load(signature, target_context)  # another process may have saved it meanwhile
-            if found is not None:
-                self.release()
-        return found
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel."""
+        if self.compiled is None:
+            if self.is_light and _are_small(arguments):
+                with np.errstate(all="ignore"):
+                    return self.py_func(*arguments)
+            compile_kernels()
+        return self.compiled(*arguments)
 
-    def _load(self, signature: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(signature, target_context)  # type: ignore[no-untyped-call]
-        except Exception:
-            # unpickling a damaged file can raise anything; an empty index replaces the damaged one
-            with contextlib.suppress(OSError):
-                self.flush()  # type: ignore[no-untyped-call]
-            return None
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Save the kernel if possible."""
-        try:
-            super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
-        except Exception as why:
-            NoCache(why).save_overload(signature, compiled)
-        finally:
-            self.release()
-
-    def _acquire(self) -> None:
-        """Lock this function unless this process already holds the lock."""
-        if self._depth == 0 and fcntl is not None:
-            self._wait()
-        self._depth += 1
-
-    def _wait(self) -> None:
-        """Lock one byte of the folder's lock file; continue without a lock if that is impossible."""
-        until = time.monotonic() + self._patience
-        with contextlib.suppress(OSError):
-            os.makedirs(self.cache_path, exist_ok=True)
-            if self.cache_path not in LockedCache._handles:
-                path = os.path.join(self.cache_path, ".corank.lock")
-                LockedCache._handles[self.cache_path] = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            while time.monotonic() < until:
-                try:
-                    fcntl.lockf(LockedCache._handles[self.cache_path], fcntl.LOCK_EX | fcntl.LOCK_NB, 1, self._byte)
-                except (BlockingIOError, PermissionError):  # another process has it
-                    time.sleep(0.02)
-                else:
-                    return
-
-    def release(self) -> None:
-        """Unlock this function when it was released as often as it was locked."""
-        self._depth = max(self._depth - 1, 0)
-        if self._depth == 0 and fcntl is not None and self.cache_path in LockedCache._handles:
-            with contextlib.suppress(OSError):
-                fcntl.lockf(LockedCache._handles[self.cache_path], fcntl.LOCK_UN, 1, self._byte)
-
-    @property
-    def _byte(self) -> int:
-        return zlib.crc32(self._impl.filename_base.encode())
+    def __getattr__(self, name: str) -> Any:
+        # what a compiled kernel offers, such as its statistics
+        if name.startswith("__") or name == "compiled":
+            raise AttributeError(name)
+        compile_kernels()
+        return getattr(self.compiled, name)
 
 
-def _kernel(function: KernelFunction, **options: Any) -> KernelFunction:
-    kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
-    try:
-        kernel._cache = LockedCache(function)  # type: ignore[no-untyped-call]
-    except (RuntimeError, OSError) as why:  # no cache folder is writable
-        kernel._cache = NoCache(why)
-    return cast(KernelFunction, kernel)
+def _are_small(arguments: tuple[Any, ...]) -> bool:
+    _State.entries += sum(one.size for one in arguments if isinstance(one, np.ndarray))
+    return _State.entries <= LIGHT_ENTRIES and not _State.is_compiling
+
+
+def is_light(n_entries: int) -> bool:
+    """
+    Return whether numpy or Python code should replace a kernel, because numba is not needed so far.
+
+    n_entries: entries of the arrays that the kernel would visit.
+    """
+    if _State.is_compiling:
+        return False
+    _State.entries += n_entries
+    return _State.entries <= LIGHT_ENTRIES
+
+
+def compile_kernels() -> None:
+    """Import numba and replace all waiting kernels by compiled ones, which numba finds where they were imported."""
+    with _LOCK:
+        compiler = import_module("corank.core.compiler")
+        _State.is_compiling = True
+        for kernel in _State.kernels:
+            kernel.compiled = compiler.compile_kernel(kernel.py_func, kernel.options)
+        waiting = {id(kernel): kernel.compiled for kernel in _State.kernels}
+        for name, module in list(sys.modules.items()):
+            if name.startswith("corank.core."):
+                for key, value in list(vars(module).items()):
+                    if isinstance(value, Kernel) and id(value) in waiting:
+                        setattr(module, key, value.compiled)
+        for kernel in _State.kernels:
+            kernel.py_func.__globals__[kernel.py_func.__name__] = kernel.compiled
+        _State.kernels.clear()
+        while _State.modules:
+            import_module(_State.modules.pop())
+
+
+def before_compiling(module: str) -> None:
+    """Import a module, which tells numba how to compile functions, before the first kernel is compiled."""
+    if _State.is_compiling:
+        import_module(module)
+    else:
+        _State.modules.append(module)
+
+
+def _kernel(function: KernelFunction, is_light: bool = False, **options: Any) -> KernelFunction:
+    with _LOCK:
+        if _State.is_compiling:
+            compiled: KernelFunction = import_module("corank.core.compiler").compile_kernel(function, options)
+            return compiled
+        kernel = Kernel(function, options, is_light)
+        _State.kernels.append(kernel)
+        return kernel
 
 
 def jit(function: KernelFunction) -> KernelFunction:
     """Compile a kernel that is cached on disk and releases the GIL."""
     return _kernel(function)
+
+
+def light(function: KernelFunction) -> KernelFunction:
+    """
+    Compile a kernel, or run it as Python code on small arrays while numba is not needed.
+
+    Both must give the same bits: integers are 64 bits wide and do not overflow, and no divisor is 0.
+    """
+    return _kernel(function, is_light=True)
 
 
 def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
@@ -175,25 +150,5 @@ def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
 
 
 def inline(function: KernelFunction) -> KernelFunction:
-    """Compile a small function that is inlined into kernels."""
-    return _kernel(function, inline="always")
-
-
-@intrinsic
-def prefetch(typingctx, array, position):  # type: ignore[no-untyped-def]
-    """Prefetch the cache line of `array.flat[position]` (C-contiguous)."""
-    signature = types.void(array, position)
-
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        array_type = signature.args[0]
-        struct = context.make_array(array_type)(context, builder, arguments[0])
-        pointer = builder.gep(struct.data, [arguments[1]])
-        address = builder.bitcast(pointer, ir.IntType(8).as_pointer())
-        int32 = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), int32, int32, int32])
-        hint = builder.module.declare_intrinsic("llvm.prefetch", [ir.IntType(8).as_pointer()], kind)
-        # read, high locality, data cache
-        builder.call(hint, [address, int32(0), int32(3), int32(1)])
-        return context.get_dummy_value()
-
-    return signature, codegen
+    """Compile a small function that is inlined into kernels; light kernels call it as Python code."""
+    return _kernel(function, is_light=True, inline="always")

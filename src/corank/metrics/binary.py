@@ -122,5 +122,5 @@ def _threshold(judged: Judgements, rel: float | None) -> float:
     return judged.convention.relevant_from if rel is None else rel
 
 
-def _relevant(judged: Judgements, rel: float | None) -> NDArray[np.uint8]:
-    return (judged.ranked.grades >= _threshold(judged, rel)).astype(np.uint8)
+def _relevant(judged: Judgements, rel: float | None) -> NDArray[np.bool_]:
+    return np.asarray(judged.ranked.grades >= _threshold(judged, rel))

@@ -10,7 +10,6 @@ tries every prediction on two rows before it is returned.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from collections.abc import Iterator
@@ -19,8 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
@@ -32,21 +30,13 @@ from corank.errors import InputError, reason
 from corank.estimator.base import Ranker
 from corank.label_ranking import LabelRanker
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
+from corank.persist.container import FORMAT, Tensors, digest_of, read_container
 from corank.persist.declared import require_declared
 from corank.persist.probe import try_model
 from corank.rls import Summary
 
-FORMAT = 1
-FIELDS: dict[str, type] = {
-    "format": int, "version": str, "class": str, "params": dict, "state": dict, "requests": dict, "sha256": str,
-}  # fmt: skip
-
-# safetensors' names of the supported numpy types
-TYPES = ("BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64", "F16", "F32", "F64")
-
 _SUMMARY = Summary.__name__
 
-Tensors = dict[str, NDArray[Any]]
 Model = TypeVar("Model")
 
 
@@ -77,7 +67,7 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
     else:
         header |= encode_estimator(model, "", tensors)
         _require_fitted(model)
-    header["sha256"] = _digest(header, tensors)
+    header["sha256"] = digest_of(header, tensors)
     with atomic_file(path, overwrite=overwrite) as scratch:
         try:
             save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
@@ -114,7 +104,7 @@ def load(path: str | Path, kind: type[Any] | None = None) -> Any:
     --------
     ``load("model.safetensors", RankRLS).alpha_``
     """
-    header, tensors = _read(Path(path))
+    header, tensors = read_container(Path(path))
     if header["class"] != _SUMMARY:
         model = decode_estimator(header, tensors, str(path))
     elif set(header["state"]) == {field.name for field in fields(Summary)}:
@@ -164,56 +154,3 @@ def _check_model(model: Any, path: str | Path) -> None:
         raise InputError(
             f"{path} holds a {type(model).__name__} whose parts do not fit together ({reason(error)}); save it again."
         ) from error
-
-
-def _read(path: Path) -> tuple[dict[str, Any], Tensors]:
-    if not path.is_file():
-        raise InputError(f"{path} is not a file; pass the path that the model was saved to.")
-    try:
-        with safe_open(path, framework="np") as file:
-            text = (file.metadata() or {}).get("corank")
-            if text is None:
-                raise InputError(f"{path} is a safetensors file but not a corank model; it has no 'corank' header.")
-            header = json.loads(text)
-            _check(header, path)
-            tensors = {key: _tensor(file, key, path) for key in file.keys()}  # noqa: SIM118 - not a dict
-        digest = _digest({key: header[key] for key in header if key != "sha256"}, tensors)
-    except (SafetensorError, ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{path} is truncated or not a corank model ({reason(error)}); save the model again."
-        ) from error
-    if digest != header["sha256"]:
-        raise InputError(f"{path} does not match its checksum: it was damaged or changed; save the model again.")
-    return header, tensors
-
-
-def _tensor(file: Any, key: str, path: Path) -> NDArray[Any]:
-    kind = file.get_slice(key).get_dtype()
-    if kind not in TYPES:
-        raise InputError(f"{path} holds numbers of type {kind}, which corank does not save; save the model again.")
-    return np.asarray(file.get_tensor(key))
-
-
-def _check(header: Any, path: Path) -> None:
-    if isinstance(header, dict) and isinstance(header.get("format"), int) and header["format"] > FORMAT:
-        raise InputError(
-            f"{path} has format {header['format']}, newer than format {FORMAT} that corank {corank.__version__} reads; "
-            "upgrade corank."
-        )
-    if not isinstance(header, dict) or set(header) != set(FIELDS):
-        raise InputError(
-            f"{path} has a damaged header: it must hold exactly {', '.join(FIELDS)}; save the model again."
-        )
-    for key, kind in FIELDS.items():
-        if not isinstance(header[key], kind):
-            raise InputError(f"{path} has a damaged header: {key} must be a {kind.__name__}; save the model again.")
-
-
-def _digest(header: dict[str, Any], tensors: Tensors) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for key in sorted(tensors):
-        digest.update(f"{key} {tensors[key].dtype.str} {tensors[key].shape}".encode())
-        digest.update(np.ascontiguousarray(tensors[key]).data)
-    return digest.hexdigest()

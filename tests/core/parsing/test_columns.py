@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.parsing.bytes import PADDING
-from corank.core.parsing.columns import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS, Fields, gather_lines, split_lines
+from corank.core.parsing.columns import gather_lines, split_lines
+from corank.core.parsing.sheet import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS, PADDING, Fields
 
 
 def split(text: str) -> tuple[tuple[int, int, int], Fields]:

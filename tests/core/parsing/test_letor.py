@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.parsing.bytes import PADDING
-from corank.core.parsing.letor import (
+from corank.core.parsing.letor import parse_rows, survey
+from corank.core.parsing.sheet import (
     BAD_ID,
     BAD_LABEL,
     BAD_QID,
@@ -20,13 +20,12 @@ from corank.core.parsing.letor import (
     LARGE_VALUE,
     NO_QID,
     NO_ROOM,
+    PADDING,
     PAUSED,
     QID_POSITIONS,
     TEXT_QID,
     ParserSettings,
     Sheet,
-    parse_rows,
-    survey,
 )
 
 

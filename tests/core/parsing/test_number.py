@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from corank.core.parsing.bytes import PADDING, address
+from corank.core.parsing.bytes import address
 from corank.core.parsing.number import (
     BAD,
     FIVES_HIGH,
@@ -22,6 +22,7 @@ from corank.core.parsing.number import (
     read_long_number,
     read_number,
 )
+from corank.core.parsing.sheet import PADDING
 
 
 @numba.njit

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.core.parsing.bytes import PADDING
+from corank.core.parsing.sheet import PADDING
 from corank.data.formats.text import open_text
 from corank.data.letor.pieces import Pieces, cut_lines
 from corank.errors import InputError

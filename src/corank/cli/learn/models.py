@@ -8,19 +8,20 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from sklearn.utils import get_tags
 
 import corank
+from corank._lazy import is_sparse
 from corank.cli.rows import FittedModel
 from corank.data.problem.column_roles import column_numbers
 from corank.errors import InputError, suggest_names, warn
-from corank.estimator.base import Ranker
-from corank.label_ranking import LabelRanker
+
+if TYPE_CHECKING:
+    from corank.estimator.base import Ranker
+    from corank.label_ranking import LabelRanker
 
 LOOPS = {
     "pairs": ("pairs", "pairs"),
@@ -66,6 +67,9 @@ def find_ranker(name: str) -> type[Ranker | LabelRanker]:
 
 
 def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
+    from corank.estimator.base import Ranker
+    from corank.label_ranking import LabelRanker
+
     thing = getattr(corank, name)
     if not (isinstance(thing, type) and issubclass(thing, Ranker | LabelRanker)) or inspect.isabstract(thing):
         return None
@@ -75,16 +79,23 @@ def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
     return None if needed else thing
 
 
-def load_ranker(path: Path, data: Sequence[Path]) -> FittedModel:
+def load_ranker(path: Path, data: Sequence[Path], *, only_scores: bool = False) -> FittedModel:
     """
     Load a ranker or a pipeline; raise `InputError` for other saved objects, or if the files are swapped.
 
     data: the files of rows that follow the model on the command line.
+    only_scores: whether nothing but scores is needed, so that a linear ranker may be loaded without its class.
     """
-    from corank.persist import load
 
     if len(data) == 1 and _is_model(data[0]) and not _is_model(path):
         raise InputError(f"{path} is not a model, but {data[0]} is; pass the model first, then the rows.")
+    if only_scores:
+        from corank.persist.linear import load_linear
+
+        if (scorer := load_linear(path)) is not None:
+            return FittedModel(path, scorer)
+    from corank.persist import load
+
     ranker = load(path)
     if not hasattr(ranker, "predict"):
         raise InputError(
@@ -244,7 +255,7 @@ def nonzero_columns(X: Any, before: NDArray[np.bool_] | None = None) -> NDArray[
     occurs = np.zeros(X.shape[1], dtype=bool) if before is None else before
     if occurs[-1]:
         return occurs
-    if sparse.issparse(X):
+    if is_sparse(X):
         occurs[X.indices] = True
     elif X[:, -1].any():
         occurs[-1] = True
@@ -277,6 +288,10 @@ def warn_of_absent_features(occurs: NDArray[np.bool_], source: object, model: ob
 
 def preferred_layout(model: Any) -> Literal["auto", "dense"]:
     """Return the layout in which a model needs its rows, for `corank.read`."""
+    if not hasattr(model, "__sklearn_tags__"):  # a scorer of rows
+        return "auto"
+    from sklearn.utils import get_tags
+
     return "auto" if get_tags(model).input_tags.sparse else "dense"
 
 

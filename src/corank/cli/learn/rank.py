@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,12 +51,12 @@ def rank(
     """Score rows with a saved model; higher is better."""
     import sys
 
-    from corank.cli.learn.models import last_step, load_ranker
+    from corank.cli.learn.models import load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
     from corank.cli.rows import ColumnOptions
     from corank.data.formats.compressed import is_stream, require_text_place, write_text
     from corank.errors import InputError
-    from corank.label_ranking import LabelRanker
+    from corank.persist.linear import LinearScorer
 
     if format is ScoreFormat.trec and output is None:
         raise InputError("--format trec needs a file; name it with --output (- for standard output).")
@@ -64,9 +64,9 @@ def rank(
         raise InputError("--json describes a written file, but the scores go to the screen; name a file with --output.")
     if output is not None:
         require_text_place(output, overwrite=force)
-    fitted = load_ranker(model, data)
+    fitted = load_ranker(model, data, only_scores=True)
     columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
-    if isinstance(last_step(fitted.ranker), LabelRanker):
+    if not isinstance(fitted.ranker, LinearScorer) and _ranks_labels(fitted.ranker):
         from corank.cli.learn.labels import label_lines
 
         if format is ScoreFormat.trec or qid is not None:
@@ -88,3 +88,10 @@ def rank(
         fields = {"output": output, "n_rows": tally.n_rows, "n_queries": n_queries, "seconds": tally.seconds}
         sentence = f"wrote {output}: {tally.n_rows} rows in {n_queries} queries, {tally.seconds:.2f} s"
         emit(as_json, "rank", fields, sentence)
+
+
+def _ranks_labels(model: Any) -> bool:
+    from corank.cli.learn.models import last_step
+    from corank.label_ranking import LabelRanker
+
+    return isinstance(last_step(model), LabelRanker)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_absent_features
 from corank.cli.rows import ColumnOptions, FittedModel, read_rows, say_order
-from corank.core.parsing.digits import number_lines
+from corank.core.jit import is_light
 from corank.data.formats.compressed import STANDARD, is_stream, write_text
 from corank.data.formats.read import common_format, open_source
 from corank.data.formats.text import TextFile, spool_bytes
@@ -161,7 +161,7 @@ def _lines(request: ScoringRequest, blocks: Iterator[RowBlock], tally: Tally) ->
         codes = Queries.of(block.qid, len(block)).codes if needs_qid else None
         scores = predict_with_qid(request.ranker, block.X, codes)
         if request.tag is None:
-            yield number_lines(np.asarray(scores, dtype=np.float64))
+            yield _number_lines(np.asarray(scores, dtype=np.float64))
         else:
             if tally.n_rows and tally.names_documents != (block.docids is not None):
                 raise Scattered
@@ -170,3 +170,11 @@ def _lines(request: ScoringRequest, blocks: Iterator[RowBlock], tally: Tally) ->
             docids = numbers if block.docids is None else block.docids
             yield b"".join(run_lines(block.qid, docids, scores, request.tag))  # type: ignore[arg-type]
         tally.note(block)
+
+
+def _number_lines(scores: NDArray[np.float64]) -> bytes:
+    if is_light(len(scores)):
+        return "".join(f"{score!r}\n" for score in scores.tolist()).encode()
+    from corank.core.parsing.digits import number_lines
+
+    return number_lines(scores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.jit import inline, jit
+from corank.core.jit import inline, light
 
 EXPONENTIAL, LINEAR, RELEVANT, BEST = 0, 1, 2, 3
 EXPECTED, GIVEN, BLOCK = 0, 1, 2
@@ -27,7 +27,7 @@ def _keep(best, value):  # type: ignore[no-untyped-def]
     best[0] = max(best[0], value)
 
 
-@jit
+@light
 def top_gains(grades, scores, starts, first, last, discounts, gain, threshold, ties, out):  # type: ignore[no-untyped-def]
     """
     Write the discounted gain of each query's first k rows, and the ideal one, to `out[q]`.

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit, prefetch, relaxed
+from corank.core.jit import jit, relaxed
 from corank.core.models.pursuit import TINY
+from corank.core.rows.prefetch import prefetch
 
 
 class SmallTwoViewProblems(NamedTuple):

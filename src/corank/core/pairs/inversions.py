@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from corank.core.jit import inline, jit
+from corank.core.rows.blocks import merge_sort
 
 
 @inline
@@ -48,10 +49,17 @@ def pair_losses(grades, scores, starts, first, last, power, out):  # type: ignor
     them before and after the ties of the row are added, and halving, counts each tie ½. Costs O(n log n) for power 0
     and 1 (Fenwick trees of counts and sums over the grades), O(n K + n log n) for K distinct grades otherwise.
     """
+    longest = 0
+    for q in range(first, last):
+        longest = max(longest, starts[q + 1] - starts[q])
+    values, spare_values = np.empty(longest), np.empty(longest)
+    by_grade, spare_rows = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     for q in range(first, last):
         begin, end = starts[q], starts[q + 1]
         n = end - begin
-        by_grade = np.argsort(grades[begin:end], kind="mergesort")
+        for i in range(n):
+            values[i], by_grade[i] = grades[begin + i], i
+        merge_sort(values, by_grade, spare_values, spare_rows, n)
         codes = np.empty(n, np.int64)
         # levels are grades relative to the lowest, so that sums stay small
         levels = np.empty(n)

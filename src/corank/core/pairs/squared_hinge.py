@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
+from corank.core.rows.blocks import merge_sort
 
 
 class GradedBlock(NamedTuple):
@@ -58,14 +59,20 @@ def squared_hinge_loss(block, s, first, last, order, gradient, degree):  # type:
     the weight w_i Σ w_j of i's active partners. Since Σ gradient_i s_i = Σ m² − Σ m over active pairs, the
     loss needs no sums of squares.
     """
-    loss = 0.0
+    loss, longest = 0.0, 0
+    for q in range(first, last):
+        longest = max(longest, block.starts[q + 1] - block.starts[q])
+    values, spare_values, spare_rows = np.empty(longest), np.empty(longest), np.empty(longest, dtype=np.int64)
     for q in range(first, last):
         begin, end = block.starts[q], block.starts[q + 1]
         n = end - begin
         if n == 0:
             continue
         n_grades = block.grade[end - 1] + 1
-        order[begin:end] = begin + np.argsort(s[begin:end], kind="mergesort")
+        for k in range(n):
+            values[k] = s[begin + k]
+            order[begin + k] = begin + k
+        merge_sort(values, order[begin:end], spare_values, spare_rows, n)
         middle = s[order[begin + n // 2]]
         counts, sums = np.zeros(n_grades + 1), np.zeros(n_grades + 1)
         entered = n - 1

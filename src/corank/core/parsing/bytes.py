@@ -13,9 +13,6 @@ from corank.core.jit import jit
 
 intrinsic: Any = numba.extending.intrinsic  # numba's annotation omits the typing context
 
-PADDING = 16
-"""Readable bytes that a kernel needs after its range, because it loads whole words."""
-
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
 LOWS = np.uint64(0x7F7F7F7F7F7F7F7F)

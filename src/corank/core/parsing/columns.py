@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from corank.core.jit import jit
 from corank.core.parsing.bytes import address, byte
 from corank.core.parsing.letor import NEWLINE, is_blank
 from corank.core.parsing.number import BAD, HARD, read_number
-
-# codes returned by split_lines
-DONE, FEW_COLUMNS, MANY_COLUMNS, BAD_NUMBER = range(4)
-
-
-class Fields(NamedTuple):
-    """
-    Output arrays of `split_lines`.
-
-    `spans` (rows, kept columns, 2): begin and end of each kept column. `fresh`: whether a row's first kept column
-    differs from that of the previous row. `numbers`: the numeric column, NaN if a number needs exact arithmetic;
-    `number_spans`: its begin and end.
-    """
-
-    spans: NDArray[np.int64]
-    fresh: NDArray[np.bool_]
-    numbers: NDArray[np.float64]
-    number_spans: NDArray[np.int64]
+from corank.core.parsing.sheet import BAD_NUMBER, DONE, FEW_COLUMNS, MANY_COLUMNS
 
 
 @jit

@@ -8,10 +8,7 @@ are signed 64-bit byte offsets. For a fault, a kernel returns a code and a posit
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from corank.core.jit import jit
 from corank.core.parsing.bytes import (
@@ -27,6 +24,21 @@ from corank.core.parsing.bytes import (
     word,
 )
 from corank.core.parsing.number import BAD, GOOD, HARD, read_number
+from corank.core.parsing.sheet import (
+    BAD_ID,
+    BAD_LABEL,
+    BAD_QID,
+    BAD_VALUE,
+    DONE,
+    ID_ORDER,
+    ID_RANGE,
+    INTEGER_QID,
+    LARGE_VALUE,
+    NO_QID,
+    NO_ROOM,
+    PAUSED,
+    TEXT_QID,
+)
 
 TAB, NEWLINE, RETURN, SPACE, HASH, COLON, MINUS = (ord(c) for c in "\t\n\r #:-")
 NEWLINES, RETURNS, HASHES, COLONS = (ONES * np.uint64(ord(c)) for c in "\n\r#:")
@@ -38,38 +50,6 @@ ONE, THREE = np.uint64(1), np.uint64(3)
 ENDS = np.uint64(sum(1 << ord(c) for c in "\t\n\r #"))
 LONGEST_ID = 10
 LONGEST_QID = 18
-
-# codes returned by parse_rows; the last is for the result of survey
-DONE, PAUSED = 0, 1
-BAD_LABEL, BAD_QID, TEXT_QID, BAD_ID, ID_ORDER, ID_RANGE, BAD_VALUE, LARGE_VALUE, NO_ROOM, BARE_RETURN = range(2, 12)
-
-# representation of query ids
-NO_QID, INTEGER_QID, QID_POSITIONS = 0, 1, 2
-
-
-class Sheet(NamedTuple):
-    """
-    Output arrays of `parse_rows`.
-
-    `values` is the flat dense array (row r, feature f at r·width + f − 1) or the values of a CSR matrix; `indices` and
-    `indptr` are empty in the dense case. `comments` contains the position after each row's ``#``, −1 for none.
-    """
-
-    y: NDArray[np.float64]
-    qid: NDArray[np.int64]
-    comments: NDArray[np.int64]
-    values: NDArray[np.floating]
-    indices: NDArray[np.integer]
-    indptr: NDArray[np.integer]
-
-
-class ParserSettings(NamedTuple):
-    """Parser settings: columns of a dense result (−1 = CSR), largest id, representation of qids, bound on |value|."""
-
-    width: int
-    last_id: int
-    qids: int
-    too_large: float
 
 
 @jit

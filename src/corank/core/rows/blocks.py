@@ -4,21 +4,91 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from corank.core.jit import jit
+from corank.core.jit import inline, is_light, jit
 from corank.core.rows.access import list_row
+
+# rows sorted by insertion
+_RUN = 16
 
 MINMAX = 0
 ZSCORE = 1
 
 
-@jit
-def sort_blocks(keys, order, starts, first, last):  # type: ignore[no-untyped-def]
+def sort_blocks(
+    keys: NDArray[np.float64], order: NDArray[np.int64], starts: NDArray[np.int64], first: int, last: int
+) -> None:
     """Sort `order` in place by `keys[order]` inside blocks first..last-1; stable, NaN last."""
+    begin, end = int(starts[first]), int(starts[last])
+    if is_light(end - begin):
+        rows = order[begin:end]
+        blocks = np.repeat(np.arange(first, last), np.diff(starts[first : last + 1]))
+        order[begin:end] = rows[np.lexsort((keys[rows], blocks))]
+    else:
+        _sort_blocks(keys, order, starts, first, last)
+
+
+@jit
+def _sort_blocks(keys, order, starts, first, last):  # type: ignore[no-untyped-def]
+    longest = 0
     for block in range(first, last):
-        begin, end = starts[block], starts[block + 1]
-        rows = order[begin:end].copy()
-        order[begin:end] = rows[np.argsort(keys[rows], kind="mergesort")]
+        longest = max(longest, starts[block + 1] - starts[block])
+    values, spare_values = np.empty(longest), np.empty(longest)
+    rows, spare_rows = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    for block in range(first, last):
+        begin = starts[block]
+        n = starts[block + 1] - begin
+        for k in range(n):
+            rows[k] = order[begin + k]
+            values[k] = keys[rows[k]]
+        merge_sort(values, rows, spare_values, spare_rows, n)
+        for k in range(n):
+            order[begin + k] = rows[k]
+
+
+@inline
+def _is_after(a, b):  # type: ignore[no-untyped-def]
+    """Return whether a comes after b: NaN is last."""
+    return a > b or (a != a and b == b)
+
+
+@jit
+def merge_sort(values, rows, spare_values, spare_rows, n):  # type: ignore[no-untyped-def]
+    """
+    Sort the first n values and their rows, ascending and stable, NaN last; `spare_*` are as large.
+
+    `np.argsort` in a kernel takes three seconds to compile.
+    """
+    for begin in range(0, n, _RUN):
+        for k in range(begin + 1, min(begin + _RUN, n)):
+            value, row, j = values[k], rows[k], k
+            while j > begin and _is_after(values[j - 1], value):
+                values[j], rows[j] = values[j - 1], rows[j - 1]
+                j -= 1
+            values[j], rows[j] = value, row
+    width = _RUN
+    while width < n:
+        for begin in range(0, n - width, 2 * width):
+            middle, end = begin + width, min(begin + 2 * width, n)
+            if not _is_after(values[middle - 1], values[middle]):
+                continue
+            for k in range(begin, middle):
+                spare_values[k], spare_rows[k] = values[k], rows[k]
+            i, j, k = begin, middle, begin
+            while i < middle and j < end:
+                if _is_after(spare_values[i], values[j]):
+                    values[k], rows[k] = values[j], rows[j]
+                    j += 1
+                else:
+                    values[k], rows[k] = spare_values[i], spare_rows[i]
+                    i += 1
+                k += 1
+            while i < middle:
+                values[k], rows[k] = spare_values[i], spare_rows[i]
+                i += 1
+                k += 1
+        width *= 2
 
 
 @jit

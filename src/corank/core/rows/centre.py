@@ -73,7 +73,8 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
         else:
             _mean(V, rows, weights, begin, end, form, mean)
         for run in range(first_run, last_run):
-            own[:] = mean
+            for c in range(r):  # an assignment of arrays takes two seconds to compile
+                own[c] = mean[c]
             if not is_integer:
                 _mean(V, rows, weights, runs[run], runs[run + one], form, own)
             k = keep[run] ** 2 if form == FULL else 1.0 / keep[run] if form == INVERSE else keep[run]

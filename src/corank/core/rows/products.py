@@ -17,6 +17,8 @@ from corank.core.rows.access import add_scaled, dot
 PIECE = 256
 # BLAS is faster above 192 columns, plus a score and a one
 MAX_COLUMNS = 194
+# sums of `score_dense`
+LANES = np.uint64(8)
 
 
 class GramSum:
@@ -98,15 +100,48 @@ def _add_tile(T, i, j, m, sign, out):  # type: ignore[no-untyped-def]
         out[i + k // 4, j + k % 4] += sign * tile[k]
 
 
-@_reordering
+@jit
 def score_dense(X, w, out, first, last):  # type: ignore[no-untyped-def]
-    """Write x_i · w to `out[i]`, i from first to last-1; the order of the additions is that of every row."""
+    """
+    Write x_i · w to `out[i]`, i from first to last-1.
+
+    Eight sums run over every eighth column, which the compiler vectorises without changing their order: all processors
+    and `score_small` give the same bits.
+    """
     d = np.uint64(X.shape[1])
+    whole = d - d % LANES
     for i in range(np.uint64(first), np.uint64(last)):
-        total = 0.0
-        for j in range(d):
-            total += X[i, j] * w[j]
+        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+        j = np.uint64(0)
+        while j < whole:
+            s0 += X[i, j] * w[j]
+            s1 += X[i, j + np.uint64(1)] * w[j + np.uint64(1)]
+            s2 += X[i, j + np.uint64(2)] * w[j + np.uint64(2)]
+            s3 += X[i, j + np.uint64(3)] * w[j + np.uint64(3)]
+            s4 += X[i, j + np.uint64(4)] * w[j + np.uint64(4)]
+            s5 += X[i, j + np.uint64(5)] * w[j + np.uint64(5)]
+            s6 += X[i, j + np.uint64(6)] * w[j + np.uint64(6)]
+            s7 += X[i, j + np.uint64(7)] * w[j + np.uint64(7)]
+            j += LANES
+        total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+        for k in range(whole, d):
+            total += X[i, k] * w[k]
         out[i] = total
+
+
+def score_small(X: NDArray[np.floating], w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the scores of `score_dense` without numba, bit for bit."""
+    products, lanes = X * w, int(LANES)
+    whole = len(w) - len(w) % lanes
+    sums = np.zeros((len(X), lanes))
+    for j in range(0, whole, lanes):
+        sums += products[:, j : j + lanes]
+    sums = sums[:, :4] + sums[:, 4:]
+    sums = sums[:, :2] + sums[:, 2:]
+    out: NDArray[np.float64] = sums[:, 0] + sums[:, 1]
+    for j in range(whole, len(w)):
+        out += products[:, j]
+    return out
 
 
 @jit

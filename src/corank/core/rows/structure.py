@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit
+from corank.core.jit import is_light, jit, light
 
 ASCENDING = 0
 IN_BOUNDS = 1
@@ -57,6 +57,8 @@ def all_finite(values: NDArray[Any]) -> bool:
     >>> all_finite(np.array([1.0, 1e300])), all_finite(np.array([1.0, np.nan], dtype=np.float32))
     (True, False)
     """
+    if is_light(values.size):
+        return bool(np.isfinite(values).all())
     flat = values.ravel(order="K")
     bits = flat.view(f"u{flat.itemsize}")
     return bool(_none_reaches(bits, bits.dtype.type(0x7F800000 if flat.itemsize == 4 else 0x7FF0000000000000)))
@@ -112,7 +114,7 @@ def _none_reaches(bits, exponent):  # type: ignore[no-untyped-def]
     return True
 
 
-@jit
+@light
 def _index_fault(index, y):  # type: ignore[no-untyped-def]
     codes, starts, n, n_queries = index.codes, index.starts, len(y), len(index.starts) - 1
     # queries are numbered as they appear

@@ -54,11 +54,13 @@ def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyp
         query_ends = slot == last or slots.query[slot + 1] != query
         if query_ends or slots.grade[slot + 1] != grade or grade < 0:
             if grade >= 0:
-                plus[n_plus] = sums[1]
+                for j in range(d):  # an assignment of arrays takes two seconds to compile
+                    plus[n_plus, j] = sums[1, j]
                 n_plus += 1
             sums[1] = 0.0
         if query_ends:
-            minus[n_minus] = sums[0]
+            for j in range(d):
+                minus[n_minus, j] = sums[0, j]
             n_minus += 1
     return n_plus, n_minus
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,7 @@ from weakref import finalize
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from corank._lazy import is_sparse
 from corank.errors import InputError
 
 _KINDS = {
@@ -120,8 +120,7 @@ def require_unchanged(*arrays: Any) -> None:
         size.
     """
     for array in arrays:
-        scipy_sparse = sys.modules.get("scipy.sparse")  # which takes long to import
-        is_compressed = scipy_sparse is not None and scipy_sparse.issparse(array) and array.format in ("csr", "csc")
+        is_compressed = is_sparse(array) and array.format in ("csr", "csc")
         for part in (array.data, array.indices, array.indptr) if is_compressed else (array,):
             while part is not None and not isinstance(part, mmap):
                 part = getattr(part, "base", None)

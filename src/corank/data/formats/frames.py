@@ -52,7 +52,8 @@ def is_text(kind: Any) -> bool:
 def integers_of(column: Any) -> Any:
     """Convert a text column of query ids to integers if all ids are integers; empty cells become null."""
     arrow, compute = import_extra("pyarrow", "frames"), import_extra("pyarrow.compute", "frames")
-    column = compute.if_else(compute.equal(column, ""), None, column)
+    if (to_numpy(compute.binary_length(column)) == 0).any():  # a Python value as operand makes pyarrow import pandas
+        column = compute.if_else(compute.equal(column, ""), None, column)
     try:
         numbers = column.cast(arrow.int64())
     except arrow.ArrowInvalid:
@@ -61,7 +62,13 @@ def integers_of(column: Any) -> Any:
 
 
 def to_numpy(column: Any) -> NDArray[Any]:
-    """Convert a column to an array."""
+    """Convert a column to an array; a batch of numbers without nulls is not copied."""
+    types = import_extra("pyarrow", "frames").types
+    if not column.null_count and (types.is_integer(column.type) or types.is_floating(column.type)):
+        # `to_numpy` imports pandas
+        if not hasattr(column, "chunks"):
+            return np.from_dlpack(column)
+        return np.concatenate([np.from_dlpack(chunk) for chunk in column.chunks] or [np.empty(0)])
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.data.durable.atomic import folder_exists
 from corank.data.formats.compressed import SUFFIXES
 from corank.data.formats.frames import read_csv, read_parquet
@@ -188,9 +188,11 @@ def is_number(word: bytes) -> bool:
 
 
 def _converted(X: Any, dtype: str | None, layout: str) -> Any:
-    if layout == "dense" and sparse.issparse(X):
+    if layout == "dense" and is_sparse(X):
         X = X.toarray()
-    elif layout == "csr" and not sparse.issparse(X):
+    elif layout == "csr" and not is_sparse(X):
+        from scipy import sparse  # takes long to import
+
         X = sparse.csr_matrix(X)
     if dtype is None or X.dtype == dtype:
         return X

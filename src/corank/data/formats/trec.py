@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.parsing import columns
-from corank.core.parsing.letor import NEWLINE
+from corank.core.jit import is_light
+from corank.core.parsing import sheet, small
 from corank.data.formats.compressed import write_text
 from corank.data.formats.text import BARE_RETURN_MESSAGE, Source, TextFile, open_text
 from corank.data.letor.pieces import Piece, cut_lines
+from corank.data.problem.collection import as_texts
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.judges import JudgeGrades
 from corank.data.problem.queries import Queries
@@ -48,8 +49,15 @@ def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice],
 
 def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
     content = piece.read()
-    n_lines = int(np.count_nonzero(content == NEWLINE))
-    fields = columns.Fields(
+    if is_light(piece.length):
+        found = small.split_lines(content[: piece.length].tobytes(), len(names), names.index(number))
+        if found is not None:
+            words = [as_texts(found[1][names.index(name)])[rows] for name, rows in kept.items()]
+            return [found[0], *words]
+    from corank.core.parsing import columns
+
+    n_lines = int(np.count_nonzero(content == ord("\n")))
+    fields = sheet.Fields(
         np.empty((n_lines, len(kept), 2), dtype=np.int64),
         np.empty(n_lines, dtype=np.bool_),
         np.empty(n_lines),
@@ -57,14 +65,14 @@ def _split(piece: Piece, names: tuple[str, ...], kept: dict[str, slice], number:
     )
     keep = np.array([list(kept).index(name) if name in kept else -1 for name in names])
     code, position, row = columns.split_lines(content, piece.length, keep, names.index(number), fields)
-    if code != columns.DONE:
+    if code != sheet.DONE:
         raise _fault(piece.text, code, piece.begin + position, names, number)
     numbers = fields.numbers[:row]
     for k in np.flatnonzero(np.isnan(numbers)).tolist():
         begin, end = fields.number_spans[k].tolist()
         numbers[k] = float(content[begin:end].tobytes())
         if np.isinf(numbers[k]):
-            raise _fault(piece.text, columns.BAD_NUMBER, piece.begin + begin, names, number)
+            raise _fault(piece.text, sheet.BAD_NUMBER, piece.begin + begin, names, number)
     spans, fresh = fields.spans[:row], fields.fresh[:row]
     texts = [
         _decode(content, spans[rows, k], None if k else fresh)  # adjacent rows of a query share one string
@@ -79,6 +87,8 @@ def _decode(
     """Decode spans to strings; a span that is not fresh repeats the previous string."""
     wanted = spans if fresh is None else spans[fresh]
     lines = np.empty(int((wanted[:, 1] - wanted[:, 0] + 1).sum()), dtype=np.uint8)
+    from corank.core.parsing import columns
+
     columns.gather_lines(content, wanted, lines)
     found = np.empty(len(wanted), dtype=object)
     found[:] = lines.tobytes().decode(errors="surrogateescape").split("\n")[:-1]
@@ -89,11 +99,11 @@ def _fault(text: TextFile, code: int, position: int, names: tuple[str, ...], num
     line, column = text.locate(position)
     if text.has_bare_return(position):
         problem = BARE_RETURN_MESSAGE
-    elif code == columns.BAD_NUMBER:
+    elif code == sheet.BAD_NUMBER:
         found = text.word(position).decode(errors="replace")[:40]
         problem = f"expected a finite number as the {number}, found {found!r}; correct the line"
     else:
-        few = "fewer" if code == columns.FEW_COLUMNS else "more"
+        few = "fewer" if code == sheet.FEW_COLUMNS else "more"
         problem = f"expected {len(names)} columns ({' '.join(names)}), found {few}; correct the line"
     return InputError(f"{text}, line {line}, column {column}: {problem}.")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.data.durable.atomic import atomic_file
 from corank.data.formats.compressed import write_text
 from corank.data.formats.table_text import suffix_of
@@ -81,7 +81,7 @@ def _tables(
     """Check the arguments of `write_parquet`, and return blocks of rows as pyarrow tables."""
     arrow = import_extra("pyarrow", "frames")
     rows = as_rows(X)
-    if sparse.issparse(rows):
+    if is_sparse(rows):
         raise InputError("X is sparse, but tables are dense; write LETOR text or a store instead.")
     n, d = rows.shape
     names = [f"f{k}" for k in range(1, d + 1)] if names is None else list(names)

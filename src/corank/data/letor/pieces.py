@@ -9,8 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.parsing import letor as kernels
-from corank.core.parsing.bytes import PADDING
+from corank.core.jit import is_light
+from corank.core.parsing import small
+from corank.core.parsing.sheet import (
+    BAD_LABEL,
+    BAD_VALUE,
+    DONE,
+    LARGE_VALUE,
+    NO_ROOM,
+    PADDING,
+    PAUSED,
+    ParserSettings,
+    Sheet,
+)
 from corank.core.threads import parallel_map
 from corank.data.formats.text import TextFile
 
@@ -112,9 +123,7 @@ class Pieces:
         """Return the lines of the piece that contains the first row; blank lines and comments may precede it."""
         return self._pieces[int(np.flatnonzero(self.rows)[0])].read().tobytes()
 
-    def parse(
-        self, sheet: kernels.Sheet, rules: kernels.ParserSettings, value_counts: NDArray[np.int64]
-    ) -> ParseResult:
+    def parse(self, sheet: Sheet, rules: ParserSettings, value_counts: NDArray[np.int64]) -> ParseResult:
         """
         Parse every piece into the sheet, and close the gaps left by pieces with fewer values than counted.
 
@@ -184,41 +193,51 @@ def cut_lines(text: TextFile, base: int, size: int) -> Iterator[Piece]:
 
 
 def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
-    rows, colons, later_colons, largest, bare_return = kernels.survey(piece.read(), 0, piece.length)
+    content, counts = piece.read(), None
+    if is_light(piece.length):
+        counts = small.survey(content[: piece.length].tobytes())
+    if counts is None:
+        from corank.core.parsing import letor as kernels
+
+        counts = kernels.survey(content, 0, piece.length)
+    rows, colons, later_colons, largest, bare_return = counts
     return rows, colons, later_colons, largest, bare_return + piece.shift if bare_return >= 0 else -1
 
 
-def _parse(
-    piece: Piece, rows: list[int], at: int, sheet: kernels.Sheet, rules: kernels.ParserSettings
-) -> ParseResult | Fault:
+def _parse(piece: Piece, rows: list[int], at: int, sheet: Sheet, rules: ParserSettings) -> ParseResult | Fault:
     hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
     content, begin, largest = piece.read(), 0, 0
     row, last_row = rows
     while True:
-        code, position, row, at, n_hard, top = kernels.parse_rows(
-            content, begin, piece.length, piece.shift, row, at, sheet, rules, hard
-        )
+        parsed = None
+        if begin == 0 and is_light(piece.length):
+            parsed = small.parse_rows(content[: piece.length].tobytes(), piece.shift, row, at, sheet, rules)
+        if parsed is None:
+            from corank.core.parsing import letor as kernels
+
+            parsed = kernels.parse_rows(content, begin, piece.length, piece.shift, row, at, sheet, rules, hard)
+        code, position, row, at, n_hard, top = parsed
         for first, last, place in hard[:n_hard].tolist():
             value = float(content[first - piece.shift : last - piece.shift].tobytes())
             if np.isinf(value):
-                return Fault(kernels.BAD_LABEL if place < 0 else kernels.BAD_VALUE, first)
+                return Fault(BAD_LABEL if place < 0 else BAD_VALUE, first)
             if place < 0:
                 sheet.y[-1 - place] = value
             elif abs(value) < rules.too_large:
                 sheet.values[place] = value
             else:
-                return Fault(kernels.LARGE_VALUE, first)
+                return Fault(LARGE_VALUE, first)
         largest = max(largest, top)
-        if code == kernels.DONE:
-            return ParseResult(at, largest) if row == last_row else Fault(kernels.NO_ROOM, piece.shift)
-        if code != kernels.PAUSED:
+        if code == DONE:
+            return ParseResult(at, largest) if row == last_row else Fault(NO_ROOM, piece.shift)
+        if code != PAUSED:
             return Fault(code, position)
         if position - piece.shift == begin:  # a single line fills the list
             hard = np.empty((2 * len(hard), 3), dtype=np.int64)
         begin = position - piece.shift
 
 
-def _close_gaps(sheet: kernels.Sheet, row_starts: list[int], value_starts: list[int], stops: list[int]) -> int:
+def _close_gaps(sheet: Sheet, row_starts: list[int], value_starts: list[int], stops: list[int]) -> int:
     """Close the gaps between the values of pieces: a colon inside a query id was counted as a value."""
     used = stops[0]
     for k in range(1, len(stops)):

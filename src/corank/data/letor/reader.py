@@ -15,10 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy import sparse
 
-from corank.core.parsing import letor as kernels
-from corank.core.parsing.letor import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.core.parsing import sheet as codes
+from corank.core.parsing.sheet import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.formats.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
 from corank.data.letor.pieces import Fault, ParseResult, Pieces
 from corank.data.letor.writer import write_letor as write_letor
@@ -91,7 +90,7 @@ class ReadPlan:
     ) -> ReadPlan:
         """Plan the result; pass `has_qid` if the pieces do not include the first row of the text."""
         if pieces.bare_return >= 0:
-            raise explain(pieces, Fault(kernels.BARE_RETURN, pieces.bare_return), n_features)
+            raise explain(pieces, Fault(codes.BARE_RETURN, pieces.bare_return), n_features)
         n_rows = int(pieces.rows.sum())
         if n_rows == 0:
             names = ", ".join(str(text) for text in pieces.texts)
@@ -165,6 +164,8 @@ class ReadPlan:
             X = sheet.values.reshape(self.n_rows, self.width)
             return X if width == self.width else np.ascontiguousarray(X[:, :width])
         arrays = (sheet.values[:n_values], sheet.indices[:n_values], sheet.indptr)
+        from scipy import sparse  # takes long to import
+
         X = sparse.csr_matrix(arrays, shape=(self.n_rows, width), copy=False)
         X.has_sorted_indices = X.has_canonical_format = True  # the parser checks it
         return X
@@ -263,29 +264,29 @@ def explain(pieces: Pieces, fault: Fault, n_features: int | None) -> InputError:
 
 
 def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
-    if code == kernels.NO_ROOM:
+    if code == codes.NO_ROOM:
         return "the file changed while it was read; read it again"
-    if code == kernels.BARE_RETURN or text.has_bare_return(at):
+    if code == codes.BARE_RETURN or text.has_bare_return(at):
         return BARE_RETURN_MESSAGE
     found = text.word(at)
     shown = f"found {found.decode(errors='replace')[:40]!r}" if found else "found the end of the line"
     if any(c < 9 or 13 < c < 27 for c in found):
         return "found binary data; expected lines of the form 'label qid:Q id:value ...'"
-    if code == kernels.BAD_LABEL:
+    if code == codes.BAD_LABEL:
         return f"expected a label (a finite number), {shown}; write 'label qid:Q id:value ...'"
-    if code == kernels.BAD_QID:
+    if code == codes.BAD_QID:
         return f"expected qid:Q, as in the first row of the file, {shown}; give every row a query id, or none"
     if found.startswith(b"qid:"):
         return f"expected id:value, {shown}; give every row a query id, also the first, or none"
     name = found.partition(b":")[0]
     # isdigit of bytes: that of str also accepts other Unicode digits
-    if code in (kernels.BAD_ID, kernels.ID_RANGE) and name.isdigit() and int(name) > (n_features or USUAL_ID):
+    if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or USUAL_ID):
         return _id_too_large(int(name), n_features)
-    if code == kernels.ID_ORDER:
+    if code == codes.ID_ORDER:
         return f"expected feature ids from 1 in increasing order along the line, found {name.decode()}; sort the line"
-    if code == kernels.BAD_ID:
+    if code == codes.BAD_ID:
         return f"expected id:value, {shown}"
-    if code == kernels.LARGE_VALUE:
+    if code == codes.LARGE_VALUE:
         return f"expected a value in the range of float32, {shown}; read the file with dtype=float64"
     return f"expected a finite value, {shown}"
 

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.core.threads import n_threads
 from corank.data.formats.text import Source, open_text
 from corank.data.letor.pieces import Piece, Pieces, cut_texts
@@ -130,7 +130,12 @@ def _concatenate(blocks: list[RowBlock]) -> RowBlock:
     if len(blocks) == 1:
         return blocks[0]
     rows = [block.X for block in blocks]
-    X = sparse.vstack(rows, format="csr") if any(map(sparse.issparse, rows)) else np.concatenate(rows)
+    if any(map(is_sparse, rows)):
+        from scipy import sparse  # takes long to import
+
+        X = sparse.vstack(rows, format="csr")
+    else:
+        X = np.concatenate(rows)
     docids = [block.docids for block in blocks if block.docids is not None]
     if len(docids) not in (0, len(blocks)):  # read at once, all rows would have document ids
         raise Scattered

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.data.formats.compressed import write_text
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
@@ -66,7 +66,7 @@ def write_letor(
     if qid is not None:
         heads = [f"{head} qid:{name}" for head, name in zip(heads, _names(qid, rows.shape[0]), strict=True)]
     tails = _tails(comments, rows.shape[0])
-    bodies = _sparse_bodies(rows) if sparse.issparse(rows) else _dense_bodies(rows)
+    bodies = _sparse_bodies(rows) if is_sparse(rows) else _dense_bodies(rows)
     with write_text(path, overwrite=overwrite) as stream:
         begin = 0
         for block in bodies:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.blocks import add_sparse_spread, add_spread
 from corank.core.rows.scaled import plain
@@ -35,7 +35,7 @@ def column_factors(data: RankingData) -> Floats:
     [2.0, 1.0]
     """
     X, w = plain(data.X), data.weight_of(np.arange(data.n_rows))
-    add, rows = (add_sparse_spread, as_core_rows(X)) if sparse.issparse(X) else (add_spread, X)
+    add, rows = (add_sparse_spread, as_core_rows(X)) if is_sparse(X) else (add_spread, X)
     order, starts = data.queries.order, data.starts
 
     def piece(first: int, last: int) -> Floats:
@@ -43,7 +43,7 @@ def column_factors(data: RankingData) -> Floats:
         add(rows, w, order, starts, out, first, last)
         return out
 
-    n_jobs = threads_for(X.nnz if sparse.issparse(X) else X.size)
+    n_jobs = threads_for(X.nnz if is_sparse(X) else X.size)
     return factors_of_spread(add_up(piece, cut(starts, _PIECES), n_jobs) / w.sum())
 
 

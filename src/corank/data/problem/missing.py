@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+from corank._lazy import is_sparse
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +51,7 @@ class MissingValues:
         n_missing, total = np.zeros(d, dtype=np.int64), np.zeros(d)
         for begin in range(0, n, _BLOCK):
             block = X[begin : begin + _BLOCK]
-            if sparse.issparse(block):
+            if is_sparse(block):
                 is_nan = np.isnan(block.data)
                 n_missing += np.bincount(block.indices[is_nan], minlength=d)
                 # divided before they are added, so that sums of large values stay finite
@@ -76,7 +77,7 @@ class MissingValues:
             if not other.any():
                 return X
             rows, columns = rows[other], columns[other]
-        if sparse.issparse(X):
+        if is_sparse(X):
             filled = X.copy()
             stored = np.isnan(X.data) if marked else np.isnan(X.data) & ~np.isin(X.indices, self.columns)
             filled.data[stored] = self.means[X.indices[stored]]
@@ -88,15 +89,17 @@ class MissingValues:
         known = np.isin(columns, self.columns)
         place = np.searchsorted(self.columns, columns[known])
         shape = (X.shape[0], len(self.columns))
+        from scipy import sparse  # takes long to import
+
         marks = sparse.csr_array((np.ones(len(place), X.dtype), (rows[known], place)), shape=shape)
-        if sparse.issparse(X):
+        if is_sparse(X):
             return sparse.hstack([filled, marks], format="csr")
         return np.ascontiguousarray(np.hstack([filled, marks.toarray()]))
 
     @staticmethod
     def _positions(X: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return rows and columns of the missing values."""
-        if not sparse.issparse(X):
+        if not is_sparse(X):
             rows, columns = np.nonzero(np.isnan(X))
             return rows, columns
         at = np.flatnonzero(np.isnan(X.data))

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.core.rows.structure import ASCENDING, BAD_COLUMN, BAD_POINTERS, all_finite, csr_structure
 from corank.data.durable.regular import require_unchanged
 from corank.errors import InputError, InputTypeError, reason
@@ -54,7 +54,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     require_unchanged(X)
     if (values := _frame_values(X)) is not None:
         X = values
-    ascends = sparse.issparse(X) and require_structure(X)
+    ascends = is_sparse(X) and require_structure(X)
     is_ready = ascends or (type(X) is np.ndarray and X.ndim == 2 and X.flags.c_contiguous)
     # check_array would take ten times as long as a small prediction
     if is_ready and X.dtype in _TYPES and 0 not in X.shape:
@@ -70,7 +70,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     except (TypeError, ValueError) as error:
         kind = InputTypeError if isinstance(error, TypeError) else InputError
         raise kind(_explain(X, error)) from error
-    if sparse.issparse(rows) and not (ascends if getattr(X, "format", "") == "csr" else rows.has_canonical_format):
+    if is_sparse(rows) and not (ascends if getattr(X, "format", "") == "csr" else rows.has_canonical_format):
         # duplicate entries would give wrong norms
         rows = rows.copy()
         rows.has_canonical_format = rows.has_sorted_indices = False  # do not trust flags set by the caller
@@ -100,7 +100,7 @@ def is_table(X: Any) -> bool:
 
     Otherwise X is treated as a sequence of objects.
     """
-    if sparse.issparse(X) or hasattr(X, "columns"):
+    if is_sparse(X) or hasattr(X, "columns"):
         return True
     try:
         values = np.asarray(X)
@@ -139,7 +139,7 @@ def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
     """
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    if hasattr(X, "__array__") or sparse.issparse(X):
+    if hasattr(X, "__array__") or is_sparse(X):
         return X[rows]
     return [X[row] for row in rows.tolist()]
 
@@ -196,7 +196,7 @@ def require_finite(X: Any, *, missing: bool = False) -> None:
     if all_finite(values) or (missing and not np.isinf(values).any()):
         return
     bad = np.isinf if missing else _is_not_finite
-    if sparse.issparse(X):
+    if is_sparse(X):
         at = int(np.flatnonzero(bad(values))[0])
         row, column, value = int(np.searchsorted(X.indptr, at, side="right") - 1), int(X.indices[at]), values[at]
     else:
@@ -221,7 +221,7 @@ def count_missing(X: Any) -> int:
 
 def _stored(X: Any) -> Any:
     # the arrays of a CSR matrix may be longer than its last pointer
-    return X.data[: X.indptr[-1]] if sparse.issparse(X) else X
+    return X.data[: X.indptr[-1]] if is_sparse(X) else X
 
 
 def _is_not_finite(values: Any) -> Any:

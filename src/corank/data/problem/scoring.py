@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
+from corank.core.jit import is_light
 from corank.core.rows.equal import find_csr, find_dense, hash_csr, hash_dense
-from corank.core.rows.products import score_dense
+from corank.core.rows.products import score_dense, score_small
 from corank.core.rows.scaled import plain
 from corank.core.threads import parallel_map, threads_for
 
@@ -37,8 +38,10 @@ def score_columns(rows: Any, weights: Floats) -> Floats:
     >>> score_columns(np.array([[1.0, 2.0]]), np.array([10.0, 1.0])).tolist()
     [12.0]
     """
-    if sparse.issparse(rows):
+    if is_sparse(rows):
         return np.asarray(rows @ weights, dtype=np.float64)
+    if weights.ndim == 1 and is_light(rows.size):
+        return score_small(rows, weights)
     out = np.empty((len(rows), *weights.shape[1:]))
     if weights.ndim == 1:
         _in_pieces(lambda first, last: score_dense(rows, weights, out, first, last), len(rows), rows.size)
@@ -79,11 +82,11 @@ def first_equals(rows: Any) -> Integers | None:
     if n < 2 or X.ndim != 2:
         return None
     hashes, out, n_numbers = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64), X.size
-    values = X.data if sparse.issparse(X) else np.ascontiguousarray(X)
+    values = X.data if is_sparse(X) else np.ascontiguousarray(X)
     bits = values.view(np.uint64 if values.itemsize == 8 else np.uint32)
     sign = bits.dtype.type(1 << (8 * values.itemsize - 1))
     table = np.full(1 << int(2 * n - 1).bit_length(), -1, dtype=np.int64)
-    if sparse.issparse(X):
+    if is_sparse(X):
         parts = X.indices.astype(np.uint32, copy=False), X.indptr.astype(np.uint64, copy=False)
         _in_pieces(lambda first, last: hash_csr(bits, sign, *parts, hashes, first, last), n, n_numbers)
         n_repeated = find_csr(hashes, values, *parts, table, out)

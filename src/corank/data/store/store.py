@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
+from corank._lazy import is_sparse
 from corank.core.rows.structure import ProblemIndex, index_fault
 from corank.data.durable.atomic import require_no_input
 from corank.data.durable.regular import map_array, require_unchanged
@@ -110,6 +110,8 @@ class StoreFiles:
         if self.header["layout"] == "csr":
             parts = (X, self.arrays["indices"], self.arrays["indptr"])
             shape = (self.header["n_rows"], self.header["n_features"])
+            from scipy import sparse  # takes long to import
+
             X = sparse.csr_matrix(parts, shape=shape, copy=False)
             if not require_structure(X) or X.nnz != len(parts[0]):
                 raise InputError("its CSR matrix has repeated or unsorted entries")
@@ -293,7 +295,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
 
 
 def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLike | None) -> None:
-    if sparse.issparse(data.X):
+    if is_sparse(data.X):
         # the arrays may be longer than the number of entries
         folder.put("values", data.X.data[: data.X.nnz])
         folder.put("indices", data.X.indices[: data.X.nnz])
@@ -318,7 +320,7 @@ def _fill(folder: StoreFolder, data: RankingData, has_qid: bool, docids: ArrayLi
         n_rows=data.n_rows,
         n_features=data.n_features,
         n_queries=len(data.queries),
-        layout="csr" if sparse.issparse(data.X) else "dense",
+        layout="csr" if is_sparse(data.X) else "dense",
         has_qid=has_qid,
     )
 
