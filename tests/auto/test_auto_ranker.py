@@ -138,3 +138,20 @@ def test_exports_and_explanations_are_those_of_the_parts(tmp_path):
 def test_unknown_candidates_get_one_sentence():
     with pytest.raises(InputError, match="there is no candidate 'linaer'"):
         AutoRanker(candidates=["linaer"]).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("candidates", [["linear", "logistic"], ["linear", "gaussian"]])
+def test_missing_values_are_filled_for_all_members(tmp_path, candidates):
+    """Filling by hand with the means of the columns and an indicator column gives the same scores."""
+    problem = make_ranking(20, 8, n_latent=2, features_per_view=2, random_state=0)
+    X = problem.X.copy()
+    X[::5, 1] = np.nan
+    model = AutoRanker(candidates=candidates, random_state=0).fit(X, problem.y, qid=problem.qid)
+    is_missing = np.isnan(X[:, 1])
+    filled = np.column_stack([np.where(np.isnan(X), np.nanmean(X, axis=0), X), is_missing])
+    plain = AutoRanker(candidates=candidates, random_state=0).fit(filled, problem.y, qid=problem.qid)
+    np.testing.assert_allclose(model.predict(X), plain.predict(filled), rtol=1e-6, atol=1e-8)
+    corank.save(model, tmp_path / "model")
+    assert (corank.load(tmp_path / "model").predict(X) == model.predict(X)).all()
+    with pytest.raises(InputError, match="X contains NaN"):
+        AutoRanker(missing="error").fit(X, problem.y, qid=problem.qid)

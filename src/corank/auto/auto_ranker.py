@@ -35,9 +35,10 @@ from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.kernels.basis import Terms
 from corank.metrics import parse_metric
-from corank.parameters import Rules, boolean, items, none, number, seed, text
+from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -82,6 +83,7 @@ class AutoRanker(Ranker):
         Names of the candidates to try, see `corank.auto.candidates.CANDIDATES`; None tries all that suit the data.
     metric : str, optional
         Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
+    {missing}
     {random_state}
     {verbose}
 
@@ -118,6 +120,7 @@ class AutoRanker(Ranker):
         "time_limit": number(0, inside="()") | none,
         "candidates": items | none,
         "metric": text | none,
+        "missing": one_of(*MISSING),
         "random_state": seed,
         "verbose": boolean,
     }
@@ -133,12 +136,14 @@ class AutoRanker(Ranker):
         *,
         candidates: Any = None,
         metric: str | None = None,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
         self.time_limit = time_limit
         self.candidates = candidates
         self.metric = metric
+        self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
 
@@ -176,12 +181,13 @@ class AutoRanker(Ranker):
             return _combined(work, trials, weights, spreads, board, estimate, advance)
 
     def _score_rows(self, X: Any) -> Floats:
-        rows = self._checked_rows(X)
         if hasattr(self, "coef_"):
-            return score_columns(rows, self.coef_)
-        named = with_names(rows, getattr(self, "feature_names_in_", None))
-        total = np.zeros(rows.shape[0])
-        for member, factor in zip(self.members_, self.weights_ / self.scales_, strict=True):
+            return score_columns(self._checked_rows(X), self.coef_)
+        named = self._named_rows(X)
+        factors = self.weights_ / self.scales_
+        # one by one: the sum has the same bits for every number of rows
+        total = factors[0] * self.members_[0]._score_rows(named)
+        for member, factor in zip(self.members_[1:], factors[1:], strict=True):
             total += factor * member._score_rows(named)
         return total
 
@@ -204,8 +210,8 @@ class AutoRanker(Ranker):
         """Raise if a loaded model has members of other columns, or weights that do not belong to them."""
         if not len(self.members_) == len(self.weights_) == len(self.scales_):
             raise InputError("weights_ and scales_ must have one number for each of members_")
-        if any(member.n_features_in_ != self.n_features_in_ for member in self.members_):
-            raise InputError(f"members_ are not all of {self.n_features_in_} features")
+        if any(member.n_features_in_ != self._n_columns for member in self.members_):
+            raise InputError(f"members_ are not all of {self._n_columns} features")
         if not (self.scales_ > 0.0).all():
             raise InputError("scales_ must be positive")
         for member in self.members_:

@@ -37,7 +37,7 @@ from corank.estimator.contract import (
 )
 from corank.estimator.held_out import HeldOut, hold_out
 from corank.estimator.importances import importances
-from corank.estimator.missing import fill_problem, fill_rows
+from corank.estimator.missing import fill_problem, fill_rows, filling_of
 from corank.kernels import as_kernel
 from corank.kernels.basis import Terms
 from corank.kernels.grams import is_precomputed
@@ -403,7 +403,10 @@ class Ranker(Learner, ABC):
 
     def _named_rows(self, X: Any) -> Any:
         """Check rows for ``predict``, and give them the names of ``fit``, for rankers inside this one."""
-        return with_names(self._checked_rows(X), getattr(self, "feature_names_in_", None))
+        rows, names, filling = self._checked_rows(X), getattr(self, "feature_names_in_", None), filling_of(self)
+        if names is not None and filling is not None and not hasattr(self, "trees_"):
+            names = filling.names(list(names))
+        return with_names(rows, names)
 
     def _scaled_rows(self, X: Any) -> Any:
         """Check and scale rows for ``predict``."""
