@@ -96,8 +96,14 @@ def page(package: str) -> str:
     return "\n".join(parts)
 
 
+def first_line(thing: object) -> str:
+    """Return the first sentence of a docstring, for a cell of a table."""
+    lines = (inspect.getdoc(thing) or "").split("\n\n")[0]
+    return " ".join(lines.split()).replace("|", "\\|")
+
+
 def index() -> str:
-    """Return the page that lists the packages."""
+    """Return the page that lists every name with one line."""
     parts = [
         "# API reference\n",
         "Every public class and function, by package. Names that `import corank` provides are listed as `corank.SPD`, "
@@ -106,11 +112,12 @@ def index() -> str:
     for section, members in placed().items():
         parts.append(f"## {section}\n")
         for package in members:
-            shown = ", ".join(
-                f"`{name.removeprefix('corank.').removeprefix(f'{package}.')}`" for name in listing(package)
-            )
-            parts.append(f"- [{package}]({package}.md): {shown}")
-        parts += ["", "```{toctree}", ":hidden:", f":caption: {section}", "", *members, "```", ""]
+            parts += [f"### [{package}]({package}.md)\n", "| name | |", "|---|---|"]
+            for name, thing in listing(package).items():
+                short = name.removeprefix("corank.").removeprefix(f"{package}.")
+                parts.append(f"| `{short}` | {first_line(thing)} |")
+            parts.append("")
+        parts += ["```{toctree}", ":hidden:", f":caption: {section}", "", *members, "```", ""]
     return "\n".join(parts)
 
 

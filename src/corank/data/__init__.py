@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from corank.data.formats.frames import read_csv as read_csv, read_parquet as read_parquet
     from corank.data.formats.items import Items as Items, read_items as read_items
     from corank.data.formats.read import read as read
+    from corank.data.formats.run_objects import (
+        as_dict as as_dict,
+        as_frame as as_frame,
+        qrels_of as qrels_of,
+        run_of as run_of,
+    )
     from corank.data.formats.search_responses import SearchResponse as SearchResponse, read_responses as read_responses
     from corank.data.formats.trec import (
         JudgedRun as JudgedRun,
@@ -63,6 +69,8 @@ _HOMES = {
     "SearchResponse": "corank.data.formats.search_responses",
     "Store": "corank.data.store.store",
     "SyntheticRanking": "corank.data.problem.synthetic",
+    "as_dict": "corank.data.formats.run_objects",
+    "as_frame": "corank.data.formats.run_objects",
     "join_run": "corank.data.formats.trec",
     "keep_scores": "corank.data.problem.splits",
     "load_review": "corank.data.records.records",
@@ -70,6 +78,7 @@ _HOMES = {
     "mask_scores": "corank.data.problem.splits",
     "open_store": "corank.data.store.store",
     "presumed_negatives": "corank.data.problem.splits",
+    "qrels_of": "corank.data.formats.run_objects",
     "read": "corank.data.formats.read",
     "read_clicks": "corank.data.formats.click_files",
     "read_csv": "corank.data.formats.frames",
@@ -81,6 +90,7 @@ _HOMES = {
     "read_responses": "corank.data.formats.search_responses",
     "read_run": "corank.data.formats.trec",
     "read_scores": "corank.data.formats.trec",
+    "run_of": "corank.data.formats.run_objects",
     "store_letor": "corank.data.store.store",
     "write_clicks": "corank.data.formats.click_files",
     "write_judgements": "corank.data.judgements.writing",

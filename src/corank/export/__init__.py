@@ -2,6 +2,7 @@
 
 from corank.export.describe import Description, describe
 from corank.export.export import TARGETS, ExportedFiles, export_model
+from corank.export.pyterrier import pyterrier_ranker
 from corank.export.verify import Verification
 
-__all__ = ["TARGETS", "Description", "ExportedFiles", "Verification", "describe", "export_model"]
+__all__ = ["TARGETS", "Description", "ExportedFiles", "Verification", "describe", "export_model", "pyterrier_ranker"]

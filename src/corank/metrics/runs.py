@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from corank.data.formats.run_objects import qrels_of, run_of
 from corank.data.formats.text import Source
 from corank.data.formats.trec import Qrels, Run, join_run, read_qrels, read_run
 from corank.data.problem.collection import Collection
@@ -15,8 +17,8 @@ from corank.metrics.evaluate import Evaluation, evaluate
 
 
 def evaluate_run(
-    qrels: Source | Qrels | Collection,
-    run: Source | Run,
+    qrels: Source | Qrels | Collection | Any,
+    run: Source | Run | Any,
     metrics: str | Sequence[str] = ("nDCG@10", "AP"),
     *,
     convention: str | Convention = "corank",
@@ -30,11 +32,12 @@ def evaluate_run(
 
     Parameters
     ----------
-    qrels : path, Qrels or Collection
-        Judged documents: a TREC qrels file, the result of `corank.data.formats.trec.read_qrels`, or a collection with
-        document ids.
-    run : path or Run
-        Retrieved documents: a TREC run file, or the result of `corank.data.formats.trec.read_run`.
+    qrels : path, Qrels, Collection or object of another library
+        Judged documents: a TREC qrels file, the result of `corank.data.formats.trec.read_qrels`, a collection with
+        document ids, or what `corank.data.qrels_of` accepts: a dictionary, a DataFrame, ranx's `Qrels`.
+    run : path, Run or object of another library
+        Retrieved documents: a TREC run file, the result of `corank.data.formats.trec.read_run`, or what
+        `corank.data.run_of` accepts.
     metrics : str or sequence of str
         Names such as ``nDCG@10``; see `corank.metrics.names.parse_metric`.
     convention : str or Convention
@@ -57,9 +60,10 @@ def evaluate_run(
     {'RR': 0.5}
     """
     run_name, qrels_name = (
-        default if isinstance(source, Run | Qrels | Collection) else str(source)
+        default if isinstance(source, Run | Qrels | Collection) else _name(source)
         for source, default in ((run, "the run"), (qrels, "the qrels"))
     )
+    run, qrels = run_of(run) if _is_object(run) else run, qrels_of(qrels) if _is_object(qrels) else qrels
     retrieved = run if isinstance(run, Run) else read_run(run)
     truth = qrels if isinstance(qrels, Qrels | Collection) else read_qrels(qrels)
     if truth.docids is None or truth.qid is None:
@@ -88,3 +92,14 @@ def evaluate_run(
         retrieved=np.arange(len(joined.y) + n_missed) < len(joined.y),
         n_jobs=n_jobs,
     )
+
+
+def _name(source: Any) -> str:
+    return f"the {type(source).__name__}" if _is_object(source) else str(source)
+
+
+def _is_object(source: Any) -> bool:
+    """Return whether a run or judgements are an object of another library, and not a file."""
+    if isinstance(source, Run | Qrels | Collection):
+        return False
+    return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "to_dict")

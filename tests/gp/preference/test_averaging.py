@@ -139,11 +139,11 @@ def test_columns_get_their_own_widths_if_the_answers_support_it():
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(50, 5))
     useful, all_useful = np.sin(1.5 * rows[:, 0]), rows.sum(axis=1)
-    of_one = PreferenceGP(random_state=0).fit(rows, pairs=answers(useful, 80, 0.1, rng))
+    of_one = PreferenceGP("auto", random_state=0).fit(rows, pairs=answers(useful, 80, 0.1, rng))
     of_ard = PreferenceGP("ard", random_state=0).fit(rows, pairs=of_one.answered())
     assert isinstance(of_one.kernel_.kernels[0], ARDKernel)
     np.testing.assert_allclose(of_one.predict(rows), of_ard.predict(rows), atol=0.05)
-    of_all = PreferenceGP(random_state=0).fit(rows, pairs=answers(all_useful, 80, 0.1, rng))
+    of_all = PreferenceGP("auto", random_state=0).fit(rows, pairs=answers(all_useful, 80, 0.1, rng))
     kinds = [of_all.process_.maps[k].view.kernel.kernels[0] for k in of_all.process_.map_numbers]
     of_widths = sum(w for w, kind in zip(of_all.process_.weights, kinds, strict=True) if isinstance(kind, ARDKernel))
     assert of_widths < 0.5
@@ -157,5 +157,5 @@ def test_columns_get_their_own_widths_if_the_answers_support_it():
 def test_one_width_for_all_columns_otherwise(rows, n_answers):
     pairs = PAIRS[: min(n_answers, 19 if rows.shape[1] == 20 else n_answers)]
     plain = PreferenceGP("gaussian", random_state=0).fit(rows, pairs=pairs)
-    auto = PreferenceGP(random_state=0).fit(rows, pairs=pairs)
+    auto = PreferenceGP("auto", random_state=0).fit(rows, pairs=pairs)
     np.testing.assert_array_equal(auto.predict(rows), plain.predict(rows))

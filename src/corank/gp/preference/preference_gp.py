@@ -92,9 +92,10 @@ class PreferenceGP(PreferencePosterior):
 
     Scores are compared inside their queries, and only their order is used. A tie can be passed as two preferences, one
     in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. What is learnt is
-    not one value of the hyper-parameters but an average over plausible ones: over the width of the kernel, over one
-    width for each column if the answers say that columns matter differently, and over the noise. Each row may have a
-    part of its value that its features do not explain: probabilities stay calibrated with few answers.
+    not one value of the hyper-parameters but an average over plausible ones: over the width of the kernel and over the
+    noise. ``kernel="auto"`` also averages over one width for each column, for columns of which some may say nothing.
+    Each row may have a part of its value that its features do not explain: probabilities stay calibrated with few
+    answers.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ class PreferenceGP(PreferencePosterior):
 
     def __init__(
         self,
-        kernel: Any = "auto",
+        kernel: Any = "gaussian",
         sigma: float | None = None,
         *,
         learn: bool = True,
