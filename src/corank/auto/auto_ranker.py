@@ -186,7 +186,7 @@ class AutoRanker(Ranker):
         named = self._named_rows(X)
         factors = self.weights_ / self.scales_
         # one by one: the sum has the same bits for every number of rows
-        total = factors[0] * self.members_[0]._score_rows(named)
+        total: Floats = factors[0] * self.members_[0]._score_rows(named)
         for member, factor in zip(self.members_[1:], factors[1:], strict=True):
             total += factor * member._score_rows(named)
         return total
