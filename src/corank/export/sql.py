@@ -89,7 +89,7 @@ def _duckdb() -> Any:
 
 def literal(value: float) -> str:
     """
-    Return a number as a literal of type double; other notations would be decimals in DuckDB and PostgreSQL.
+    Return a number as a literal: a double in SQLite and DuckDB, a decimal in PostgreSQL, which next to a double is one.
 
     >>> literal(0.1), literal(-2.0), literal(1e-30)
     ('0.1e0', '(-2.0e0)', '1e-30')
@@ -170,7 +170,9 @@ def _trees(scorer: TreeScorer, names: tuple[str, ...], dialect: str) -> list[str
 
     def node(t: int, at: int) -> str:
         if at < 0:
-            return literal(float(trees.values[int(trees.starts[t]) + t - at - 1]))
+            leaf = literal(float(trees.values[int(trees.starts[t]) + t - at - 1]))
+            # PostgreSQL reads 0.1e0 as a decimal, and would add leaves as decimals
+            return f"CAST({leaf} AS double precision)" if dialect == "postgresql" else leaf
         k = int(trees.starts[t]) + at
         yes, no = (node(t, int(child)) for child in trees.children[k])
         return f"CASE WHEN {condition(k)} THEN {yes} ELSE {no} END"
