@@ -333,3 +333,12 @@ def test_a_server_that_restarts(tmp_path):
             server.start()
         store.append(project, "ann", "x", {"action": "left"}, "second")
         assert [one.client_id for one in store.answers(project)] == ["first", "second"]
+
+
+def test_a_new_file_is_readable_by_its_owner_only(tmp_path):
+    path = tmp_path / "corank.db"
+    with open_answer_store(path) as store:
+        store.add_project("compare", "a", {}, {})
+        modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}
+    assert modes["corank.db"] == 0o600
+    assert set(modes.values()) == {0o600}

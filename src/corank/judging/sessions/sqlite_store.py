@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from pathlib import Path
@@ -32,6 +33,9 @@ class SqliteStore(AnswerStore):
             raise InputError(f"{path} cannot be opened: there is no folder {self.path.parent}; create it first.")
         with self._explaining():
             self._back_up()
+        with contextlib.suppress(OSError):  # SQLite says what is wrong with the folder
+            # answers and hashes of links are for the owner of the file only; SQLite's other files get the same mode
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         super().__init__()
 
     def _connect(self) -> sqlite3.Connection:
