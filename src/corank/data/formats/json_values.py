@@ -45,3 +45,8 @@ def shortened(value: Any) -> str:
     """Return a value for a message, at most 40 characters long."""
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."
+
+
+def plain_text(value: Any) -> str:
+    """Return a JSON string or number as text; half of a surrogate pair, which no file can hold, becomes ``?``."""
+    return str(value).encode("utf-8", "replace").decode()

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.formats.json_values import at_path, json_values, shortened
+from corank.data.formats.json_values import at_path, json_values, plain_text, shortened
 from corank.data.formats.table_text import read_utf8
 from corank.data.formats.trec import Run
 from corank.data.problem.collection import Collection, as_names, as_texts
@@ -169,15 +169,15 @@ def _each(value: Any, query: str | None, where: str) -> Iterator[SearchResponse]
     inner = at_path(value, "response")
     if isinstance(inner, dict) and "docs" not in inner:
         name = next((value[key] for key in WRAPPED_IDS if isinstance(value.get(key), str | int)), None)
-        yield from _each(inner, None if name is None else str(name), where)
+        yield from _each(inner, None if name is None else plain_text(name), where)
     elif isinstance(hits := at_path(value, "hits", "hits"), list):
         yield _answer(query, [(_id(hit, "_id", where), _logged(hit, where)) for hit in hits])
     elif isinstance(docs := at_path(value, "response", "docs"), list):
         params = at_path(value, "responseHeader", "params")
-        name = query or at_path(params, "qid") or at_path(params, "q")
+        given = at_path(params, "qid") or at_path(params, "q")
+        name = query or (plain_text(given) if isinstance(given, str | int) else None)
         yield _answer(name, [(_id(one, "id", where), _solr_features(one, where)) for one in docs])
-    elif at_path(value, "root") is not None:
-        children = at_path(value, "root", "children") or []
+    elif isinstance(children := at_path(value, "root", "children") or [], list) and at_path(value, "root") is not None:
         yield _answer(query, [(_id(one, "id", where).split("::")[-1], _vespa_features(one, where)) for one in children])
     elif at_path(value, "error") is not None:
         raise InputError(f"{where}: the engine answered with an error, {shortened(value['error'])}; search again.")
@@ -199,7 +199,7 @@ def _id(document: Any, key: str, where: str) -> str:
     found = at_path(document, key)
     if not isinstance(found, str | int):
         raise InputError(f"{where}: a document has no {key}: {shortened(document)}; request the field.")
-    return str(found)
+    return plain_text(found)
 
 
 def _logged(hit: Any, where: str) -> dict[str, float] | None:
@@ -244,5 +244,5 @@ def _number(value: Any, name: str, where: str) -> float:
         return float("nan")
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"{where}: the feature {name!r} is {shortened(value)}; expected a number.") from None

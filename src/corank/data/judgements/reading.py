@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corank.data.formats.frames import parquet_rows
-from corank.data.formats.json_values import at_path, json_values, shortened
+from corank.data.formats.json_values import at_path, json_values, plain_text, shortened
 from corank.data.formats.read import detect_format, is_number
 from corank.data.formats.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.data.formats.text import open_text
@@ -143,9 +144,12 @@ def _grade(cell: Any, where: str) -> float:
     if _text(cell).lower() in ("", "na", "nan", "null"):
         return float("nan")
     try:
-        return float(cell)
-    except (TypeError, ValueError):
-        raise InputError(f"{where}: {cell!r} is not a grade; write a number, or nothing if there is none.") from None
+        grade = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        grade = float("inf")
+    if not math.isfinite(grade):
+        raise InputError(f"{where}: {shortened(cell)} is not a grade; write a number, or nothing if there is none.")
+    return grade
 
 
 def is_ranklib(path: str | os.PathLike[str]) -> bool:
@@ -258,8 +262,9 @@ def _rank_eval_rows(requests: Sequence[Any], where: str, texts: dict[str, str]) 
 def _of_rows(rows: Sequence[_Row], texts: Mapping[str, str]) -> JudgementList:
     y, queries, documents, judges, answers, notes = (list(one) for one in zip(*rows, strict=True))
     names = (queries, documents, judges, answers, notes)
-    qid, docids, who, kinds, words = (as_texts([str(one) for one in column]) for column in names)
+    qid, docids, who, kinds, words = (as_texts([plain_text(one) for one in column]) for column in names)
     return JudgementList(
         np.array(y, dtype=np.float64), qid, docids, who if any(judges) else None,
-        kinds if set(answers) != {GRADED} else None, words if any(notes) else None, texts,
+        kinds if set(answers) != {GRADED} else None, words if any(notes) else None,
+        {plain_text(query): plain_text(text) for query, text in texts.items()},
     )  # fmt: skip
