@@ -27,7 +27,7 @@ N_TREES, RATE = 200, 0.1
 # LightGBM's own lambdarank with the trees that corank grows; its smallest leaf is in rows
 SAME_TREES = {
     "num_leaves": DEFAULTS["num_leaves"], "min_child_samples": 20, "reg_lambda": DEFAULTS["lambda_l2"],
-    "colsample_bytree": DEFAULTS["feature_fraction"], "n_estimators": N_TREES, "learning_rate": RATE,
+    "extra_trees": DEFAULTS["extra_trees"], "n_estimators": N_TREES, "learning_rate": RATE,
 }  # fmt: skip
 LIGHTGBM, LIGHTGBM_SAME = "LightGBM lambdarank, its defaults", "LightGBM lambdarank, the same trees"
 BM25 = "mean of BM25 columns, no judgement"

@@ -30,6 +30,7 @@ COMMANDS = {
     ],
     "evaluate": ["evaluate <test.txt <scores.txt --per-query >q.tsv", "evaluate <test.txt <scores.txt --json"],
     "compare": ["compare <train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 --output >study"],
+    "card": ["card <model.safetensors <test.txt --output >card.html"],
     "explain": [
         "explain <model.safetensors <test.txt --pair 1 2",
         "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
@@ -327,7 +328,7 @@ def test_what_should_not_happen_is_one_sentence_and_debug_shows_where(here, run,
         raise RuntimeError("odd. Very odd")
 
     monkeypatch.setattr("corank.persist.load", fail)
-    words = ["rank", "model.safetensors", "test.txt"]
+    words = ["explain", "model.safetensors", "test.txt", "--pair", "1", "2"]
     code, out, err = run(words)
     assert (code, out) == (1, "")
     assert err == "corank: internal error (RuntimeError: odd); run again with --debug for a traceback.\n"

@@ -48,6 +48,11 @@ def explain(target: Path, version: int, overwrite: bool) -> None:
     say("explain", model, rows, "--pair", 1, 2 + version, "--plot", target, overwrite=overwrite)
 
 
+def card(target: Path, version: int, overwrite: bool) -> None:
+    model, rows = sources() / f"{version}.safetensors", sources() / f"{version}.txt"
+    say("card", model, rows, "-o", target, overwrite=overwrite)
+
+
 def suggest(target: Path, version: int, overwrite: bool) -> None:
     model, rows = sources() / f"{version}" / "model.safetensors", sources() / f"{version}" / "train.txt"
     form = ["--format", "csv"] if target.suffix == ".csv" else []
@@ -138,6 +143,7 @@ COMMANDS = (
     Writer("rank --format trec", "rows.run", rank),
     Writer("evaluate --per-query", "queries.tsv", evaluate),
     Writer("explain --plot", "plot.png", explain, is_slow=True),
+    Writer("card", "card.html", card, is_slow=True),
     Writer("suggest", "next.txt", suggest),
     Writer("suggest --format csv", "next.csv", suggest),
     Writer("check-lambda --plot", "plot.png", check_lambda, is_slow=True),

@@ -11,6 +11,8 @@ import corank
 from corank.data.formats.items import read_items
 from corank.data.formats.trec import write_qrels, write_run
 from corank.data.formats.write_frames import write_parquet
+from corank.data.judgements.judgement_list import JudgementList
+from corank.data.judgements.writing import write_judgements
 from corank.data.records.records import read_records
 from corank.data.records.writer import write_records
 from corank.data.store.store import store_letor
@@ -72,6 +74,12 @@ def run(target: Path, version: int, overwrite: bool) -> None:
 def qrels(target: Path, version: int, overwrite: bool) -> None:
     made = PROBLEMS[version]
     write_qrels(target, made.qid, np.arange(len(made.y)), made.y, overwrite=overwrite)
+
+
+def judgements(target: Path, version: int, overwrite: bool) -> None:
+    made = PROBLEMS[version]
+    qid, docids = (np.array([str(one) for one in column], dtype=object) for column in (made.qid, range(len(made.y))))
+    write_judgements(target, JudgementList(made.y, qid, docids), "quepid-book", overwrite=overwrite)
 
 
 def records(target: Path, version: int, overwrite: bool) -> None:
@@ -156,6 +164,7 @@ FUNCTIONS = (
     Writer("write_parquet", "rows.parquet", parquet),
     Writer("write_run", "run.txt", run),
     Writer("write_qrels", "qrels.txt", qrels),
+    Writer("write_judgements", "book.json", judgements),
     Writer("write_clicks", "clicks.csv", clicks),
     Writer("write_clicks to UBI", "events.jsonl", clicks),
     Writer("write_records to CSV", "records.csv", records),

@@ -28,7 +28,7 @@ class SomeRule:
 COUNTS = PrismaCounts((("PubMed", 60), ("Embase", 50)), 10, 2, (("animals", 30), ("dose", 5)), 12, 1, 50)
 FACTS = ScreeningFacts(
     COUNTS, ["ann", "bob"], "a linear model of words", 7, SomeRule(), True, None, "identifiers and similar titles", 2,
-    40, 20, [KappaFacts("ann", "bob", 20, 0.8134, 0.6, 0.95)], 3, ["cy"], "1.2",
+    5, 40, 20, [KappaFacts("ann", "bob", 20, 0.8134, 0.6, 0.95)], 3, ["cy"], "1.2",
 )  # fmt: skip
 
 
@@ -41,6 +41,7 @@ def test_all_facts_are_in_the_paragraph():
         "Two judges (ann and bob) screened titles and abstracts with corank, version 1.2.",
         "The answer to 2 records was known before the screening.",
         "in the order of a linear model of words, which learned from every answer (random seed 7)",
+        "5 records were looked for, outside of the ranking.",
         "40 records were drawn at random.",
         "At least two judges read 20 records.",
         "Cohen's kappa of the two judges for inclusion was 0.81 (95 % interval 0.60 to 0.95, 20 records read by both).",

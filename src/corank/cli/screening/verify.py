@@ -10,6 +10,7 @@ import typer
 from corank.cli.judge import STOPPING_RULES
 from corank.cli.options import Force, Json, Seed
 from corank.cli.output import emit
+from corank.errors import InputError
 
 Files = Annotated[list[Path], typer.Argument(help="Files of records, as they were screened.", metavar="RECORDS...")]
 Answers = Annotated[
@@ -77,5 +78,8 @@ def verify(
     from corank.data.durable.regular import read_regular
     from corank.judging.reporting.certificate import verify as verify_certificate
 
-    lines = verify_certificate(read_regular(certificate), records, answers)
+    try:
+        lines = verify_certificate(read_regular(certificate), records, answers)
+    except InputError as error:
+        raise InputError(f"{certificate}: {error}") from None
     emit(as_json, "verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
+import os
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -163,17 +166,30 @@ def _save(path: Path, table: list[list[str]]) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("records")
     sheet.freeze_panes = "A2"
-    for row in table:
-        cells = []
-        for text in row:
-            cell = WriteOnlyCell(sheet, value=text or None)
-            if text:
-                cell.data_type = "s"  # never a formula or an error value
-            cells.append(cell)
-        sheet.append(cells)
     content = io.BytesIO()
-    book.save(content)
+    with _lxml_as_system_errors():
+        for row in table:
+            cells = []
+            for text in row:
+                cell = WriteOnlyCell(sheet, value=text or None)
+                if text:
+                    cell.data_type = "s"  # never a formula or an error value
+                cells.append(cell)
+            sheet.append(cells)
+        book.save(content)
     path.write_bytes(_without_times(content))
+
+
+@contextlib.contextmanager
+def _lxml_as_system_errors() -> Iterator[None]:
+    """Raise OSError if lxml, which openpyxl uses where it is installed, cannot write openpyxl's temporary file."""
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith("lxml"):
+            raise
+        code = errno.EFBIG if "EFBIG" in str(error) else errno.ENOSPC
+        raise OSError(code, os.strerror(code)) from error
 
 
 def _without_times(book: io.BytesIO) -> bytes:
