@@ -41,7 +41,7 @@ def demo(
     _screen_review(output, console)
     console.print()
     _compare_rankers(output, queries, seed, console, force)
-    typer.echo(f"\nopen the pages for people who judge: corank serve {quote(str(output))}")
+    typer.echo(f"\nopen the pages for people who judge: corank serve {quote(str(output))} (pip install 'corank[web]')")
 
 
 def _screen_review(output: Path, console: Console) -> None:
@@ -171,9 +171,6 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     typer.echo(
         f"wrote {model} (the loaded model gives the same scores), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
-    )
-    typer.echo(
-        "To judge in the browser: corank serve FOLDER, or corank screen FILE --page (pip install 'corank[web]')."
     )
 
 
