@@ -61,3 +61,15 @@ def test_the_command_writes_a_card_of_a_saved_model(tmp_path, monkeypatch, probl
     assert "corank card model.safetensors test.txt --metric nDCG@10 --metric AP" in html
     with pytest.raises(InputError, match="neither HTML nor Markdown"):
         CliRunner().invoke(app, [*words, "-o", "card.pdf"], catch_exceptions=False)
+
+
+def test_missing_values_are_taken_if_the_model_takes_them(problem):
+    X = problem.X.copy()
+    X[::4, 1] = np.nan
+    model = corank.RankRLS(kernel="linear").fit(X[:200], problem.y[:200], qid=problem.qid[:200])
+    text = model_card(model, X[200:], problem.y[200:], problem.qid[200:]).markdown()
+    wanted = corank.evaluate(problem.y[200:], model.predict(X[200:]), problem.qid[200:], "AP")["AP"].mean
+    assert f"| AP | this model | {wanted:.4f} |" in text
+    plain = corank.RankRLS(kernel="linear").fit(problem.X[:200], problem.y[:200], qid=problem.qid[:200])
+    with pytest.raises(InputError, match="X contains NaN"):
+        model_card(plain, X[200:], problem.y[200:], problem.qid[200:])

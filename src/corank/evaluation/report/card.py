@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank._version import __version__
 from corank.data.problem.inputs import as_scores
+from corank.data.problem.missing import MissingValues
 from corank.data.problem.queries import Queries
 from corank.data.problem.routing import predict_with_qid
-from corank.data.problem.rows import as_rows
+from corank.data.problem.rows import as_rows, has_missing
 from corank.estimator.calibration import reliability_curve
 from corank.estimator.priors import ColumnMean
 from corank.evaluation.report.blocks import BulletList, Code, Facts, PageBlock, Paragraph, Section
@@ -129,7 +130,9 @@ def model_card(
     scores = predict_with_qid(model, X, ids)
     rng = np.random.default_rng(random_state)
     found = evaluate(grades, scores, queries.codes, list(metrics), convention=convention)
-    plain = as_rows(X)
+    plain = as_rows(X, missing=True)
+    if has_missing(plain):
+        plain = MissingValues.of(plain).fill(plain)[:, : plain.shape[1]]  # without indicators
     mean = ColumnMean(list(range(plain.shape[1]))).fit(plain, qid=ids)
     others = {
         "mean of all columns, without learning": predict_with_qid(mean, plain, ids),

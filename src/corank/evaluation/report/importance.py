@@ -80,7 +80,7 @@ def query_importance(
     rng = rng_of(random_state)
     larger_is_better = parse_metric(metric).measure.larger_is_better
     names = _names(model, X)
-    rows = as_rows(X)
+    rows = as_rows(X, missing=True)  # a model without missing values refuses them in its first prediction
     if sparse.issparse(rows):
         rows = rows.toarray()
     rows = np.array(rows)  # columns are replaced one by one
