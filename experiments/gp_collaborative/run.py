@@ -90,6 +90,7 @@ def _cell(options: ExperimentOptions, name: str, kind: str, n: int, repeat: int,
 
 
 def values_of(cells: list[dict[str, Any]], measure: str) -> Floats:
+    """Return the errors of all users and repeats, one after the other."""
     return np.concatenate([np.array(cell[measure], dtype=np.float64) for cell in cells])
 
 
