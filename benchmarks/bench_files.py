@@ -213,7 +213,7 @@ def bench_parquet(folder: Path, rows: int, repeats: int) -> None:
         table.assign(**ids).drop_duplicates(["qid", "docid"]).to_parquet(path)
         read(path)
 
-        def arrays(path: Path = path) -> object:
+        def arrays(path: Path = path, ids: dict[str, Any] = ids) -> object:
             found = pd.read_parquet(path)
             return found[features].to_numpy(), *(found[name].to_numpy(dtype=object) for name in ids)
 
