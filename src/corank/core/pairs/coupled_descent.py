@@ -9,8 +9,8 @@ pairs is, for each view v,
 
 (equation 3 of the LCRA paper with means instead of sums and a penalty of each view), optionally followed by soft
 thresholding with η l1 or by projection onto the ball of radius 1/√alpha. In units of v = w / scale, step k of the L1
-penalty subtracts η_k l1 / scale_k from |v_j|, independent of v_j. The penalty is therefore applied lazily, when a weight
-is next used: exact, in O(1) per weight.
+penalty subtracts η_k l1 / scale_k from |v_j|, independent of v_j. The penalty is therefore applied lazily, when a
+weight is next used: exact, in O(1) per weight.
 
 AdaGrad is the primal-dual form of Duchi, Hazan and Singer (2011): with s_j the sum of all negative gradients, G_j the
 sum of their squares and t the steps done, w_j = eta0 soft(s_j, t l1) / (√G_j + eta0 t alpha). Zeros are exact.
