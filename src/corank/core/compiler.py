@@ -159,7 +159,7 @@ def compile_kernel(function: KernelFunction, options: dict[str, Any] | None) -> 
     """
     if options is None:
         function.__globals__.update(ir=ir, types=types)
-        return cast(KernelFunction, numba.extending.intrinsic(function))  # type: ignore[arg-type]
+        return cast(KernelFunction, numba.extending.intrinsic(function))
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
         kernel._cache = LockedCache(function)  # type: ignore[no-untyped-call]
