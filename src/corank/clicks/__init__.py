@@ -16,6 +16,7 @@ from corank.clicks.pairwise import PDGD, PairwiseEpsilonGreedy
 from corank.clicks.position_bias import PositionBias, position_bias
 from corank.clicks.ranker import Duel, Impression, OnlineRanker
 from corank.clicks.simulate import ClickCurve, simulate
+from corank.clicks.users import SimulatedUsers
 
 __all__ = [
     "CLICK_MODELS",
@@ -38,6 +39,7 @@ __all__ = [
     "PositionBias",
     "PositionClicks",
     "Probabilistic",
+    "SimulatedUsers",
     "TeamDraft",
     "click_pairs",
     "estimate_from_clicks",
