@@ -139,17 +139,17 @@ def replay(
 ) -> None:
     """Estimate from a log how a new ranker would perform; refuse if the log cannot tell."""
     from corank.cli.learn.models import load_ranker, preferred_layout
-    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.cli.rows import require_model_features
     from corank.clicks import replay as estimate
     from corank.data.formats.click_files import read_clicks
+    from corank.data.formats.read import read
     from corank.data.problem.routing import predict_with_qid
     from corank.data.problem.rows import with_names
     from corank.errors import InputError
 
     fitted = load_ranker(model, [rows])
-    data = read_rows(
-        [rows], ColumnOptions(qid=qid), needs_labels=False, model=fitted, layout=preferred_layout(fitted.ranker)
-    )
+    data = read(rows, y=False, qid=qid, layout=preferred_layout(fitted.ranker), features=fitted.names)
+    require_model_features(data, rows, fitted)
     if data.qid is None or data.docids is None:
         missing = "query ids" if data.qid is None else "document ids"
         raise InputError(f"{rows} has no {missing}, which join its rows with the clicks; add them.")
