@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "co-rankrls": "experiments.co_rankrls.run",
     "collaborative": "experiments.gp_collaborative.run",
     "compare-advice": "experiments.compare_advice.run",
+    "crr-clicks": "experiments.crr.clicks",
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",
