@@ -116,8 +116,8 @@ def _accuracies(values: NDArray[np.float64]) -> ReportTable:
             (method, *map(float, values[:, at].mean(axis=0)), PAPER_ACCURACY[method]) for at, method in enumerate(MIX)
         ),
         note="The threshold of each column is the one with the highest value on the training stories. The paper "
-        "reports a macro-averaged accuracy and does not define it; a topic of 1 % is classified with an accuracy of .99 by "
-        f"never naming it. Accuracy of CRR against regression: Wilcoxon p = {test:.2g}.",
+        "reports a macro-averaged accuracy and does not define it; never naming a topic of 1 % has an accuracy of .99. "
+        f"Accuracy of CRR against regression: Wilcoxon p = {test:.2g}.",
     )
 
 
