@@ -23,6 +23,7 @@ def report(tmp_path_factory):
         patch.setattr(run, "problems", lambda: listed)
         patch.setattr(run, "N_STEPS", 2000)
         patch.setattr(losses, "N_STEPS", 200)
+        patch.setattr(losses, "FRACTIONS", (0.2,))
         patch.setattr(losses, "loss_problems", lambda: (listed["MQ2008"],))
         return run.run(ExperimentOptions(tmp_path_factory.mktemp("lcra"), quick=True, repeats=2))
 
