@@ -75,7 +75,7 @@ class SqliteStore(AnswerStore):
         finally:
             connection.close()
 
-    def _explained(self, error: Exception) -> Exception:
+    def explained(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.Error):
             return error
         return StoreError(f"{self.path} {_words(error)}")
