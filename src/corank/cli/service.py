@@ -112,9 +112,7 @@ def add(
     columns: Annotated[
         str | None, typer.Option(help="Number of features of the online ranker, or their names with commas.")
     ] = None,
-    prior: Annotated[
-        bool, typer.Option("--prior", help="Add the learnt score to a prior score of items.")
-    ] = False,
+    prior: Annotated[bool, typer.Option("--prior", help="Add the learnt score to a prior score of items.")] = False,
     interleave: Annotated[
         str | None, typer.Option(help="Two names to compare: the active versions of both.", metavar="A,B")
     ] = None,

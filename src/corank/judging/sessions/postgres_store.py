@@ -41,6 +41,7 @@ class PostgresStore(AnswerStore):
         return statement.replace("?", "%s")
 
     def explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database."""
         if isinstance(error, self._psycopg.errors.DiskFull):
             return StoreError("the disk of the PostgreSQL server is full; free some space, then try again.")
         if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):

@@ -76,6 +76,7 @@ class SqliteStore(AnswerStore):
             connection.close()
 
     def explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database."""
         if not isinstance(error, sqlite3.Error):
             return error
         return StoreError(f"{self.path} {_words(error)}")

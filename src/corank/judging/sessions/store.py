@@ -488,6 +488,7 @@ class Statements:
         self._connection, self._sql = connection, sql
 
     def __call__(self, statement: str, *values: Any) -> Any:
+        """Run a statement, and return its cursor."""
         return self._connection.execute(self._sql(statement), _storable(values))
 
 
