@@ -182,10 +182,13 @@ def test_the_interleaved_test_counts_the_lists_that_each_model_won(store):
         clicked = items[best]
         wins[int(teams[best])] += 1 if teams[best] >= 0 else 0
         final = NewEvent("feedback", f"f{at}", at, "{}", "", event.id, clicked, CLICK | FINAL)
-        log.append([event, final]).result()
+        other, _ = shown(registry, f"g{at}", at, 100, rng, "good")
+        log.append([other, NewEvent("feedback", f"h{at}", at, "{}", "", other.id, "", FINAL), event, final]).result()
     learner = Learner(log, registry)
     while learner.step():
         pass
+    lists = {row.name: row.counts.get("lists", 0) for row in registry.versions()}
+    assert lists == {"bad": 0, "good": 40, "test": 40}
     report = registry.model("test", 1).report()
     assert report["wins"] == wins
     assert wins[0] > 3 * wins[1]

@@ -156,9 +156,7 @@ class Models:
 
     def content(self, subject: str) -> bytes:
         """Return the state of a model."""
-        if self._model(subject) is None:
-            raise InputError(f"{subject} was removed.")
-        return self.models[subject].content()
+        return self._require(*version_of(subject)).content()
 
     def _model(self, subject: str) -> ServedModel | None:
         if subject not in self.models:
@@ -174,7 +172,13 @@ class Models:
         kind, content, counts = found[0]
         counted = json.loads(counts) if self._column == "state" else {}
         self.counts[f"{name}/{version}"] = Counter(counted)
-        return load_model(kind, self._instead.get(f"{name}/{version}", bytes(content)), self._load)
+        return load_model(kind, self._instead.get(f"{name}/{version}", bytes(content)), self._require)
+
+    def _require(self, name: str, version: int) -> ServedModel:
+        model = self._model(f"{name}/{version}")
+        if model is None:
+            raise InputError(f"{name} version {version} was removed, but a test compares it; remove the test too.")
+        return model
 
 
 class Learner:

@@ -90,6 +90,10 @@ class ServedModel(ABC):
         """Return a copy that learning does not change."""
         return self
 
+    def bind(self, resolve: Resolve) -> ServedModel:
+        """Use another source of the models that this one refers to."""
+        return self
+
     def report(self) -> dict[str, Any]:
         """Return what people want to know about the state, as JSON values."""
         return {}
@@ -256,6 +260,11 @@ class InterleavedModel(ServedModel):
     def snapshot(self) -> ServedModel:
         """Return a copy that learning does not change."""
         return copy(self)
+
+    def bind(self, resolve: Resolve) -> ServedModel:
+        """Compare the models of another source."""
+        self._resolve = resolve
+        return self
 
     def report(self) -> dict[str, Any]:
         """Return the models compared, and the lists that each won."""

@@ -165,7 +165,7 @@ class Registry:
     def publish(self, name: str, version: int, learnt: int, model: ServedModel) -> None:
         """Use a new state of a version, which was committed."""
         with self._lock:
-            self._loaded[name, version] = (learnt, model)
+            self._loaded[name, version] = (learnt, model.bind(self.model))
 
     def refresh(self) -> None:
         """Take notice of activations and states that other processes committed."""
