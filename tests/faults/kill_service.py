@@ -49,7 +49,7 @@ WINDOW = 0.5
 
 def run_service(place, port):
     """Run the command, in a process of its own."""
-    start(place, port=port, host="127.0.0.1", window=WINDOW, rate=1e6, exclude=[], early=False)
+    start(place, port=port, host="127.0.0.1", window=WINDOW, rate=1e6, exclude=[], most_waiting=2000, early=False)
 
 
 class Shop(threading.Thread):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 
@@ -179,6 +180,20 @@ def test_a_prior_is_used_and_required_by_a_model_that_has_one(store):
         del items[1]["prior"]
         refused = client.post("/rank", {"items": items})
         assert (refused.status_code, "prior of the item 'i1' is missing" in refused.json()["error"]) == (422, True)
+
+
+def test_a_packed_matrix_gives_the_same_list_as_numbers(client):
+    plain = ask(id="one")
+    X = np.array([one["features"] for one in plain["items"]])
+    packed = {"items": [one["id"] for one in plain["items"]], "id": "two", "random_state": "01" * 32}
+    plain["random_state"] = packed["random_state"]
+    expected = client.post("/rank", plain).json()["items"]
+    for id, kind in (("two", "float64"), ("three", "float32")):
+        packed |= {"id": id, "features": {kind: base64.b64encode(X.astype(kind).tobytes()).decode()}}
+        assert client.post("/rank", packed).json()["items"] == expected
+    np.testing.assert_array_equal(client.service.log.arrays([2])[2]["X"], X)
+    for bad in ({"float32": "AAAA"}, {"float64": "?"}, {"float16": ""}, {}, {"float64": "AAAAAAAA8H8=" * 12}):
+        assert client.post("/rank", {**packed, "features": bad}).status_code == 422
 
 
 def test_versions_are_activated_and_rolled_back(client):

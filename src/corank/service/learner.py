@@ -44,7 +44,7 @@ from corank.service.registry import Registry, version_of
 MOST_OPEN = 200_000
 """Largest number of lists that wait for feedback."""
 PAUSE = 0.02
-"""Shortest time in seconds between two commits of the learner, unless somebody waits for one."""
+"""Shortest time in seconds between two commits of the learner, unless a request waits for one."""
 IDLE = 0.25
 """Time in seconds after which the learner looks for events and activations of other processes."""
 _LOCK = 0x636F72616E6C
@@ -125,7 +125,7 @@ class Models:
     Models that learn, loaded when a list of theirs is closed.
 
     log: the log.
-    column: "state" to go on from what was learnt, "initial" to learn everything again.
+    column: "state" to continue from what was learnt, "initial" to learn everything again.
     instead: contents to use instead of those in the database, by subject.
     """
 
@@ -194,7 +194,7 @@ class Learner:
         self.load()
 
     def load(self) -> None:
-        """Go on from what was committed."""
+        """Continue from what was committed."""
         number, oldest, counts = self._log.store.read("SELECT number, oldest, counts FROM learner")[0]
         self.number, self._models, self._lists = int(number), Models(self._log, "state"), OpenLists()
         for events in self._log.batches(int(oldest) - 1, self.number):
@@ -243,7 +243,7 @@ class Learner:
                 db("UPDATE models SET state = ?, counts = ?, learnt = ? WHERE name = ? AND version = ?", *state)
             return True
 
-        if not self._log.store.run(job):  # another learner went on from there
+        if not self._log.store.run(job):  # another learner was faster
             self.load()
             return
         for subject, number in touched.items():
