@@ -21,6 +21,7 @@ from corank.service.inputs import MOST_ITEMS
 from corank.service.learner import replay
 from corank.service.openapi import OPERATIONS
 from corank.service.service import Rules
+from corank.service.training import train_content, train_version
 from some_service import ask, online_bytes, running
 from some_stores import open_new
 
@@ -229,6 +230,25 @@ def test_a_version_is_trained_on_judgements_in_a_process_of_its_own(client):
     assert [one["id"] for one in answer.json()["items"]] == ["b", "a"]
 
 
+def test_a_version_is_trained_on_clicks_and_again_with_the_same_bytes(client):
+    rng = np.random.default_rng(0)
+    for at in range(60):
+        answer = client.post("/rank", ask(n=5, seed=at, query=f"q{at % 6}", id=f"l{at}")).json()
+        rows = {one["id"]: one["features"] for one in ask(n=5, seed=at)["items"]}
+        for rank, one in enumerate(answer["items"]):
+            # users look at rank r with probability 1/r, and click on what has a large first feature
+            if rng.random() < 1.0 / (rank + 1) and rows[one["id"]][0] > 0.3:
+                client.post("/feedback", {"impression": f"l{at}", "item": one["id"]})
+    log, registry = client.service.log, client.service.registry
+    recipe = {"source": "clicks", "ranker": "RankSVM", "parameters": {}}
+    version = train_version(log, registry, "shop", recipe)
+    model = registry.model("shop", version).model
+    assert np.argmax(model.coef_) == 0
+    client.post("/rank", ask(query="later"))
+    row = next(row for row in registry.versions() if row.version == version)
+    assert train_content(log, registry, "shop", row.recipe)[1] == model_bytes(model)
+
+
 def test_events_of_metarank_are_understood(store):
     ranker = PDGD(random_state=0)
     ranker._begin(with_names(np.zeros((1, 2)), ["popularity", "relevancy"]), None)
@@ -286,6 +306,7 @@ BAD = [
     ("/rank", {"items": ["a"] * (MOST_ITEMS + 1)}, "at most 1000"),
     ("/rank", {**ask(), "k": 0}, "k is 0"),
     ("/rank", {**ask(), "k": True}, "k is true"),
+    ("/rank", {**ask(), "k": 1.5}, "k is 1.5; send a whole number"),
     ("/rank", {**ask(), "model": "other"}, "there is no model 'other'"),
     ("/rank", {**ask(), "random_state": "00" * 32}, "random_state must be 64 hexadecimal digits"),
     ("/feedback", {"item": "a"}, "impression is missing"),

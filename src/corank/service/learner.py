@@ -22,6 +22,7 @@ which close the oldest first.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import Counter
@@ -48,6 +49,7 @@ PAUSE = 0.02
 IDLE = 0.25
 """Time in seconds after which the learner looks for events and activations of other processes."""
 _LOCK = 0x636F72616E6C
+_LOGGER = logging.getLogger("corank.service")
 
 
 @dataclass
@@ -378,8 +380,9 @@ class LearnerThread(threading.Thread):
                     self.number = int(self._log.store.read("SELECT number FROM learner")[0][0])
                     if self._waiting:
                         self._registry.refresh()
-            except Exception:  # the database is away; everything is read again
+            except Exception as error:  # the database is away; everything is read again
                 self.n_failures += 1
+                _LOGGER.warning("learning is interrupted by %s", type(error).__name__)
                 self.learner = None
                 self._is_over.wait(IDLE)
             self._answer()
