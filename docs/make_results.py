@@ -38,7 +38,7 @@ def findings(page: str) -> str:
         return ""
     kept = []
     for block in re.split(r"\n{2,}", page.split(MARK, 1)[1].strip()):
-        ends = block.startswith(("#", "|", "!", "    ", "<!-- results")) or re.fullmatch(r"\*\*[^*]+\*\*", block)
+        ends = block.startswith(("#", "|", "!", "    ", "<!-- results", "*Figures of ")) or re.fullmatch(r"\*\*[^*]+\*\*", block)
         if ends:
             break
         kept.append(block)
