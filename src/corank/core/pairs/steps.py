@@ -41,6 +41,8 @@ class SGDPlan(NamedTuple):
     batch, unscored_batch: examples and unscored pairs per step.
     average, project, fit_intercept: whether to average the iterates, to project onto the ball of radius 1/√alpha, and
         to learn a bias from single rows.
+    view_alphas, view_rates (n_views,) or (0,): factors of alpha and eta0 for each view; empty if all are 1. Only
+        `corank.core.pairs.coupled_descent` reads them.
     """
 
     loss: int
@@ -55,6 +57,13 @@ class SGDPlan(NamedTuple):
     average: bool
     project: bool
     fit_intercept: bool
+    view_alphas: NDArray[np.float64] = np.empty(0)
+    view_rates: NDArray[np.float64] = np.empty(0)
+
+    @property
+    def first_rate(self) -> float:
+        """Largest first rate of a view."""
+        return float(np.max(self.eta0 * self.view_rates)) if len(self.view_rates) else self.eta0
 
     @property
     def kind(self) -> str:
@@ -143,13 +152,13 @@ def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
 
 
 @inline
-def bias_rate_at(plan, step):  # type: ignore[no-untyped-def]
+def bias_rate_at(rate, alpha, mix, eta0, step):  # type: ignore[no-untyped-def]
     """
     Return η_i for the bias, which is not penalised and needs a larger rate than the weights if alpha is large.
 
     The curvature along the bias is mix times ℓ''; an eighth is a conservative estimate of ℓ'' for every loss.
     """
-    return rate_at(plan.rate, min(plan.alpha, 0.125 * plan.mix), plan.eta0, step)
+    return rate_at(rate, min(alpha, 0.125 * mix), eta0, step)
 
 
 @jit
