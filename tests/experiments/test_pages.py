@@ -135,4 +135,5 @@ def test_tables_that_are_not_stored_say_how_old_they_are(path):
     first, *sections = re.split(r"^(?=## )", BLOCK.sub("", path.read_text(encoding="utf-8")), flags=re.MULTILINE)
     for section in (first, *sections):
         if re.search(r"^\|.*\d.*\|$", section, flags=re.MULTILINE):
-            assert DATED.search(section) or DATED.search(first), section.splitlines()[0]
+            dated = DATED.search(section) or DATED.search(first)
+            assert dated, f"add to '{section.splitlines()[0]}': *Figures of commit (8 digits), (date).*"
