@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from corank.metrics import wilcoxon
 
@@ -27,4 +27,9 @@ def p_text(differences: ArrayLike, form: str = ".2g", before: str = "p = ") -> s
     """
     values = np.asarray(differences, dtype=np.float64)
     values = values[~np.isnan(values)]
-    return TOO_FEW if 2.0 ** (1 - values.size) > LEVEL else f"{before}{wilcoxon(values):{form}}"
+    return f"{before}{wilcoxon(values):{form}}" if is_testable(values) else TOO_FEW
+
+
+def is_testable(differences: NDArray[np.float64]) -> bool:
+    """Return whether so many differences can show anything at the level of .05."""
+    return 2.0 ** (1 - differences.size) <= LEVEL
