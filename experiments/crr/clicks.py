@@ -43,7 +43,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 10 repeats by default, 2 in quick runs.
+    options: 10 repeats by default; quick runs make 2.
     Returns: AUC loss and MSE of the three methods, with the paper's figures.
     """
     repeats = options.repeats or (2 if options.quick else 10)
