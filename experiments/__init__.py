@@ -36,6 +36,8 @@ EXPERIMENTS = {
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
     "ordinal": "experiments.gp_ordinal.run",
+    "pursuit-aggregation": "experiments.ranking_pursuit.aggregation",
+    "pursuit-squares": "experiments.ranking_pursuit.squares",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
     "screening-stopping": "experiments.screening.stopping",
