@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from corank.evaluation.report import Report
 from corank.metrics import holm, wilcoxon
-from corank.tables import ReportTable
+from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 from experiments.ranking_pursuit.aggregates import AGGREGATES, FEW, FEW_SINGLE, SINGLE
 from experiments.ranking_pursuit.run import DATA, QUICK_USERS, try_methods
@@ -78,7 +78,7 @@ def _cell(options: ExperimentOptions, name: str, group: tuple[int, int], repeat:
 
 
 def _table(cells: Cells, title: str, what: str, digits: int) -> ReportTable:
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (method, *(float(np.nanmean(_values(repeats, method, what))) for repeats in cells.values()))
         for method in AGGREGATES
     )

@@ -77,8 +77,8 @@ def disjoint(K: Floats, y: Floats) -> tuple[Floats, Floats]:
         for m in range(N_DISJOINT):
             pursue(G, c.copy(), gain, usable, np.array([length]), coefs[at, m : m + 1])
             usable[coefs[at, m] != 0.0] = 0
-    coefs = coefs.reshape(-1, len(y))
-    return coefs.T, (coefs != 0.0).mean(axis=1)
+    flat = coefs.reshape(-1, len(y))
+    return flat.T, (flat != 0.0).mean(axis=1)
 
 
 def resampled(K: Floats, y: Floats) -> tuple[Floats, Floats]:
@@ -111,8 +111,8 @@ def frequent(K: Floats, y: Floats) -> tuple[Floats, Floats]:
             usable = np.zeros_like(fit)
             usable[order[:k]] = fit[order[:k]]
             pursue(G, c.copy(), gain, usable, k * np.array(STEPS_PER_ITEM), coefs[i, j])
-    coefs = coefs.reshape(-1, len(y))
-    return coefs.T, (coefs != 0.0).mean(axis=1)
+    flat = coefs.reshape(-1, len(y))
+    return flat.T, (flat != 0.0).mean(axis=1)
 
 
 def _bags(K: Floats, y: Floats, lengths: tuple[int, ...]) -> Floats:

@@ -14,10 +14,11 @@ import numpy as np
 from corank.evaluation.report import Report
 from corank.tables import ReportTable
 from experiments.options import ExperimentOptions
-from experiments.ranking_pursuit.methods import METHODS, Floats, Grams, Method, Users
+from experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.methods import METHODS, Floats, Method
 from experiments.ranking_pursuit.run import DATA, QUICK_USERS, USERS, try_methods
 from experiments.ranking_pursuit.tables import PAPER_SQUARES, MethodResults
-from experiments.ranking_pursuit.users import GROUPS, draw_users
+from experiments.ranking_pursuit.users import GROUPS, Users, draw_users
 
 WIDTHS = tuple(2.0**power for power in range(-1, 16, 2))
 REPEATS = 2
@@ -51,9 +52,9 @@ def run(options: ExperimentOptions) -> Report:
         "Table 5 of ranking pursuit by protocol",
         f"Jester, all training ratings known. Repeats: {repeats}, each with {n_users} test users and {n_users} other "
         f"users to choose parameters on; Gaussian kernel, {len(WIDTHS)} widths from 2⁻¹ to 2¹⁵. Mean squared error "
-        "over users. By order, by squares: parameters chosen by the disagreement error, or by the squared error of the raw "
-        "scores. Raw: scores as they are. Level set: a constant is added to the scores of each user, so that their "
-        "mean over the training items is the mean training rating.",
+        "over users. By order, by squares: parameters chosen by the disagreement error, or by the squared error of the "
+        "raw scores. Raw: scores as they are. Level set: a constant is added to the scores of each user, so that "
+        "their mean over the training items is the mean training rating.",
         tuple(_table(group, at, cells[group]) for at, group in enumerate(GROUPS)),
         tuple(_finding(group, at, cells[group]) for at, group in enumerate(GROUPS)),
     )
