@@ -16,14 +16,15 @@ from corank.metrics import holm, wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 from experiments.ranking_pursuit.aggregates import AGGREGATES, FEW, FEW_SINGLE, SINGLE
-from experiments.ranking_pursuit.run import DATA, QUICK_USERS, try_methods
+from experiments.ranking_pursuit.run import DATA, try_methods
 from experiments.ranking_pursuit.tables import MethodResults
 from experiments.ranking_pursuit.users import GROUPS, draw_users
 from experiments.significance import LEVEL, is_testable
 
 WIDTHS = tuple(2.0**power for power in range(2, 15, 2))
-REPEATS = 4
-USERS = 150
+REPEATS = 1
+USERS = 50
+QUICK_USERS = 20
 PLAIN_MEAN = "Disjoint, mean"
 
 Cells = dict[tuple[str, tuple[int, int]], list[MethodResults]]
@@ -33,7 +34,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 4 repeats of 150 users by default; quick runs make 1 of 50.
+    options: 1 repeat of 50 users by default; quick runs make 1 of 20.
     Returns: errors, sparsity, and paired tests against the single solution and the plain mean.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
@@ -93,31 +94,39 @@ def _tests(cells: Cells) -> tuple[ReportTable, tuple[str, ...]]:
     pairs = [(name, FEW_SINGLE if name.endswith(few) else SINGLE) for name in aggregates]
     plain = [(name, PLAIN_MEAN + few if name.endswith(few) else PLAIN_MEAN) for name in aggregates]
     pairs += [(name, base) for name, base in plain if name != base]
-    gaps = [
-        (_values(repeats, name, "errors") - _values(repeats, base, "errors"))
-        for name, base in pairs
-        for repeats in cells.values()
-    ]
-    gaps = [gap[~np.isnan(gap)] for gap in gaps]
+    gaps = [_gaps(cells, name, base, data) for name, base in pairs for data in DATA]
     testable = all(is_testable(gap) for gap in gaps)
-    p = np.reshape(holm([wilcoxon(gap) for gap in gaps]) if testable else np.ones(len(gaps)), (len(pairs), len(cells)))
+    p = np.reshape(holm([wilcoxon(gap) for gap in gaps]) if testable else np.ones(len(gaps)), (len(pairs), len(DATA)))
     means = np.reshape([gap.mean() for gap in gaps], p.shape)
     rows = tuple(
-        (f"{name} against {base}", *(f"{mean:+.4f} (p={one:.0e})" for mean, one in zip(*row, strict=True)))
+        (f"{name} against {base}", *(f"{mean:+.4f} (p={one:.2g})" for mean, one in zip(*row, strict=True)))
         for (name, base), row in zip(pairs, zip(means, p, strict=True), strict=True)
     )
+    lower, higher = (p < LEVEL) & (means < 0.0), (p < LEVEL) & (means > 0.0)
     findings = tuple(
-        f"{name} against {base}: error significantly lower in {np.sum((q < LEVEL) & (mean < 0.0))} and higher in "
-        f"{np.sum((q < LEVEL) & (mean > 0.0))} of {len(cells)} groups; mean difference {mean.mean():+.4f}, at "
-        f"{_mean_share(cells, name) / _mean_share(cells, base):.1f} times the items."
-        for (name, base), mean, q in zip(pairs, means, p, strict=True)
+        f"{name} against {base}: mean difference of the error {means[at].mean():+.4f}, "
+        f"{_words(lower[at], higher[at])}, with {_mean_share(cells, name) / _mean_share(cells, base):.1f} times the items."
+        for at, (name, base) in enumerate(pairs)
     )
-    columns = ("comparison", *(f"{name} {low}-{high}" for name, (low, high) in cells))
     note = (
-        "Mean difference of the disagreement error over users; p of Wilcoxon's test over users by Holm's method for "
-        f"all {p.size} comparisons. A user may be in several repeats."
+        "Mean difference of the disagreement error over the users of all three groups; p of Wilcoxon's test over users, "
+        f"by Holm's method for all {p.size} comparisons."
     )
-    return ReportTable("Paired tests", columns, rows, note=note), findings
+    return ReportTable("Paired tests", ("comparison", *DATA), rows, note=note), findings
+
+
+def _gaps(cells: Cells, name: str, base: str, data: str) -> NDArray[np.float64]:
+    """Differences of the errors of all users of one data set."""
+    gaps = np.concatenate(
+        [_values(cells[data, group], name, "errors") - _values(cells[data, group], base, "errors") for group in GROUPS]
+    )
+    return gaps[~np.isnan(gaps)]
+
+
+def _words(lower: NDArray[np.bool_], higher: NDArray[np.bool_]) -> str:
+    if not (lower.any() or higher.any()):
+        return "not significant on either data set"
+    return f"significantly lower on {lower.sum()} and higher on {higher.sum()} of {len(lower)} data sets"
 
 
 def _mean_share(cells: Cells, method: str) -> float:
