@@ -105,12 +105,13 @@ def _tests(cells: Cells) -> tuple[ReportTable, tuple[str, ...]]:
     lower, higher = (p < LEVEL) & (means < 0.0), (p < LEVEL) & (means > 0.0)
     findings = tuple(
         f"{name} against {base}: mean difference of the error {means[at].mean():+.4f}, "
-        f"{_words(lower[at], higher[at])}, with {_mean_share(cells, name) / _mean_share(cells, base):.1f} times the items."
+        f"{_words(lower[at], higher[at])}, "
+        f"with {_mean_share(cells, name) / _mean_share(cells, base):.1f} times the items."
         for at, (name, base) in enumerate(pairs)
     )
     note = (
-        "Mean difference of the disagreement error over the users of all three groups; p of Wilcoxon's test over users, "
-        f"by Holm's method for all {p.size} comparisons."
+        "Mean difference of the disagreement error over the users of all three groups; p of Wilcoxon's test over "
+        f"users, by Holm's method for all {p.size} comparisons."
     )
     return ReportTable("Paired tests", ("comparison", *DATA), rows, note=note), findings
 
@@ -120,7 +121,7 @@ def _gaps(cells: Cells, name: str, base: str, data: str) -> NDArray[np.float64]:
     gaps = np.concatenate(
         [_values(cells[data, group], name, "errors") - _values(cells[data, group], base, "errors") for group in GROUPS]
     )
-    return gaps[~np.isnan(gaps)]
+    return np.asarray(gaps[~np.isnan(gaps)])
 
 
 def _words(lower: NDArray[np.bool_], higher: NDArray[np.bool_]) -> str:
