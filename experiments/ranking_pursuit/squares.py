@@ -22,7 +22,7 @@ from experiments.ranking_pursuit.users import GROUPS, Users, draw_users
 
 WIDTHS = tuple(2.0**power for power in range(-1, 16, 2))
 REPEATS = 1
-USERS = 50
+USERS = 150
 QUICK_USERS = 20
 PAPER = {**PAPER_SQUARES, "CRRP": (None, None, None)}
 NOTHING = "All scores 0"
@@ -43,7 +43,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 1 repeat of 50 users by default; quick runs make 1 of 20.
+    options: 1 repeat of 150 users by default; quick runs make 1 of 20.
     Returns: one table for each group of reference users.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
