@@ -120,14 +120,14 @@ class SharedLeastSquares:
         fold_of_share = fold_of_row[frame.starts[:-1]]
         parts = [fold_of_row == fold for fold in range(left_out.n_folds)]
         is_small = max(np.count_nonzero(part) for part in parts) < _SMALL * Z.shape[1]
-        grams = [None if is_small else Z[part].T @ Z[part] for part in parts]
+        grams: list[Floats] = [] if is_small else [Z[part].T @ Z[part] for part in parts]
         unused = Z[fold_of_row < 0]
         A = Z.T @ Z if is_small else unused.T @ unused + np.sum(grams, axis=0)
         values, vectors = linalg.eigh(A, check_finite=False) if is_small else (np.zeros(0), np.zeros((0, 0)))
         folds = [
             Fold(
                 left_out.folds == fold, Z[part].T @ T[part], float(frame.shares[fold_of_share == fold].sum()),
-                Z[part] @ vectors if is_small else None, grams[fold],
+                Z[part] @ vectors if is_small else None, None if is_small else grams[fold],
             )
             for fold, part in enumerate(parts)
         ]  # fmt: skip
