@@ -1,9 +1,10 @@
 """
-Files: LETOR text against XGBoost's loader, memory against the size of the result, runs against pytrec_eval, and
-`corank rank` against parsing alone.
+Files: LETOR text against XGBoost's loader, memory against the size of the result, Parquet against pandas, runs against
+pytrec_eval, and `corank rank` against parsing alone.
 
 Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
-Run: python benchmarks/bench_files.py [--quick] [--rank]; --rank measures `corank rank` alone.
+Run: python benchmarks/bench_files.py [--quick] [--rank] [--parquet]; --rank measures `corank rank` alone, --parquet
+reading of Parquet.
 """
 
 from __future__ import annotations
@@ -198,6 +199,38 @@ def bench_store(text: Path, folder: Path, repeats: int) -> None:
     tell("store_open_by_parsing", ratio=parsed / large, against="read_letor(...).data", unit="times faster")
 
 
+def bench_parquet(folder: Path, rows: int, repeats: int) -> None:
+    """Processor time of reading Parquet, with ids of rows that all differ and with ids that recur in other queries."""
+    import pandas as pd
+
+    from corank.data.formats.read import read
+
+    rng, features = np.random.default_rng(3), [f"f{k}" for k in range(46)]
+    for kind, docids in (("differ", np.arange(rows)), ("recur", rng.permutation(rows) % (rows // 20))):
+        path = folder / f"{kind}.parquet"
+        table = pd.DataFrame(rng.random((rows, 46), dtype=np.float32), columns=features)
+        ids = {"label": rng.integers(0, 3, rows), "qid": np.arange(rows) // 50, "docid": [f"d{k}" for k in docids]}
+        table.assign(**ids).drop_duplicates(["qid", "docid"]).to_parquet(path)
+        read(path)
+
+        def arrays(path: Path = path, ids: dict[str, Any] = ids) -> object:
+            found = pd.read_parquet(path)
+            return found[features].to_numpy(), *(found[name].to_numpy(dtype=object) for name in ids)
+
+        spent: dict[str, list[float]] = {"corank": [], "pandas": [], "arrays": []}
+        works = {"corank": lambda p=path: read(p), "pandas": lambda p=path: pd.read_parquet(p), "arrays": arrays}
+        for _ in range(3 * repeats):
+            for name, work in works.items():
+                begin = time.process_time()
+                work()
+                spent[name].append(time.process_time() - begin)
+        ours, frame, all_arrays = (statistics.median(spent[name]) for name in works)
+        tell(
+            f"parquet, ids {kind}", ratio=ours / frame, against="pandas.read_parquet", unit="processor time",
+            seconds=ours, seconds_against=frame, seconds_to_arrays=all_arrays, rows=rows,
+        )  # fmt: skip
+
+
 def bench_run(folder: Path, rows: int, repeats: int) -> None:
     import pytrec_eval
 
@@ -220,6 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small files, few repeats")
     parser.add_argument("--rank", action="store_true", help="corank rank alone")
+    parser.add_argument("--parquet", action="store_true", help="reading of Parquet alone")
     parser.add_argument("--rank-memory", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--model", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--memory", type=Path, help=argparse.SUPPRESS)
@@ -233,6 +267,9 @@ def main() -> None:
     repeats = 3 if arguments.quick else 5
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if arguments.parquet:
+            bench_parquet(folder, 20_000 if arguments.quick else 100_000, repeats)
+            return
         dense_text(folder / "dense.txt", 60 if arguments.quick else 300)
         linear_model(folder / "dense.txt", folder / "model")
         bench_rank("rank", folder, folder / "dense.txt", repeats)
@@ -246,6 +283,7 @@ def main() -> None:
         bench_store(folder / "dense.txt", folder, repeats)
         sparse_text(folder / "sparse.txt", 10_000 if arguments.quick else 100_000)
         bench_text("letor_sparse", folder / "sparse.txt", repeats)
+        bench_parquet(folder, 20_000 if arguments.quick else 100_000, repeats)
         bench_run(folder, 100_000 if arguments.quick else 1_000_000, repeats)
 
 

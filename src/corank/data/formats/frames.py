@@ -72,18 +72,28 @@ def to_numpy(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _texts(column: Any) -> list[str]:
-    """Decode a text column; bytes that are not UTF-8 are preserved as in LETOR text."""
+def _words(texts: Any) -> list[str | None]:
+    """Decode texts; bytes that are not UTF-8 are preserved as in LETOR text."""
     arrow = import_extra("pyarrow", "frames")
-    found: list[str] = []
+    if arrow.types.is_string(texts.type) or arrow.types.is_large_string(texts.type):
+        try:
+            return list(texts.to_pylist())
+        except UnicodeDecodeError:
+            pass
+    raw = texts.cast(arrow.large_binary()).to_pylist()
+    return [None if word is None else word.decode(errors="surrogateescape") for word in raw]
+
+
+def _texts(column: Any) -> list[str]:
+    """Return the texts of a column."""
+    arrow = import_extra("pyarrow", "frames")
+    found: list[Any] = []
     for chunk in column.chunks:
         coded = chunk if arrow.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        words = coded.dictionary.cast(arrow.large_binary()).to_pylist()
-        codes = coded.indices.to_pylist()
-        if None in words or (codes and not 0 <= min(codes) <= max(codes) < len(words)):
+        words, codes = _words(coded.dictionary), to_numpy(coded.indices)
+        if None in words or (len(codes) and not 0 <= codes.min() <= codes.max() < len(words)):
             raise arrow.ArrowInvalid("a text is not in its dictionary")
-        words = [word.decode(errors="surrogateescape") for word in words]
-        found += [words[code] for code in codes]
+        found += map(words.__getitem__, codes.tolist())
     return found
 
 
@@ -327,7 +337,10 @@ def _collection(columns: _ArrowTable, roles: ColumnRoles) -> Collection:
         for role, name in (("qid", roles.qid), ("docid", roles.docid), ("judge", roles.judge))
     )
     qid = as_names(ids) if isinstance(ids, list) else ids
-    docids, judge = (None if some is None else as_texts([str(one) for one in some]) for some in (documents, judges))
+    docids, judge = (
+        None if some is None else as_texts(some if isinstance(some, list) else list(map(str, some)))
+        for some in (documents, judges)
+    )
     return Collection(X, y, names, roles, _qid=lambda: qid, _docids=lambda: docids, _judges=lambda: judge)
 
 

@@ -209,7 +209,7 @@ def _ids(values: ArrayLike, n: int, name: str) -> Queries:
 def number_pairs(first: Integers, second: Integers) -> Integers:
     """Number the distinct pairs of two columns from 0, in the order in which they first appear."""
     key = first * (int(second.max(initial=0)) + 1) + second
-    if len(np.unique(key)) == len(key):
+    if (np.diff(np.sort(key)) > 0).all():
         return np.arange(len(key))
     _, at, code = np.unique(key, return_index=True, return_inverse=True)
     rank = np.empty(len(at), dtype=np.int64)
@@ -220,7 +220,7 @@ def number_pairs(first: Integers, second: Integers) -> Integers:
 def _document_codes(docids: NDArray[Any], n: int) -> Integers:
     """Number document ids; each row with an empty id, as in LETOR text where some comments name none, is its own."""
     codes = Queries.of(docids, n).codes
-    empty = np.flatnonzero([isinstance(one, str) and not one for one in docids])
+    empty = np.flatnonzero(docids == "")
     if not len(empty):
         return codes
     codes = codes.copy()
@@ -251,6 +251,8 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
     if docids is None and judges is None:
         return rows
     n = len(judges if docids is None else docids)  # type: ignore[arg-type]
+    if docids is not None and len(set(docids.tolist())) == n:
+        return rows  # each document has one row
     queries = Queries.of(rows.qid, n).codes
     if docids is not None:
         document = number_pairs(queries, _document_codes(docids, n))

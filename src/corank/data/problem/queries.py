@@ -154,10 +154,9 @@ def _as_array(qid: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
 
 def _as_objects(qid: Any) -> NDArray[Any]:
     items = list(qid)
-    values = np.empty(len(items), dtype=object)
-    for i, item in enumerate(items):
-        values[i] = tuple(item) if isinstance(item, list) else item
-    return values
+    if any(issubclass(kind, list) for kind in set(map(type, items))):
+        items = [tuple(item) if isinstance(item, list) else item for item in items]
+    return np.fromiter(items, dtype=object, count=len(items))
 
 
 def _block_starts(values: NDArray[Any]) -> NDArray[np.int64]:
@@ -189,8 +188,8 @@ def _first_appearance(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.in
     """Return the distinct values in order of first appearance, and the code of each value."""
     if values.dtype.kind == "O":
         try:
-            code_of: dict[Any, int] = {}
-            codes = np.array([code_of.setdefault(v, len(code_of)) for v in values], dtype=np.int64)
+            code_of = {value: code for code, value in enumerate(dict.fromkeys(values.tolist()))}
+            codes = np.fromiter(map(code_of.__getitem__, values.tolist()), dtype=np.int64, count=len(values))
         except TypeError as error:
             raise InputError(f"qid holds a value that cannot be hashed ({error}); use numbers or strings.") from error
         return _as_objects(code_of), codes
@@ -202,7 +201,7 @@ def _first_appearance(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.in
 
 
 def _require_ids(ids: NDArray[Any], blocks: NDArray[np.int64], codes: NDArray[np.int64]) -> None:
-    if ids.dtype.kind not in "OfcmM":
+    if ids.dtype.kind not in "OfcmM" or set(map(type, ids.tolist())) == {str}:
         return
     missing = [code for code, name in enumerate(ids.tolist()) if is_missing(name)]
     if missing:
