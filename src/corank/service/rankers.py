@@ -3,7 +3,7 @@ Rankers of the service: they draw lists, and learn from the clicks on lists that
 
 - `OnlineModel`: PDGD, PairwiseEpsilonGreedy, DBGD or MGD. It learns from every list, with or without a prior score.
 - `FixedModel`: any saved ranker or pipeline. It sorts by score and learns nothing.
-- `InterleavedModel`: two others merged by team draft; clicks tell which one users prefer.
+- `InterleavedModel`: two others merged by team draft; a sequential test of the clicks decides which one users prefer.
 
 A list is drawn from a generator whose state is the SHA-256 of the list's id. The log keeps the features, scores and
 propensities with which it was drawn. So a model is a function of its initial state and the log, and nothing else.
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import Duel, Impression, InterleavedList, OnlineRanker, TeamDraft
+from corank.clicks import Duel, Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
 from corank.data.problem.rows import with_names
 from corank.errors import InputError
 from corank.persist.files import model_bytes, model_from_bytes
@@ -207,7 +207,12 @@ class InterleavedModel(ServedModel):
     @classmethod
     def start(cls, first: tuple[str, int], second: tuple[str, int], resolve: Resolve) -> bytes:
         """Return the initial state of a test of two models, which must take the same features."""
-        state = {"models": [list(first), list(second)], "wins": [0, 0], "ties": 0}
+        state = {
+            "models": [list(first), list(second)],
+            "wins": [0, 0],
+            "ties": 0,
+            "test": InterleavingTest().state(),
+        }
         content = json.dumps(state, sort_keys=True).encode()
         one, two = (resolve(*model) for model in (first, second))
         if (one.n_features, one.names, one.has_prior) != (two.n_features, two.names, two.has_prior):
@@ -246,7 +251,9 @@ class InterleavedModel(ServedModel):
         first, second = TeamDraft(len(clicked)).credit(merged, clicked)
         wins = self._state["wins"]
         wins = [wins[0] + int(first > second), wins[1] + int(second > first)]
-        self._state = {**self._state, "wins": wins, "ties": self._state["ties"] + int(first == second)}
+        test = InterleavingTest.of_state(self._state["test"]).add(np.sign(first - second)).state()
+        ties = self._state["ties"] + int(first == second)
+        self._state = {**self._state, "wins": wins, "ties": ties, "test": test}
         return True
 
     def content(self) -> bytes:
@@ -258,9 +265,19 @@ class InterleavedModel(ServedModel):
         return copy(self)
 
     def report(self) -> dict[str, Any]:
-        """Return the models compared, and the lists that each won."""
+        """
+        Return the models compared, the lists that each won, and the verdict so far.
+
+        The interval of the mean credit (positive for the first model) and the p-value may be looked at any time.
+        """
         names = [f"{name}/{version}" for name, version in self._state["models"]]
-        return {"models": names, "wins": self._state["wins"], "ties": self._state["ties"]}
+        verdict = InterleavingTest.of_state(self._state["test"]).verdict()
+        return {
+            "models": names, "wins": self._state["wins"], "ties": self._state["ties"],
+            "winner": None if verdict.winner is None else names[verdict.winner == "B"],
+            "decided_after": verdict.decided_at, "mean_credit": None if verdict.n_lists == 0 else verdict.mean,
+            "interval": [verdict.low, verdict.high], "p_value": verdict.p_value,
+        }  # fmt: skip
 
 
 def load_model(kind: str, content: bytes, resolve: Resolve) -> ServedModel:
