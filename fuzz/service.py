@@ -2,8 +2,8 @@
 Requests to the ranking service: valid by the schemas of its addresses, or damaged; sent in process, without a network.
 
 An input is a request: the first line holds method and target, the rest the body. The status of an answer is 2xx, 4xx or
-503; a refusal is a JSON object with one sentence; what is accepted is JSON. Every `CHECK_EVERY` accepted requests, the log is
-replayed, and must give the bytes that the running learner has committed.
+503; a refusal is a JSON object with one sentence; what is accepted is JSON. Every `CHECK_EVERY` accepted requests, the
+log is replayed, and must give the bytes that the running learner has committed.
 """
 
 from __future__ import annotations
