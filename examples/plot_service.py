@@ -127,7 +127,7 @@ print(f"the weights of both are {'equal to the last bit' if is_equal else 'diffe
 save(learnt, SHOP.parent / "learnt.safetensors")
 corank("service", "add", SHOP, "new", "--model", SHOP.parent / "learnt.safetensors")
 corank("service", "add", SHOP, "test", "--interleave", "new,old")
-report, means, lows, highs = server.model("test"), [], [], []
+verdict, means, lows, highs = server.model("test")["verdict"], [], [], []
 for number in range(1, 1501):
     rows = users.ask()
     items = {"items": rows.astype(str).tolist(), "features": data.X[rows].tolist()}
@@ -136,13 +136,13 @@ for number in range(1, 1501):
     clicks = [str(row) for row, is_clicked in zip(shown, users.click(shown), strict=True) if is_clicked]
     server.send("POST", "/feedback", {"impression": answer["impression"], "clicks": clicks, "final": True})
     if number % 25 == 0:
-        report = server.model("test")
-        means.append(report["mean_credit"] or 0.0)
-        lows.append(report["interval"][0])
-        highs.append(report["interval"][1])
-        if report["winner"] is not None:
+        verdict = server.model("test")["verdict"]
+        means.append(verdict["mean"] or 0.0)
+        lows.append(verdict["low"])
+        highs.append(verdict["high"])
+        if verdict["winner"] is not None:
             break
-print(f"the better model is {report['winner']}, decided after {report['decided_after']} lists with a click")
+print(f"the better model is {verdict['winner']}, decided after {verdict['decided_at']} lists with a click")
 
 # 3. a version that is wrong, and back
 save(SPD(random_state=0).fit(data.X, -data.y, qid=data.queries.codes), SHOP.parent / "wrong.safetensors")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 
@@ -20,6 +21,7 @@ from corank.service.inputs import MOST_ITEMS
 from corank.service.learner import replay
 from corank.service.openapi import OPERATIONS
 from corank.service.service import Rules
+from corank.service.training import train_content, train_version
 from some_service import ask, online_bytes, running
 from some_stores import open_new
 
@@ -181,6 +183,20 @@ def test_a_prior_is_used_and_required_by_a_model_that_has_one(store):
         assert (refused.status_code, "prior of the item 'i1' is missing" in refused.json()["error"]) == (422, True)
 
 
+def test_a_packed_matrix_gives_the_same_list_as_numbers(client):
+    plain = ask(id="one")
+    X = np.array([one["features"] for one in plain["items"]])
+    packed = {"items": [one["id"] for one in plain["items"]], "id": "two", "random_state": "01" * 32}
+    plain["random_state"] = packed["random_state"]
+    expected = client.post("/rank", plain).json()["items"]
+    for id, kind in (("two", "float64"), ("three", "float32")):
+        packed |= {"id": id, "features": {kind: base64.b64encode(X.astype(kind).tobytes()).decode()}}
+        assert client.post("/rank", packed).json()["items"] == expected
+    np.testing.assert_array_equal(client.service.log.arrays([2])[2]["X"], X)
+    for bad in ({"float32": "AAAA"}, {"float64": "?"}, {"float16": ""}, {}, {"float64": "AAAAAAAA8H8=" * 12}):
+        assert client.post("/rank", {**packed, "features": bad}).status_code == 422
+
+
 def test_versions_are_activated_and_rolled_back(client):
     service = client.service
     assert service.registry.add("shop", "online", online_bytes(3, PDGD(0.5, random_state=1)), {}) == 2
@@ -212,6 +228,25 @@ def test_a_version_is_trained_on_judgements_in_a_process_of_its_own(client):
     client.post("/models/shop/activate", {"version": 2})
     answer = client.post("/rank", {"items": [{"id": "a", "features": [-2, 0, 0]}, {"id": "b", "features": [2, 0, 0]}]})
     assert [one["id"] for one in answer.json()["items"]] == ["b", "a"]
+
+
+def test_a_version_is_trained_on_clicks_and_again_with_the_same_bytes(client):
+    rng = np.random.default_rng(0)
+    for at in range(60):
+        answer = client.post("/rank", ask(n=5, seed=at, query=f"q{at % 6}", id=f"l{at}")).json()
+        rows = {one["id"]: one["features"] for one in ask(n=5, seed=at)["items"]}
+        for rank, one in enumerate(answer["items"]):
+            # users look at rank r with probability 1/r, and click on what has a large first feature
+            if rng.random() < 1.0 / (rank + 1) and rows[one["id"]][0] > 0.3:
+                client.post("/feedback", {"impression": f"l{at}", "item": one["id"]})
+    log, registry = client.service.log, client.service.registry
+    recipe = {"source": "clicks", "ranker": "RankSVM", "parameters": {}}
+    version = train_version(log, registry, "shop", recipe)
+    model = registry.model("shop", version).model
+    assert np.argmax(model.coef_) == 0
+    client.post("/rank", ask(query="later"))
+    row = next(row for row in registry.versions() if row.version == version)
+    assert train_content(log, registry, "shop", row.recipe)[1] == model_bytes(model)
 
 
 def test_events_of_metarank_are_understood(store):
@@ -271,6 +306,7 @@ BAD = [
     ("/rank", {"items": ["a"] * (MOST_ITEMS + 1)}, "at most 1000"),
     ("/rank", {**ask(), "k": 0}, "k is 0"),
     ("/rank", {**ask(), "k": True}, "k is true"),
+    ("/rank", {**ask(), "k": 1.5}, "k is 1.5; send a whole number"),
     ("/rank", {**ask(), "model": "other"}, "there is no model 'other'"),
     ("/rank", {**ask(), "random_state": "00" * 32}, "random_state must be 64 hexadecimal digits"),
     ("/feedback", {"item": "a"}, "impression is missing"),

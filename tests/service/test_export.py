@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import corank
-from corank import PDGD, RankRLS, fit_parts
+from corank import RankRLS, fit_parts
 from corank.cli import app
 from corank.data.formats.click_files import read_clicks
 from corank.errors import InputError
@@ -17,7 +17,6 @@ from corank.persist import save
 from corank.persist.files import model_bytes
 from corank.service.export import logged_rows, shown_lists, write_parquet_parts
 from corank.service.log import EventLog
-from corank.service.rankers import InterleavedModel
 from some_service import ask, online_bytes, running
 from some_stores import open_new
 
@@ -197,33 +196,3 @@ def test_refusals(shop, says, tmp_path):
     assert not (folder / "x").exists()
     assert not (folder / "x.jsonl").exists()
     assert "40 rows" not in says("events", "export", folder, "--as", "letor", "--model", "shop", "-o", folder / "x")
-
-
-def test_the_verdict_of_an_interleaved_test_is_reported(tmp_path):
-    rng = np.random.default_rng(0)
-    good, bad = PDGD(random_state=0), PDGD(random_state=0)
-    contents = []
-    for ranker, sign in ((bad, -1.0), (good, 1.0)):
-        ranker._begin(np.zeros((1, 3)), None)
-        ranker.coef_ = sign * WEIGHTS
-        contents.append(model_bytes(ranker))
-    with (
-        open_new("sqlite", tmp_path) as store,
-        running(store, models=[("bad", "online", contents[0]), ("good", "online", contents[1])]) as client,
-    ):
-        registry = client.service.registry
-        registry.add("test", "interleaved", InterleavedModel.start(("bad", 1), ("good", 1), registry.model), {})
-        before = next(one for one in client.get("/models").json()["models"] if one["name"] == "test")
-        assert (before["winner"], before["mean_credit"], before["interval"]) == (None, None, [-1.0, 1.0])
-        for number in range(60):
-            sent = ask(n=5, seed=number, model="test")
-            answer = client.post("/rank", sent).json()
-            gains = {one["id"]: np.dot(one["features"], WEIGHTS) for one in sent["items"]}
-            clicked = max(gains, key=gains.get) if rng.random() < 0.9 else answer["items"][0]["id"]
-            client.post("/feedback", {"impression": answer["impression"], "clicks": [clicked], "final": True})
-        client.post("/feedback?wait=true", {"impression": answer["impression"], "item": "x", "action": "view"})
-        after = next(one for one in client.get("/models").json()["models"] if one["name"] == "test")
-    assert after["winner"] == "good/1"
-    assert after["interval"][1] < 0.0
-    assert after["p_value"] <= 0.05
-    assert sum(after["wins"]) + after["ties"] == 60

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from corank import DBGD, PDGD, PairwiseEpsilonGreedy
-from corank.clicks import Duel, Impression
+from corank.clicks import Duel, Impression, InterleavingTest
 from corank.persist.files import model_bytes, model_from_bytes
 from corank.service.learner import Learner, Lease, OpenLists, replay, require_lease
 from corank.service.log import CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, pack, unpack
@@ -182,13 +182,27 @@ def test_the_interleaved_test_counts_the_lists_that_each_model_won(store):
         clicked = items[best]
         wins[int(teams[best])] += 1 if teams[best] >= 0 else 0
         final = NewEvent("feedback", f"f{at}", at, "{}", "", event.id, clicked, CLICK | FINAL)
-        log.append([event, final]).result()
+        other, _ = shown(registry, f"g{at}", at, 100, rng, "good")
+        log.append([other, NewEvent("feedback", f"h{at}", at, "{}", "", other.id, "", FINAL), event, final]).result()
     learner = Learner(log, registry)
     while learner.step():
         pass
+    lists = {row.name: row.counts.get("lists", 0) for row in registry.versions()}
+    assert lists == {"bad": 0, "good": 40, "test": 40}
     report = registry.model("test", 1).report()
     assert report["wins"] == wins
     assert wins[0] > 3 * wins[1]
+    credits = [1.0] * wins[0] + [-1.0] * wins[1]
+    expected = InterleavingTest().add(credits).verdict()
+    assert (report["verdict"]["winner"], report["verdict"]["n_lists"]) == ("good/1", 40)
+    assert report["verdict"]["mean"] == pytest.approx(expected.mean)
+    assert report["verdict"]["low"] == pytest.approx(expected.low)
+    assert (
+        InterleavedModel(InterleavedModel.start(("good", 1), ("bad", 1), registry.model), registry.model).report()[
+            "verdict"
+        ]["winner"]
+        is None
+    )
 
 
 def test_one_process_at_a_time_has_the_lease(store):

@@ -59,11 +59,15 @@ def start(
     exclude: Annotated[
         list[str] | None, typer.Option(help="User whose feedback is not learnt; repeatable.", metavar="USER")
     ] = None,
+    most_waiting: Annotated[
+        int, typer.Option(min=1, help="Writes that may wait for the database; more requests get 503.")
+    ] = 2000,
     early: Annotated[
         bool, typer.Option("--early", help="Answer /rank before the list is on the disk; feedback always waits.")
     ] = False,
 ) -> None:
     """Rank over HTTP and learn from clicks. Ctrl-C stops the service; nothing that was acknowledged is lost."""
+    import gc
     import sys
 
     from corank.cli.output import make_console
@@ -84,7 +88,7 @@ def start(
         if not keys.all():
             key = keys.add("first key", ["admin"])
             console.print(f"Key (shown once): {key}", soft_wrap=True, highlight=False)
-        app = ServiceApp(running, keys, rank_waits=not early)
+        app = ServiceApp(running, keys, rank_waits=not early, most_waiting=most_waiting)
         number = listening.getsockname()[1]
         if host not in LOCAL:
             typer.echo(
@@ -98,6 +102,9 @@ def start(
             timeout_graceful_shutdown=5, timeout_keep_alive=75,
         )  # fmt: skip
         sys.setswitchinterval(0.0005)  # learning and writing must not delay answers
+        gc.collect()
+        gc.freeze()  # what is loaded now stays, so collections need not look at it
+        gc.set_threshold(50_000, 20, 50)
         running.start()
         try:
             uvicorn.Server(config).run(sockets=[listening])

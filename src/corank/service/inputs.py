@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -119,9 +120,13 @@ def features_of(
     """
     Return the features and the priors of the items of a request.
 
-    Features come from the matrix `features` of the request, from each item, or from the stored items.
+    Features come from the matrix `features` of the request, from each item, or from the stored items. The matrix is a
+    list of lists, or an object ``{"float32": ...}`` or ``{"float64": ...}`` with the base64 of its little-endian rows,
+    which is several times as fast to read.
     """
     matrix = data.get("features")
+    if isinstance(matrix, dict):
+        return _decoded(matrix, len(ids), model.n_features), _prior(data, objects, ids, model)
     if matrix is None:
         missing = [id for id, one in zip(ids, objects, strict=True) if "features" not in one]
         known = stored(missing) if missing else {}
@@ -154,6 +159,22 @@ def check_features(value: Any, id: str) -> Any:
         if isinstance(one, str) or not _is_finite(one):
             raise InputError(f"a feature of the item {id[:60]!r} is {_kind(one)}; send a finite number.")
     return value
+
+
+def _decoded(packed: dict[str, Any], n: int, d: int) -> Floats:
+    ((kind, content),) = packed.items() if len(packed) == 1 else (("", ""),)
+    if kind not in ("float32", "float64") or not isinstance(content, str):
+        raise InputError('features must be a list of lists, or {"float32": base64} or {"float64": base64}.')
+    size = 4 if kind == "float32" else 8
+    try:
+        values = np.frombuffer(base64.b64decode(content, validate=True), dtype=f"<f{size}")
+    except ValueError:
+        values = np.empty(0)
+    if len(values) != n * d:
+        raise InputError(f"features is not the base64 of {n} times {d} numbers of {size} bytes.")
+    if not np.isfinite(values).all():
+        raise InputError("a feature is infinite or NaN; send finite numbers.")
+    return values.astype(np.float64).reshape(n, d)
 
 
 def _matrix(rows: list[Any], n_features: int) -> Floats:

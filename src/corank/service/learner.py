@@ -22,6 +22,7 @@ which close the oldest first.
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections import Counter
@@ -44,10 +45,11 @@ from corank.service.registry import Registry, version_of
 MOST_OPEN = 200_000
 """Largest number of lists that wait for feedback."""
 PAUSE = 0.02
-"""Shortest time in seconds between two commits of the learner, unless somebody waits for one."""
+"""Shortest time in seconds between two commits of the learner, unless a request waits for one."""
 IDLE = 0.25
 """Time in seconds after which the learner looks for events and activations of other processes."""
 _LOCK = 0x636F72616E6C
+_LOGGER = logging.getLogger("corank.service")
 
 
 @dataclass
@@ -125,7 +127,7 @@ class Models:
     Models that learn, loaded when a list of theirs is closed.
 
     log: the log.
-    column: "state" to go on from what was learnt, "initial" to learn everything again.
+    column: "state" to continue from what was learnt, "initial" to learn everything again.
     instead: contents to use instead of those in the database, by subject.
     """
 
@@ -156,9 +158,7 @@ class Models:
 
     def content(self, subject: str) -> bytes:
         """Return the state of a model."""
-        if self._model(subject) is None:
-            raise InputError(f"{subject} was removed.")
-        return self.models[subject].content()
+        return self._require(*version_of(subject)).content()
 
     def _model(self, subject: str) -> ServedModel | None:
         if subject not in self.models:
@@ -174,7 +174,13 @@ class Models:
         kind, content, counts = found[0]
         counted = json.loads(counts) if self._column == "state" else {}
         self.counts[f"{name}/{version}"] = Counter(counted)
-        return load_model(kind, self._instead.get(f"{name}/{version}", bytes(content)), self._load)
+        return load_model(kind, self._instead.get(f"{name}/{version}", bytes(content)), self._require)
+
+    def _require(self, name: str, version: int) -> ServedModel:
+        model = self._model(f"{name}/{version}")
+        if model is None:
+            raise InputError(f"{name} version {version} was removed, but a test compares it; remove the test too.")
+        return model
 
 
 class Learner:
@@ -190,7 +196,7 @@ class Learner:
         self.load()
 
     def load(self) -> None:
-        """Go on from what was committed."""
+        """Continue from what was committed."""
         number, oldest, counts = self._log.store.read("SELECT number, oldest, counts FROM learner")[0]
         self.number, self._models, self._lists = int(number), Models(self._log, "state"), OpenLists()
         for events in self._log.batches(int(oldest) - 1, self.number):
@@ -239,7 +245,7 @@ class Learner:
                 db("UPDATE models SET state = ?, counts = ?, learnt = ? WHERE name = ? AND version = ?", *state)
             return True
 
-        if not self._log.store.run(job):  # another learner went on from there
+        if not self._log.store.run(job):  # another learner was faster
             self.load()
             return
         for subject, number in touched.items():
@@ -374,8 +380,9 @@ class LearnerThread(threading.Thread):
                     self.number = int(self._log.store.read("SELECT number FROM learner")[0][0])
                     if self._waiting:
                         self._registry.refresh()
-            except Exception:  # the database is away; everything is read again
+            except Exception as error:  # the database is away; everything is read again
                 self.n_failures += 1
+                _LOGGER.warning("learning is interrupted by %s", type(error).__name__)
                 self.learner = None
                 self._is_over.wait(IDLE)
             self._answer()

@@ -32,7 +32,7 @@ def make_version(
     """
     Return kind, state and recipe of a version.
 
-    path: a saved model; an online ranker goes on learning, any other stays as it is.
+    path: a saved model; an online ranker continues to learn, any other stays as it is.
     online, columns, has_prior: class, columns and prior of a new online ranker.
     interleave: names of two models, with a comma.
     """

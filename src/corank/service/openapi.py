@@ -34,7 +34,13 @@ _ITEM = _object("id", id=_ID, features=_FEATURES, prior=_NUMBER)
 _RANK = _object(
     "items",
     items=_list({"oneOf": [_ITEM, _ID]}, MOST_ITEMS),
-    features=_list(_list(_NUMBER, MOST_FEATURES), MOST_ITEMS),
+    features={
+        "oneOf": [
+            _list(_list(_NUMBER, MOST_FEATURES), MOST_ITEMS),
+            _object(float32={"type": "string"}, float64={"type": "string"}),
+        ],
+        "description": "One row for each item; or the base64 of all rows, little-endian.",
+    },
     prior=_list(_NUMBER, MOST_ITEMS),
     id={**_text(), "description": "Id of the list; a repeated request gets the same answer."},
     query=_QUERY,

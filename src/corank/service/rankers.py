@@ -3,7 +3,8 @@ Rankers of the service: they draw lists, and learn from the clicks on lists that
 
 - `OnlineModel`: PDGD, PairwiseEpsilonGreedy, DBGD or MGD. It learns from every list, with or without a prior score.
 - `FixedModel`: any saved ranker or pipeline. It sorts by score and learns nothing.
-- `InterleavedModel`: two others merged by team draft; a sequential test of the clicks decides which one users prefer.
+- `InterleavedModel`: two others merged by team draft; clicks show which one users prefer, with a test that may be
+  looked at any time.
 
 A list is drawn from a generator whose state is the SHA-256 of the list's id. The log keeps the features, scores and
 propensities with which it was drawn. So a model is a function of its initial state and the log, and nothing else.
@@ -16,6 +17,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -88,6 +90,10 @@ class ServedModel(ABC):
 
     def snapshot(self) -> ServedModel:
         """Return a copy that learning does not change."""
+        return self
+
+    def bind(self, resolve: Resolve) -> ServedModel:
+        """Use another source of the models that this one refers to."""
         return self
 
     def report(self) -> dict[str, Any]:
@@ -207,12 +213,8 @@ class InterleavedModel(ServedModel):
     @classmethod
     def start(cls, first: tuple[str, int], second: tuple[str, int], resolve: Resolve) -> bytes:
         """Return the initial state of a test of two models, which must take the same features."""
-        state = {
-            "models": [list(first), list(second)],
-            "wins": [0, 0],
-            "ties": 0,
-            "test": InterleavingTest().state(),
-        }
+        models = [list(first), list(second)]
+        state = {"models": models, "wins": [0, 0], "ties": 0, "test": InterleavingTest().state()}
         content = json.dumps(state, sort_keys=True).encode()
         one, two = (resolve(*model) for model in (first, second))
         if (one.n_features, one.names, one.has_prior) != (two.n_features, two.names, two.has_prior):
@@ -251,9 +253,9 @@ class InterleavedModel(ServedModel):
         first, second = TeamDraft(len(clicked)).credit(merged, clicked)
         wins = self._state["wins"]
         wins = [wins[0] + int(first > second), wins[1] + int(second > first)]
-        test = InterleavingTest.of_state(self._state["test"]).add(np.sign(first - second)).state()
+        test = InterleavingTest.of_state(self._state["test"]).add(float(np.sign(first - second)))
         ties = self._state["ties"] + int(first == second)
-        self._state = {**self._state, "wins": wins, "ties": ties, "test": test}
+        self._state = {**self._state, "wins": wins, "ties": ties, "test": test.state()}
         return True
 
     def content(self) -> bytes:
@@ -264,20 +266,19 @@ class InterleavedModel(ServedModel):
         """Return a copy that learning does not change."""
         return copy(self)
 
-    def report(self) -> dict[str, Any]:
-        """
-        Return the models compared, the lists that each won, and the verdict so far.
+    def bind(self, resolve: Resolve) -> ServedModel:
+        """Compare the models of another source."""
+        self._resolve = resolve
+        return self
 
-        The interval of the mean credit (positive for the first model) and the p-value may be looked at any time.
-        """
+    def report(self) -> dict[str, Any]:
+        """Return the models compared, and the lists that each won."""
         names = [f"{name}/{version}" for name, version in self._state["models"]]
-        verdict = InterleavingTest.of_state(self._state["test"]).verdict()
-        return {
-            "models": names, "wins": self._state["wins"], "ties": self._state["ties"],
-            "winner": None if verdict.winner is None else names[verdict.winner == "B"],
-            "decided_after": verdict.decided_at, "mean_credit": None if verdict.n_lists == 0 else verdict.mean,
-            "interval": [verdict.low, verdict.high], "p_value": verdict.p_value,
-        }  # fmt: skip
+        verdict = asdict(InterleavingTest.of_state(self._state["test"]).verdict())
+        verdict["winner"] = {"A": names[0], "B": names[1]}.get(verdict["winner"])
+        if not self.n_learnt:
+            verdict["mean"] = None
+        return {"models": names, "wins": self._state["wins"], "ties": self._state["ties"], "verdict": verdict}
 
 
 def load_model(kind: str, content: bytes, resolve: Resolve) -> ServedModel:

@@ -143,12 +143,7 @@ class Registry:
         with self._lock:
             found = self._loaded.get((name, version))
             if found is None:
-                sql = "SELECT kind, state, learnt FROM models WHERE name = ? AND version = ?"
-                rows = self.store.read(sql, name, version)
-                if not rows:
-                    raise InputError(f"there is no version {version} of a model {name!r}; list them with GET /models.")
-                kind, state, learnt = rows[0]
-                found = self._loaded[name, version] = (learnt, load_model(kind, bytes(state), self.model))
+                found = self._loaded[name, version] = self._load(name, version)
             return found[1]
 
     def serving(self, name: str | None) -> tuple[str, int, ServedModel]:
@@ -165,18 +160,27 @@ class Registry:
     def publish(self, name: str, version: int, learnt: int, model: ServedModel) -> None:
         """Use a new state of a version, which was committed."""
         with self._lock:
-            self._loaded[name, version] = (learnt, model)
+            self._loaded[name, version] = (learnt, model.bind(self.model))
 
     def refresh(self) -> None:
-        """Take notice of activations and states that other processes committed."""
+        """Take notice of activations and states that other processes committed; loads the new states."""
         self.active = {
-            str(name): int(version) for name, version in self.store.read("SELECT name, version FROM active_models")
+            name: int(version) for name, version in self.store.read("SELECT name, version FROM active_models")
         }
-        with self._lock:
-            for name, version, learnt in self.store.read("SELECT name, version, learnt FROM models"):
-                known = self._loaded.get((name, version))
-                if known is not None and known[0] < learnt:
-                    del self._loaded[name, version]
+        for name, version, learnt in self.store.read("SELECT name, version, learnt FROM models"):
+            known = self._loaded.get((name, version))
+            if known is not None and known[0] < learnt:
+                fresh = self._load(name, version)
+                with self._lock:
+                    if self._loaded[name, version][0] < fresh[0]:
+                        self._loaded[name, version] = fresh
+
+    def _load(self, name: str, version: int) -> tuple[int, ServedModel]:
+        rows = self.store.read("SELECT kind, state, learnt FROM models WHERE name = ? AND version = ?", name, version)
+        if not rows:
+            raise InputError(f"there is no version {version} of a model {name!r}; list them with GET /models.")
+        kind, state, learnt = rows[0]
+        return learnt, load_model(kind, bytes(state), self.model)
 
     def _changed(self, version: int) -> int:
         self.refresh()

@@ -91,7 +91,10 @@ class Service:
         self._minute, self._of_users = 0, Counter[str]()
 
     def start(self) -> None:
-        """Begin to learn."""
+        """Load the active models and their compiled code, and begin to learn."""
+        for name in self.registry.active:
+            model = self.registry.serving(name)[2]
+            model.draw(np.zeros((2, model.n_features)), np.zeros(2) if model.has_prior else None, 2, rng_state_of(""))
         self.learner.start()
 
     def close(self) -> None:
@@ -110,13 +113,15 @@ class Service:
         name, version, model = self.registry.serving(model_name or text(data, "model") or None)
         ids, objects = inputs.items_of(data)
         X, prior = inputs.features_of(data, ids, objects, model, self.items)
-        k = int(number(data, "k", 1, MOST_ITEMS) or len(ids))
+        k = number(data, "k", 1, MOST_ITEMS) or len(ids)
+        if k != int(k):
+            raise InputError(f"k is {k:g}; send a whole number.")
         now = now_ms()
         id = text(data, "id") or f"{now:012x}{secrets.token_hex(8)}"
         state = self._rng_state(data, id)
-        drawn = model.draw(X, prior, k, state)
+        drawn = model.draw(X, prior, int(k), state)
         query, user = text(data, "query", LONGEST_QUERY), text(data, "user")
-        body = {"query": query, "items": ids, "k": k, "model": name, "version": version, "learnt": model.n_learnt}
+        body = {"query": query, "items": ids, "k": int(k), "model": name, "version": version, "learnt": model.n_learnt}
         event = NewEvent(
             "impression", id, now, json.dumps(body), user, subject_of(name, version), "",
             int(1000 * self.rules.window_seconds), pack(drawn.arrays),
