@@ -3,7 +3,7 @@ Learning by the service against `simulate`, and what an event costs.
 
 Simulated users are served by the service in this process, without HTTP: every list and click goes through the log on
 disk and the learner. The database is closed and opened again at each point of the curve, as by a restart. Lists of 10
-of 20 items with 20 features. With `--folder` a run goes on where the last one ended, so that `--lists` may be raised
+of 20 items with 20 features. With `--folder` a run continues where the last one ended, so that `--lists` may be raised
 step by step. Every line of output is one figure as JSON; times are processor times of the whole process.
 """
 
@@ -157,7 +157,7 @@ def speeds(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lists", type=int, default=3000)
-    parser.add_argument("--folder", type=Path, help="keep the database here, and go on with it")
+    parser.add_argument("--folder", type=Path, help="keep the database here, and continue with it")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         run(chosen.folder or Path(scratch), chosen.lists)

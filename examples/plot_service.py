@@ -8,7 +8,7 @@ learns with PDGD. The service is killed in the middle and started again. With eq
 decides, and a bad version is activated and rolled back. Left: nDCG@10 of both on test queries. Right: mean credit of
 the learnt model on interleaved lists, with the interval that may be looked at after every list.
 
-The number of lists is the second argument (400 by default).
+The number of lists is the second argument (200 by default).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from corank import PDGD, SPD, RankingData, evaluate, load, make_ranking, save, s
 from corank.cli import app
 from corank.clicks import SimulatedUsers
 
-N_LISTS = int(sys.argv[2]) if len(sys.argv) > 2 else 400
+N_LISTS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 AT = [0, *(round(N_LISTS * share) for share in (0.03, 0.1, 0.25, 0.5, 1.0))]
 SHOP = Path(tempfile.mkdtemp()) / "shop"
 
