@@ -89,7 +89,6 @@ def start(
                 "others on the network can read the keys.",
                 err=True,
             )
-        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         config = uvicorn.Config(
             app.asgi, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off",
             timeout_graceful_shutdown=5, timeout_keep_alive=75,
@@ -99,6 +98,7 @@ def start(
         gc.freeze()  # what is loaded now stays, so collections need not look at it
         gc.set_threshold(50_000, 20, 50)
         running.start()
+        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         try:
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
