@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.imports import import_scikit_learn
 from corank.cli.options import Json
 from corank.cli.output import emit
 from corank.errors import InputError
@@ -69,6 +70,7 @@ def start(
 
     for module in ("starlette", "uvicorn"):
         import_extra(module, "web")
+    import_scikit_learn()
     import uvicorn
 
     from corank.service.app import ServiceApp
