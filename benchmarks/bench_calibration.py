@@ -3,8 +3,8 @@ Calibration of `Calibrated` on held-out rows, against scikit-learn's CalibratedC
 
 Expected calibration error over ten bins of equal width of the predicted probability, log loss (probabilities clipped to
 1e-6) and Brier score, each a mean over sets after a mean over their draws. Rankers are `RankRLS`, `CRR`, `SPD` and
-trees; scikit-learn calibrates a logistic regression on standardised columns. "Before" is isotonic regression on the pooled
-scores of the folds, as corank 0.1 did. The sets of `CHOSEN_ON` decided between variants, the others only judge.
+trees; scikit-learn calibrates a logistic regression on standardised columns. "Before" is isotonic regression on the
+pooled scores of the folds, as corank 0.1 did. The sets of `CHOSEN_ON` decided between variants, the others only judge.
 
 Run: CORANK_DATA=... python benchmarks/bench_calibration.py [--rankers RankRLS]
 """
