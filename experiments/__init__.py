@@ -30,6 +30,7 @@ EXPERIMENTS = {
     "lambdarank": "experiments.lambdarank.run",
     "gp-active": "experiments.gp.active",
     "gp-calibration": "experiments.gp.calibration",
+    "gp-judges": "experiments.gp.judges",
     "gp-spiral": "experiments.gp.spiral",
     "lcra": "experiments.lcra.run",
     "logged-clicks": "experiments.logged_clicks.run",
