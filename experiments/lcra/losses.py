@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
+from corank.data.problem.ranking import RankingData
 from corank.data.records.records import read_records
 from corank.linear import LCRA, SPD
 from corank.metrics import evaluate, wilcoxon
@@ -113,8 +114,10 @@ def _outcome(problem: ProblemSource, loss: str, fraction: float, repeat: int, se
         for point in grid:
             scores = np.full(len(y), np.nan)
             for number in range(N_FOLDS):
-                held = np.flatnonzero(fold == number)
-                scores[held] = fit(method, np.where(fold == number, np.nan, y), *point).predict(X[held])
+                held, rest = np.flatnonzero(fold == number), np.where(fold == number, np.nan, y)
+                # a fold may leave no pair to learn from
+                has_pairs = RankingData.of(X, rest, qid).n_pairs > 0
+                scores[held] = fit(method, rest, *point).predict(X[held]) if has_pairs else 0.0
             scored = fold >= 0
             # pairs of different folds are compared too: the scale of scores is that of one problem
             error = evaluate(y[scored], scores[scored], qid[scored], "disagreement", n_jobs=1)["disagreement"].micro

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.letor.reader import read_letor
-from corank.data.problem.splits import QueryShuffleSplit
+from corank.data.problem.query_splits import QueryShuffleSplit
 from corank.data.problem.synthetic import make_ranking
 from corank.estimator.query_scaler import QueryScaler
 from corank.metrics import evaluate

@@ -79,6 +79,7 @@ def test_the_example_runs(verb, here, says):
         "explain model.safetensors test.txt --pair 1 2",
         "simulate-clicks test.txt --impressions 20 --runs 1",
         "learn-clicks rows.csv clicks.csv --bias 1 -o m",
+        "replay shown.csv --model model.safetensors --rows rows.csv --bias 1",
         "check-lambda ndcg@10 --points 5",
         "screen records.csv --simulate --starts 1",
         "ask items.csv --simulate grade --starts 1 --questions 3",

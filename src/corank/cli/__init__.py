@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
 from corank.cli.card import card
-from corank.cli.clicks import learn_clicks
+from corank.cli.clicks import learn_clicks, replay
 from corank.cli.convert import convert
 from corank.cli.demo import demo
 from corank.cli.export import export
@@ -96,6 +96,11 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
             "Learn a ranker from logged clicks.",
             "learn-clicks rows.csv clicks.csv --bias 1 --output clicks.safetensors",
         ),
+        Verb(
+            replay,
+            "Estimate a new ranker from logged clicks.",
+            "replay shown.csv --model model.safetensors --rows rows.csv --bias 1",
+        ),
     ),
     "Files": (
         Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
@@ -123,7 +128,7 @@ OTHER_NAMES = {
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
     "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
-    "lab": "serve", "kappa": "agreement", "alpha": "agreement",
+    "lab": "serve", "kappa": "agreement", "alpha": "agreement", "ope": "replay", "counterfactual": "replay",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
 

@@ -6,8 +6,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
@@ -124,17 +122,12 @@ class Examples(NamedTuple):
     rows: RowIndex
 
 
+@jit
 def add_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
     """Add the prior scores to the margin of rows a and b, or of row a alone."""
-    raise NotImplementedError("for kernels only")
-
-
-@overload(add_prior)
-def _add_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
-    # chosen by type at compile time
-    if isinstance(prior, types.NoneType):
-        return lambda prior, margin, a, b: margin
-    return lambda prior, margin, a, b: margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
+    if prior is None:  # numba drops the other branch
+        return margin
+    return margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
 
 
 @inline
