@@ -38,6 +38,7 @@ from corank.cli.screening.screen import screen
 from corank.cli.screening.verify import certify, verify
 from corank.cli.search import index, learn_links, search
 from corank.cli.serve import serve
+from corank.cli.service import events, service
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 
@@ -122,6 +123,12 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 }
 """All commands by group, in the order of the help."""
 
+SERVICE = {
+    "service": (service, "Rank over HTTP and learn from clicks."),
+    "events": (events, "Check the log of a service; forget people."),
+}
+"""Commands that have commands of their own."""
+
 OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
@@ -160,7 +167,9 @@ class CommandGroup(Interruptible, TyperGroup):
         is_known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name) is not None
         if not is_known:
             meant = OTHER_NAMES.get(name.lower())
-            hint = f"use 'corank {meant}'" if meant else suggest_names(name, [verb.name for verb in _verbs()])
+            hint = (
+                f"use 'corank {meant}'" if meant else suggest_names(name, [*(verb.name for verb in _verbs()), *SERVICE])
+            )
             typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)
             raise typer.Exit(2)
         return super().resolve_command(ctx, args)
@@ -171,6 +180,8 @@ class CommandGroup(Interruptible, TyperGroup):
         for title, verbs in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(verb.name.ljust(width), verb.summary) for verb in verbs])
+        with formatter.section("Service"):
+            formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in SERVICE.items()])
 
 
 def _verbs() -> list[Verb]:
@@ -236,6 +247,10 @@ for _verb in _verbs():
     app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(
         _keeping_inputs(_verb.function)
     )
+
+
+for _name, (_commands, _summary) in SERVICE.items():
+    app.add_typer(_commands, name=_name, short_help=_summary)
 
 
 def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:
