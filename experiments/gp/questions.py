@@ -1,8 +1,8 @@
 """
 Which pair to ask next: the order of the pool, entropy, mutual information and random pairs, on four sets.
 
-Each run draws some items and one first pair; a judge answers by the true values without noise. Boston, stock and
-abalone have features (Gaussian kernel by the median distance); sushi has none, and each run is another person.
+Each run draws some items and one first pair; a judge answers by the true values without noise. Boston, cement
+strength and abalone have features (Gaussian kernel by the median distance); sushi has none, and each run is another person.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from experiments.options import ExperimentOptions
 Floats = NDArray[np.float64]
 
 RUNS, ITEMS = 20, 40
-QUESTIONS = {"Boston": 20, "stock": 20, "abalone": 20, "sushi": 20}
+QUESTIONS = {"Boston": 20, "cement_strength": 20, "abalone": 20, "sushi": 20}
 RULES = ("order", "entropy", "bald", "random")
 SIGMA = 0.1
 
@@ -44,7 +44,7 @@ def run(options: ExperimentOptions) -> Report:
     return Report(
         "Which pair to ask next",
         f"{runs} runs on each set: {ITEMS} random items (sushi: the 10 kinds, for another person), one random first "
-        f"pair, then questions by each rule, answered without noise. PreferenceGP with a fixed kernel (median distance; "
+        "pair, then questions by each rule, answered without noise. PreferenceGP with a fixed kernel (median distance; "
         f"linear without features) and sigma {SIGMA}. The error is the share of all pairs in the wrong order.",
         (_means(errors), _differences(errors)),
         _findings(errors),
@@ -68,7 +68,7 @@ def items_of(name: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
     else:
         text = open_text(dataset("ordinal").path(f"chu_gagolews/{name}.csv")).read().tobytes().decode()
         table = np.array([line.split(",") for line in text.split()[1:]], dtype=np.float64)
-        X, y = table[:, :-1], table[:, -1]
+        X, y = table[:, 1:], table[:, 0]
     at = rng.permutation(len(y))[:ITEMS]
     X = X[at]
     return (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12), y[at]
