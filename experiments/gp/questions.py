@@ -2,7 +2,8 @@
 Which pair to ask next: the order of the pool, entropy, mutual information and random pairs, on four sets.
 
 Each run draws some items and one first pair; a judge answers by the true values without noise. Boston, cement
-strength and abalone have features (Gaussian kernel by the median distance); sushi has none, and each run is another person.
+strength and abalone have features (Gaussian kernel by the median distance); sushi has none, and each run is another
+person.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]
 
-RUNS, ITEMS = 20, 40
+RUNS, ITEMS = 20, 30
 QUESTIONS = {"Boston": 20, "cement_strength": 20, "abalone": 20, "sushi": 20}
 RULES = ("order", "entropy", "bald", "random")
 SIGMA = 0.1

@@ -298,9 +298,9 @@ def order_entropy(mean, var):  # type: ignore[no-untyped-def]
     """Return the entropy of the order of two items whose difference is N(mean, var), in nats."""
     if var <= 0.0:
         return 0.0 if mean != 0.0 else math.log(2.0)
-    log_p, _, _, _ = above(-mean / math.sqrt(var))
-    log_q, _, _, _ = above(mean / math.sqrt(var))
-    return -math.exp(log_p) * log_p - math.exp(log_q) * log_q
+    # the larger probability is 1 − p: without cancellation for p near 0
+    p = 0.5 * math.erfc(abs(mean) / math.sqrt(var) * _ROOT_HALF)
+    return -p * math.log(p) - (1.0 - p) * math.log1p(-p) if p > 0.0 else 0.0
 
 
 @jit
