@@ -1,5 +1,5 @@
 """
-New items on MovieLens 1M: ratings of movies that nobody, or hardly anybody, has rated yet.
+New items on MovieLens 1M: ratings of movies with no ratings, or very few, so far.
 
 Users rated known movies; of the new movies, only the genres and k ratings of random users are known. The other ratings
 of the new movies are predicted (the induction of Yu, Yu and Tresp, 2005).
