@@ -71,9 +71,9 @@ def predicted(k: int, seed: list[int]) -> dict[str, dict[str, list[float]]]:
     Y, X = ratings[:, movies].astype(np.float64), genres[movies]
     Y = Y[rng.permutation(np.flatnonzero((~np.isnan(Y)).sum(axis=1) >= 30))[:N_USERS]]
     known = ~np.isnan(Y)
-    for item in range(N_NEW):
-        users = rng.permutation(np.flatnonzero(known[:, item]))
-        known[users[k:], item] = False
+    for new in range(N_NEW):
+        users = rng.permutation(np.flatnonzero(known[:, new]))
+        known[users[k:], new] = False
     asked = ~np.isnan(Y) & ~known
     R = sparse.csr_array((Y[known], np.nonzero(known)), shape=Y.shape)
     user, item = np.nonzero(asked)
