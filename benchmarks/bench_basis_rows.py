@@ -17,11 +17,11 @@ import json
 import time
 import warnings
 
-import auto_collections
 import numpy as np
-from auto_collections import collection, split
 from threadpoolctl import threadpool_limits
 
+import auto_collections
+from auto_collections import collection, split
 from corank import RankingPursuit, RankRLS
 from corank.errors import UsageWarning
 from corank.metrics import evaluate

@@ -62,8 +62,8 @@ def auto_basis(n_basis: int | str | None, n_rows: int, most: int, n_auto: int) -
     if n_rows <= most:
         return None
     warn(
-        f"{n_rows} rows are approximated by {n_auto} basis rows to save time; set n_basis to another number, or to None "
-        "for all rows."
+        f"{n_rows} rows are approximated by {n_auto} basis rows to save time; set n_basis to another number, or to "
+        "None for all rows."
     )
     return n_auto
 

@@ -128,8 +128,8 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
         if dictionary == "scored" or len(data.scored_rows) <= _MANY_ROWS:
             return data.scored_rows
         warn(
-            f"terms are chosen from {_AUTO_ROWS} of {len(data.scored_rows)} scored rows to save time; set dictionary to "
-            "another number, or to 'scored' for all of them."
+            f"terms are chosen from {_AUTO_ROWS} of {len(data.scored_rows)} scored rows to save time; set dictionary "
+            "to another number, or to 'scored' for all of them."
         )
         return np.sort(rng.choice(data.scored_rows, _AUTO_ROWS, replace=False))
     present = np.sort(np.concatenate([data.scored_rows, data.unscored_rows]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,7 +48,7 @@ class LeastSquares(Ranker):
     kernel: Any
     alphas: Any
     metric: str | None
-    n_basis: int | Literal["auto"] | None
+    n_basis: Any
     basis: Any
     query_weight: str
     ties: bool
