@@ -6,7 +6,7 @@ BIN := .venv/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 
-.PHONY: demo experiment test test-all test-numerics faults kills fuzz bench docs linkcheck lint fresh clean
+.PHONY: demo experiment experiments test test-all test-numerics faults kills fuzz bench docs linkcheck lint fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -33,9 +33,14 @@ lint: .venv/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python docs/check_prose.py
 
-# one of the papers' tables on real data: make experiment NAME=lcra; without NAME, the names are listed
+# run one experiment in full, store its results and fill its page: make experiment NAME=lcra, or with REPEATS=3;
+# without NAME, the experiments are listed with the time of the stored run
 experiment: .venv/.dev
-	$(BIN)/python -m experiments $(NAME)
+	$(BIN)/python -m experiments $(if $(NAME),$(NAME) --store $(if $(REPEATS),--repeats $(REPEATS)),--list)
+
+# the same for all experiments; a second run continues. It prints an estimate of the time of each first
+experiments: .venv/.dev
+	$(BIN)/python -m experiments all --store
 
 # kills every writer before each of its steps and at random times; make test does a few of these
 faults: .venv/.kernels

@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
     "collaborative": "experiments.gp_collaborative.run",
+    "collaborative-paper": "experiments.gp_collaborative.paper",
     "compare-advice": "experiments.compare_advice.run",
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",

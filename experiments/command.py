@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from experiments.options import ExperimentOptions
 
 ALL = "all"
+QUICK = (
+    "A quick run shows that the experiment works. It has too few repeats, steps or rows to show which method is "
+    "better: signs and sizes of differences may be other than on the page of the full run."
+)
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -45,6 +49,12 @@ def experiment(
             "--output", "-o", file_okay=False, help="Folder for results and report; a second run continues there."
         ),
     ] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Store the results of a full run, and fill the pages with them.")
+    ] = False,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="With --store: take results of earlier commits; the page names them.")
+    ] = False,
 ) -> None:
     """Repeat a paper's experiment on real data; results are stored, and a second run continues."""
     from experiments import EXPERIMENTS, about, find
@@ -52,16 +62,19 @@ def experiment(
     if listed:
         from corank.cli.output import make_console, show
         from corank.tables import ReportTable
+        from experiments.stored import duration, stored_seconds
 
-        rows = tuple((known, about(known)) for known in EXPERIMENTS)
-        show(ReportTable("", ("experiment", "question"), rows), make_console())
+        rows = tuple((known, about(known), duration(stored_seconds(known))) for known in EXPERIMENTS)
+        show(ReportTable("", ("experiment", "question", "processor time"), rows), make_console())
         return
     if name is None:
         typer.echo("\n".join(EXPERIMENTS))
         return
     if asreview is not None and name not in ("screening", ALL):
         raise InputError(f"--asreview is for the experiment 'screening'; leave it out for {name!r}.")
-    options = _RunOptions(quick, seed, repeats, asreview)
+    if store and quick:
+        raise InputError("--store is for full runs, and --quick was given; leave one of them out.")
+    options = _RunOptions(quick, seed, repeats, asreview, store, reuse)
     if name == ALL:
         _run_all(options, output or Path("out/experiments"))
         return
@@ -71,6 +84,10 @@ def experiment(
     written = (*report.write(folder), *report.plots)
     _print(report)
     typer.echo(f"wrote {', '.join(map(str, written))}")
+    if store:
+        from experiments.pages import fill_pages
+
+        fill_pages()
 
 
 @dataclass(frozen=True)
@@ -81,6 +98,8 @@ class _RunOptions:
     seed: int
     repeats: int | None
     asreview: Path | None
+    store: bool = False
+    reuse: bool = False
 
     def subfolder(self, name: str) -> str:
         return f"{name}-quick" if self.quick else name
@@ -89,8 +108,15 @@ class _RunOptions:
         """Return the command that runs one experiment."""
         words = ["python -m experiments", name, *(["--quick"] if self.quick else [])]
         words += [f"--seed {self.seed}"] if self.seed else []
-        words += [f"--repeats {self.repeats}"] if self.repeats is not None else []
+        repeats = self.repeats_of(name)
+        words += [f"--repeats {repeats}"] if repeats is not None else []
         return " ".join([*words, *([f"--asreview {self.asreview}"] if self.asreview and name == "screening" else [])])
+
+    def repeats_of(self, name: str) -> int | None:
+        """Return the given number of repeats; to store results, the number of the stored run."""
+        from experiments.stored import stored_repeats
+
+        return stored_repeats(name) if self.store and self.repeats is None else self.repeats
 
     def run(self, name: str, run: Callable[[ExperimentOptions], Report], folder: Path) -> Report:
         """Run one experiment with a progress bar."""
@@ -98,6 +124,7 @@ class _RunOptions:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         from experiments.options import ExperimentOptions
+        from experiments.stored import StoredResults, code_commit, committed_code, keep
 
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -111,7 +138,18 @@ class _RunOptions:
                 bar.update(task, advance=1, description=result[:60])
 
             asreview = self.asreview if name == "screening" else None
-            return run(ExperimentOptions(folder, self.quick, self.seed, self.repeats, asreview, expect, report_done))
+            commit = committed_code() if self.store else code_commit()
+            options = ExperimentOptions(
+                folder, self.quick, self.seed, self.repeats_of(name), asreview, expect, report_done, commit,
+                self.reuse or not self.store,
+            )  # fmt: skip
+            report = run(options)
+        if self.quick:
+            report = replace(report, about=f"{QUICK} {report.about}")
+        if self.store:
+            for line in keep(StoredResults.of(name, self.command(name), report, options)):
+                typer.echo(f"{name}: {line}")
+        return report
 
 
 def _run_all(options: _RunOptions, root: Path) -> None:
@@ -119,6 +157,11 @@ def _run_all(options: _RunOptions, root: Path) -> None:
     from experiments import EXPERIMENTS, find
     from experiments.index_page import ExperimentRun, write_index
 
+    if options.store:
+        from experiments.stored import duration, stored_seconds
+
+        for name in EXPERIMENTS:
+            typer.echo(f"{name}: about {duration(stored_seconds(name))} of processor time")
     stem = options.subfolder("index")
     runs = [
         ExperimentRun(name, options.command(name), options.subfolder(name), None, "not reached yet.")
@@ -136,6 +179,10 @@ def _run_all(options: _RunOptions, root: Path) -> None:
             runs[at] = ExperimentRun(name, runs[at].command, runs[at].folder, report)
             typer.echo(f"{name}: {report.title}")
         written = write_index(runs, root, stem)
+    if options.store:
+        from experiments.pages import fill_pages
+
+        fill_pages()
     skipped = [one.name for one in runs if one.report is None]
     typer.echo(f"wrote {', '.join(map(str, written))}")
     if skipped:

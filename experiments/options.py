@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +28,8 @@ class ExperimentOptions:
     asreview: results of ASReview, for `experiments.screening`.
     expect: called with the number of further results to come.
     report_done: called once with the name of each finished result.
+    commit: commit of the code, stored with each result.
+    reuse: whether stored results of other commits count; otherwise they are computed again.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -43,6 +46,8 @@ class ExperimentOptions:
     asreview: Path | None = None
     expect: Callable[[int], None] = field(default=lambda n: None, compare=False)
     report_done: Callable[[str], None] = field(default=lambda name: None, compare=False)
+    commit: str = ""
+    reuse: bool = True
 
     def __post_init__(self) -> None:
         if self.repeats is not None and self.repeats < 1:
@@ -61,30 +66,60 @@ class ExperimentOptions:
         """
         name = json.dumps({**key, "seed": self.seed, "corank": __version__}, sort_keys=True)
         if name not in self._known:
-            entry = {"key": name, "value": compute()}
+            began, inner = _processor_seconds(), sum(self._computed)
+            value = compute()
+            # a computation may need other results, which count their own time
+            seconds = _processor_seconds() - began - (sum(self._computed) - inner)
+            self._computed.append(seconds)
             with JsonLines(self._log, wait=True) as log:  # another run may write here too
-                log.append(entry)
-                self._known[name] = json.loads(log.lines[-1])["value"]
+                log.append({"key": name, "value": value, "seconds": round(seconds, 3), "commit": self.commit})
+                self._known[name] = json.loads(log.lines[-1])
         if name not in self._reported:
-            self._reported.add(name)
+            self._reported[name] = key
             self.report_done(" ".join(map(str, key.values())))
-        return self._known[name]
+        return self._known[name]["value"]
+
+    @property
+    def results(self) -> list[tuple[dict[str, Any], Any]]:
+        """Keys and values of all results that this run has used."""
+        return [(key, self._known[name]["value"]) for name, key in self._reported.items()]
+
+    @property
+    def seconds(self) -> float:
+        """Processor seconds of all results that this run has used, computed now or before."""
+        return float(sum(self._known[name].get("seconds", 0.0) for name in self._reported))
+
+    @property
+    def commits(self) -> list[str]:
+        """Commits of the code that computed the results that this run has used."""
+        return sorted({self._known[name].get("commit", "") for name in self._reported})
 
     @property
     def _log(self) -> Path:
         return self.folder / "results.jsonl"
 
     @cached_property
-    def _reported(self) -> set[str]:
-        return set()
+    def _reported(self) -> dict[str, dict[str, Any]]:
+        return {}
 
     @cached_property
-    def _known(self) -> dict[str, Any]:
-        """Results of earlier runs; an incomplete last line is ignored."""
+    def _computed(self) -> list[float]:
+        """Processor seconds of the results computed by this run."""
+        return []
+
+    @cached_property
+    def _known(self) -> dict[str, dict[str, Any]]:
+        """Entries of earlier runs; an incomplete last line is ignored."""
         if not self._log.exists():
             return {}
         try:
             entries = [json.loads(line) for line in complete_lines(self._log)]
-            return {entry["key"]: entry["value"] for entry in entries}
+            accepted = [entry for entry in entries if self.reuse or entry.get("commit") == self.commit]
+            return {entry["key"]: {**entry, "value": entry["value"]} for entry in accepted}
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{self._log} is damaged ({error}); remove it and run the experiment again.") from error
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of this process and of its finished children."""
+    return sum(os.times()[:4])

@@ -37,7 +37,7 @@ def declared(module):
 
 
 def test_a_type_checker_is_told_of_every_name():
-    for package in (corank.data, corank.evaluation, corank.judging):
+    for package in (corank.data, corank.estimator, corank.evaluation, corank.judging, corank.label_ranking):
         assert declared(package) == package._HOMES
     assert declared(corank) == {**corank._HOMES, **dict.fromkeys(corank._PACKAGES, "corank")}
 

@@ -125,7 +125,8 @@ def test_examples_begin_with_a_title_and_a_sentence(path):
 
 def rows_of(page):
     """The cells of the first table of a page, below its head."""
-    lines = [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    text = re.sub(r"<!--=.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
 
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.splits import QueryKFold
+from corank.data.problem.query_splits import QueryKFold
 from corank.evaluation.bounds import Bound, cv_bound, kpartite_interval, linear_class
 from corank.evaluation.bounds.cross_validation import list_errors
 from corank.evaluation.report import Report

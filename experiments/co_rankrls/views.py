@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold
 from corank.metrics import evaluate, wilcoxon
 from corank.pairwise.factors import drawn_weight
 from corank.rls import CoRankRLS, RankRLS, Summary

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.choices import Likelihood
 from corank.collaborative import Collaborative, ItemMean
 from corank.errors import UsageWarning
 from corank.gp import CollaborativeGP, OrdinalGP
+from corank.kernels import as_kernel
 from experiments.gp_collaborative.problem import KERNELS, Movies
 
 Floats = NDArray[np.float64]
@@ -41,13 +44,17 @@ def one_by_one(movies: Movies, train: Integers, likelihood: Likelihood, kind: st
     return middle, likeliest
 
 
-def together(movies: Movies, train: Integers, likelihood: Likelihood, kind: str) -> Guess:
+# the models of Yu, Yu and Tresp: no priors, no scale per user, free thresholds and noise per user
+PAPERS: dict[str, Any] = {"prior_weight": 0.0, "user_scales": False, "free_thresholds": True, "start": "kernel"}
+
+
+def together(movies: Movies, train: Integers, likelihood: Likelihood, kind: str, **parameters: Any) -> Guess:
     """CGPR or CGPOR."""
     Y = movies.Y
     seen = np.zeros(Y.shape, dtype=bool)
     seen[:, train] = ~np.isnan(Y[:, train])
     ratings = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
-    model = CollaborativeGP(likelihood, KERNELS[kind], scale=False, n_jobs=-1)
+    model = CollaborativeGP(likelihood, KERNELS[kind], scale=False, n_jobs=-1, **parameters)
     model.fit(ratings, item_features=movies.features[kind])
     user, item = np.nonzero(~np.isnan(Y) & ~np.isin(np.arange(Y.shape[1]), train))
     shares = model.predict_proba(item, user)
@@ -57,6 +64,49 @@ def together(movies: Movies, train: Integers, likelihood: Likelihood, kind: str)
     return middle, likeliest
 
 
+def centred(movies: Movies, train: Integers) -> tuple[Floats, Floats]:
+    """Training ratings minus the mean of each user, NaN elsewhere, and these means."""
+    own = np.full(movies.Y.shape, np.nan)
+    own[:, train] = movies.Y[:, train]
+    means = np.nanmean(own, axis=1)
+    return own - means[:, None], means
+
+
+def alone(movies: Movies, train: Integers, kind: str, n_users: int) -> Guess:
+    """GPR in the paper's form: f ~ N(0, K) for each user, and the noise that maximises the evidence."""
+    K = np.asarray(as_kernel(KERNELS[kind])(movies.features[kind]))
+    own, means = centred(movies, train)
+    scores = np.full(own.shape, np.nan)
+    for user in range(n_users):
+        known = np.flatnonzero(~np.isnan(own[user]))
+        values, vectors = np.linalg.eigh(K[np.ix_(known, known)])
+        rotated = vectors.T @ own[user, known]
+
+        def loss(log_noise: float, of: Floats = values, r: Floats = rotated) -> float:
+            total = of + np.exp(log_noise)
+            return float(np.sum(np.log(total) + r**2 / total))
+
+        noise = np.exp(minimize_scalar(loss, bounds=(-8.0, 4.0), method="bounded").x)
+        scores[user] = means[user] + K[:, known] @ (vectors @ (rotated / (values + noise)))
+    return nearest_level(scores)
+
+
+def papers_cgpr(movies: Movies, train: Integers, kind: str) -> Guess:
+    """CGPR in the paper's form: maximum likelihood from mean 0, the kernel and sigma 0.1."""
+    own, means = centred(movies, train)
+    seen = ~np.isnan(own)
+    ratings = sparse.csr_array((own[seen], np.nonzero(seen)), shape=own.shape)
+    model = CollaborativeGP("gaussian", KERNELS[kind], scale=False, n_jobs=-1, **PAPERS)
+    scores = model.fit(ratings, item_features=movies.features[kind]).predict_users(ratings)
+    return nearest_level(scores + means[:, None])
+
+
+def nearest_level(scores: Floats) -> Guess:
+    """Return the rating nearest to each score, as both guesses."""
+    nearest = np.clip(np.round(scores), LEVELS[0], LEVELS[-1])
+    return nearest, nearest
+
+
 def cheaply(movies: Movies, train: Integers, model: ItemMean | Collaborative) -> Guess:
     """Learn from the other users' ratings too, which are the features of the Gaussian processes."""
     Y = movies.Y
@@ -64,9 +114,7 @@ def cheaply(movies: Movies, train: Integers, model: ItemMean | Collaborative) ->
     seen[:, train] = ~np.isnan(Y[:, train])
     own = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
     model.fit(sparse.vstack([movies.others, own], format="csr"))
-    scores = model.predict_users(own)
-    nearest = np.clip(np.round(scores), LEVELS[0], LEVELS[-1])
-    return nearest, nearest
+    return nearest_level(model.predict_users(own))
 
 
 METHODS: dict[str, Callable[[Movies, Integers, str, int], Guess]] = {
@@ -74,6 +122,14 @@ METHODS: dict[str, Callable[[Movies, Integers, str, int], Guess]] = {
     "CGPR": lambda movies, train, kind, n_users: together(movies, train, "gaussian", kind),
     "GPOR": lambda movies, train, kind, n_users: one_by_one(movies, train, "ordinal", kind, n_users),
     "CGPOR": lambda movies, train, kind, n_users: together(movies, train, "ordinal", kind),
+}
+PAPER_FORM: dict[str, Callable[[Movies, Integers, str, int], Guess]] = {
+    "GPR, paper's form": alone,
+    "CGPR, paper's form": lambda movies, train, kind, n_users: papers_cgpr(movies, train, kind),
+    "GPOR, paper's form": lambda movies, train, kind, n_users: together(
+        movies, train, "ordinal", kind, max_iter=0, **PAPERS
+    ),
+    "CGPOR, paper's form": lambda movies, train, kind, n_users: together(movies, train, "ordinal", kind, **PAPERS),
 }
 CHEAP: dict[str, Callable[[Movies, Integers], Guess]] = {
     "Item mean": lambda movies, train: cheaply(movies, train, ItemMean()),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.evaluation.report import Report
-from corank.gp.collaborative.shared_prior import start
+from corank.gp.collaborative.shared_prior import SharedPrior
 from corank.gp.collaborative.user_likelihoods import e_step
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
@@ -89,18 +89,19 @@ def _cell(options: ExperimentOptions, name: str, kind: str, n: int, repeat: int,
     return found
 
 
-def _values(cells: list[dict[str, Any]], measure: str) -> Floats:
+def values_of(cells: list[dict[str, Any]], measure: str) -> Floats:
+    """Return the errors of all users and repeats, one after the other."""
     return np.concatenate([np.array(cell[measure], dtype=np.float64) for cell in cells])
 
 
 def _table(measure: str, rows: list[tuple[str, str]], cells: dict[Any, Any], sizes: tuple[int, ...]) -> ReportTable:
     lines: list[tuple[Cell, ...]] = []
     for name, kind in rows:
-        means = [float(np.nanmean(_values(cells[name, kind, n], measure))) for n in sizes]
+        means = [float(np.nanmean(values_of(cells[name, kind, n], measure))) for n in sizes]
         p = ""
         if name.startswith("CGP"):
             gaps = np.concatenate(
-                [_values(cells[name, kind, n], measure) - _values(cells[name[1:], kind, n], measure) for n in sizes]
+                [values_of(cells[name, kind, n], measure) - values_of(cells[name[1:], kind, n], measure) for n in sizes]
             )
             p = f"{wilcoxon(gaps[~np.isnan(gaps)]):.1g}"
         lines.append((name, kind, *means, p))
@@ -131,9 +132,11 @@ def _seconds(n_items: int, n_users: int) -> list[float]:
     seen = ~np.isnan(Y)
     ratings = sparse.csr_array((Y[seen], np.nonzero(seen)), shape=Y.shape)
     found = [float(seen.sum())]
-    gram = 0.5 * (np.eye(n_items) + 1.0)
     for likelihood in ("gaussian", "ordinal"):
-        population, model, encoded = start(likelihood, ratings, np.unique(ratings.data), gram)
+        options = SharedPrior(
+            likelihood, None, user_scales=True, free_thresholds=False, start="levels", max_iter=1, tol=0.0, n_jobs=None
+        )
+        population, model, encoded = options.initial(ratings, np.unique(ratings.data), np.eye(n_items))
         last, _ = e_step(model, population, encoded, None, None)
         began = time.process_time()
         _, totals = e_step(model, population, encoded, last, None)
@@ -147,7 +150,7 @@ def _findings(cells: dict[Any, Any], sizes: tuple[int, ...]) -> tuple[str, ...]:
     for measure, words in WORDS.items():
 
         def mean(name: str, kind: str, n: int, of: str = measure) -> float:
-            return float(np.nanmean(_values(cells[name, kind, n], of)))
+            return float(np.nanmean(values_of(cells[name, kind, n], of)))
 
         for kind in KERNELS:
             ahead = [

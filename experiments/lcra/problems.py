@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.letor.reader import read_letor
-from corank.data.problem.splits import QueryShuffleSplit
+from corank.data.problem.query_splits import QueryShuffleSplit
 from corank.data.problem.synthetic import make_ranking
 from corank.estimator.query_scaler import QueryScaler
 from corank.metrics import evaluate
@@ -127,7 +127,9 @@ def _jester(rng: np.random.Generator) -> SplitRepeat:
     n_test = round(TEST_SHARE * len(X))
     y = ratings[user].astype(np.float64) / 10.0
     one_query = np.zeros(len(X), dtype=np.int64)
-    return SplitRepeat(X, y, one_query, np.sort(jokes[n_test:]), np.sort(jokes[:n_test]), _halves(X.shape[1], rng))
+    return SplitRepeat(
+        X, y, one_query, np.sort(jokes[n_test:]), np.sort(jokes[:n_test]), random_halves(X.shape[1], rng)
+    )
 
 
 def _redundant(rng: np.random.Generator) -> SplitRepeat:
@@ -148,8 +150,9 @@ def _mixed(rng: np.random.Generator) -> SplitRepeat:
 def _split(X: Floats, y: Floats, qid: Any, views: list[Ints] | None, rng: np.random.Generator) -> SplitRepeat:
     seed = int(rng.integers(2**31))
     train, test = next(QueryShuffleSplit(1, test_size=TEST_SHARE, random_state=seed).split(X, qid=qid))
-    return SplitRepeat(X, y, np.asarray(qid), train, test, _halves(X.shape[1], rng) if views is None else views)
+    return SplitRepeat(X, y, np.asarray(qid), train, test, random_halves(X.shape[1], rng) if views is None else views)
 
 
-def _halves(n_columns: int, rng: np.random.Generator) -> list[Ints]:
+def random_halves(n_columns: int, rng: np.random.Generator) -> list[Ints]:
+    """Return the columns in two random halves."""
     return [np.sort(half) for half in np.array_split(rng.permutation(n_columns), 2)]

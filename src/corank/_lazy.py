@@ -1,4 +1,4 @@
-"""Lazy imports: names of a package that are imported on first use, and a test that needs no import."""
+"""Lazy imports: names of a package that are imported on first use, and tests that need no import."""
 
 from __future__ import annotations
 
@@ -29,3 +29,9 @@ def is_sparse(X: Any) -> bool:
     """Return whether X is a sparse matrix or array of scipy; scipy.sparse takes long to import, but made X if it is."""
     module = sys.modules.get("scipy.sparse")
     return module is not None and bool(module.issparse(X))
+
+
+def is_pipeline(model: Any) -> bool:
+    """Return whether a model is a Pipeline of scikit-learn, whose module takes long to import, but made it if it is."""
+    module = sys.modules.get("sklearn.pipeline")
+    return module is not None and isinstance(model, module.Pipeline)

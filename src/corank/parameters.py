@@ -54,6 +54,16 @@ def number(low: float | None = None, high: float | None = None, *, inside: str =
     return Rule(f"a number{above}{' and' if above and below else ''}{below}", allows)
 
 
+def numbers(low: float | None = None, *, inside: str = "[]") -> Rule:
+    """Allow lists of finite numbers in an interval."""
+    one = number(low, inside=inside)
+
+    def allows(value: Any) -> bool:
+        return isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1 and all(map(one.allows, value))
+
+    return Rule(f"a list with {one.words} for each view", allows)
+
+
 def integer(low: int | None = None) -> Rule:
     """Allow whole numbers."""
     words = "a whole number" + ("" if low is None else f" of at least {low}")

@@ -1,4 +1,4 @@
-"""Commands that learn nothing import no library that takes long to import, if files are small."""
+"""Commands on small files import no library that takes long to import and is not needed."""
 
 import json
 import subprocess
@@ -6,9 +6,18 @@ import sys
 
 import numpy as np
 
-from corank import SPD, load, save
+from corank import SPD, RankRLS, load, save
 
 HEAVY = ["numba", "pandas", "scipy.sparse", "scipy.stats", "sklearn"]
+# scipy.stats is there if scikit-learn is, but is loaded only when it is used
+HEAVY_OF_FITS = [
+    "numba",
+    "pandas",
+    "scipy.optimize",
+    "scipy.stats._stats_py",
+    "sklearn.model_selection",
+    "sklearn.pipeline",
+]
 
 RUN = """
 import json, sys
@@ -22,6 +31,12 @@ for words in commands:
         assert not end.code, words
     assert not [name for name in heavy if name in sys.modules], (words, [n for n in heavy if n in sys.modules])
 """
+
+
+def run(commands, heavy):
+    words = json.dumps([[list(map(str, command)) for command in commands], heavy])
+    done = subprocess.run([sys.executable, "-c", RUN, words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_rank_evaluate_and_convert_need_neither_numba_nor_scikit_learn(tmp_path):
@@ -44,8 +59,36 @@ def test_rank_evaluate_and_convert_need_neither_numba_nor_scikit_learn(tmp_path)
         ["evaluate", table, scores],
         ["rank", model, table, "-o", scores, "--force"],
     ]
-    words = json.dumps([[list(map(str, command)) for command in commands], HEAVY])
-    done = subprocess.run([sys.executable, "-c", RUN, words], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run(commands, HEAVY)
     # the same bits as the ranker itself
     assert np.loadtxt(scores).tolist() == load(model).predict(X).tolist()
+
+
+def test_small_fits_need_no_numba_and_little_of_scikit_learn(tmp_path):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(40, 3)).round(3), np.repeat([1, 2, 3, 4], 10)
+    y = (X[:, 0] > 0).astype(int)
+    table = tmp_path / "rows.csv"
+    cells = [",".join(map(str, (q, a, *row))) for a, q, row in zip(y, qid, X, strict=True)]
+    table.write_text("\n".join(["qid,label,a,b,c", *cells]) + "\n")
+    run([["fit", table, "-m", name, "-o", tmp_path / name] for name in ("spd", "rankrls")], HEAVY_OF_FITS)
+    for kind in (SPD, RankRLS):
+        # this process may have compiled kernels
+        learnt = kind().fit(X, y, qid=qid).coef_
+        assert load(tmp_path / kind.__name__.lower()).coef_.tolist() == learnt.tolist()
+
+
+DELAYED = """
+import sys
+from corank.cli.imports import import_scikit_learn
+import_scikit_learn()
+assert "pandas" not in sys.modules and "scipy.stats._stats_py" not in sys.modules
+import pandas, scipy.stats, sklearn.linear_model
+assert scipy.stats.norm.cdf(0.0) == 0.5
+frame = pandas.DataFrame({"a": [1.0, 2.0]})
+assert sklearn.linear_model.Ridge().fit(frame, [0.0, 1.0]).feature_names_in_.tolist() == ["a"]
+"""
+
+
+def test_what_a_command_delays_can_be_used_later():
+    subprocess.run([sys.executable, "-c", DELAYED], check=True)

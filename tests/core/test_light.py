@@ -1,13 +1,21 @@
 """Light kernels give the same bits as Python code and compiled; small texts are parsed as the kernels parse them."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from corank.core.jit import compile_kernels
 from corank.core.lists import ranked
 from corank.core.lists.top_k import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
-from corank.core.rows import blocks
-from corank.core.rows.products import score_dense, score_small
+from corank.core.pairs.inversions import pair_losses
+from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
+from corank.core.rows import blocks, products
+from corank.core.rows.access import DenseRows
+from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
+from corank.core.rows.products import gather_rows, score_dense, score_rows, score_small
+from corank.core.sums.moments import Slots, add_pair_squares, fold
 from corank.data.formats.trec import read_scores
 from corank.data.letor.reader import read_letor
 from corank.errors import InputError
@@ -67,6 +75,110 @@ def test_scores_do_not_depend_on_numba(dtype):
     X, w, out = rng.normal(size=(50, 37)).astype(dtype), rng.normal(size=37), np.empty(50)
     score_dense(X, w, out, 0, 50)
     assert score_small(X, w).tobytes() == out.tobytes()
+
+
+def in_both_ways(kernel, arguments):
+    """Results of a kernel, and all arrays that it may have changed, as Python code and compiled."""
+    compile_kernels()
+    found = []
+    for run in (kernel.py_func, kernel):
+        copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
+        result = run(*copies)
+        found.append((result, [one.tobytes() for one in copies if isinstance(one, np.ndarray)]))
+    return found
+
+
+def blocks_of(is_weighted):
+    """Queries of `STARTS` with runs of equal grades, as the Laplacian has them."""
+    filled = STARTS[[0, 1, 3, 4]]
+    rows = np.random.default_rng(4).permutation(400)
+    runs = np.unique(np.concatenate([filled, np.arange(0, 400, 11)]))
+    block_runs = np.searchsorted(runs, filled)
+    weights = np.random.default_rng(5).uniform(0.1, 2.0, 400) if is_weighted else np.empty(0)
+    keep, scale = np.random.default_rng(6).uniform(0.1, 1.0, (2, len(runs)))
+    unsigned = [array.astype(np.uint64) for array in (rows, filled, runs, block_runs)]
+    return Blocks(*unsigned, keep, weights, scale[:3])
+
+
+@pytest.mark.parametrize("form", [FULL, HALF, HALF_T, INVERSE])
+@pytest.mark.parametrize(("n_columns", "is_weighted"), [(1, False), (1, True), (3, True)])
+def test_laplacians(form, n_columns, is_weighted):
+    V = np.random.default_rng(7).normal(size=(400, n_columns))
+    plain, compiled = in_both_ways(centre_blocks, (V, np.zeros_like(V), blocks_of(is_weighted), form, 0, 3))
+    assert plain == compiled
+
+
+def test_squared_hinge():
+    rng = np.random.default_rng(8)
+    y = np.concatenate([np.sort(rng.integers(0, 5, n)) for n in np.diff(STARTS)])
+    parts = [np.unique(y[a:b], return_inverse=True)[1] for a, b in zip(STARTS, STARTS[1:])]  # noqa: B905, RUF007
+    block = GradedBlock(STARTS, np.concatenate(parts), y.astype(float), rng.uniform(0.5, 2.0, 400))
+    s, z = rng.normal(size=(2, 400))
+    order, gradient, degree = np.zeros(400, dtype=np.int64), np.zeros(400), np.zeros(400)
+    plain, compiled = in_both_ways(squared_hinge_loss, (block, s, 0, 4, order, gradient, degree))
+    assert plain == compiled
+    squared_hinge_loss(block, s, 0, 4, order, gradient, degree)
+    plain, compiled = in_both_ways(squared_hinge_hessian_product, (block, s, z, 0, 4, order, degree, np.zeros(400)))
+    assert plain == compiled
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_wrong_pairs(power):
+    scores = np.concatenate([-np.sort(-SCORES[a:b]) for a, b in zip(STARTS, STARTS[1:])])  # noqa: B905, RUF007
+    plain, compiled = in_both_ways(pair_losses, (GRADES, scores, STARTS, 0, 4, power, np.zeros((4, 3))))
+    assert plain == compiled
+
+
+def test_moments_and_spreads():
+    rng = np.random.default_rng(9)
+    X, order = rng.normal(size=(400, 3)), rng.permutation(400)
+    query = np.repeat(np.arange(4), np.diff(STARTS))
+    grade = np.where(rng.random(400) < 0.2, -1, np.arange(400) // 5)
+    slots = Slots(rng.uniform(0.0, 2.0, 400), rng.uniform(0.0, 2.0, 400), query, grade)
+    carried = (np.zeros(3), np.zeros((2, 3)), *(np.zeros((400, 3)) for _ in range(3)))
+    plain, compiled = in_both_ways(fold, (X, slots, 0, *carried))
+    assert plain == compiled
+    plain, compiled = in_both_ways(add_pair_squares, (X, order, slots, 0, 400, np.zeros(3)))
+    assert plain == compiled
+    weights = rng.integers(0, 3, 400).astype(float)
+    plain, compiled = in_both_ways(blocks.add_spread, (X, weights, order, STARTS, np.zeros((2, 3)), 0, 4))
+    assert plain == compiled
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_of_chosen_rows(dtype, monkeypatch):
+    rng = np.random.default_rng(10)
+    rows, order = DenseRows(rng.normal(size=(50, 37)).astype(dtype)), rng.integers(0, 50, 30).astype(np.uint64)
+    w, h = rng.normal(size=37), rng.integers(-1, 2, 30) * rng.normal(size=30)
+    found = []
+    for is_light in (True, False):
+        monkeypatch.setattr(products, "is_light", lambda _, is_light=is_light: is_light)
+        scores, sums = np.zeros(30), np.ones(37)
+        score_rows(rows, order, w, scores, 2, 30)
+        gather_rows(rows, order, h, sums, 2, 30)
+        found.append((scores.tobytes(), sums.tobytes()))
+    assert found[0] == found[1]
+    np.testing.assert_allclose(scores[2:], rows.values[order[2:]].astype(float) @ w, rtol=1e-12)
+
+
+FIT = """
+import sys
+import corank
+from corank.core.jit import compile_kernels
+problem = corank.make_ranking(8, 8, random_state=0)
+found = []
+for _ in range(2):
+    models = [kind().fit(problem.X, problem.y, qid=problem.qid) for kind in (corank.SPD, corank.RankRLS)]
+    found.append([model.predict(problem.X).tobytes() for model in models])
+    assert ("numba" in sys.modules) == (len(found) == 2)
+    compile_kernels()
+assert found[0] == found[1]
+"""
+
+
+@pytest.mark.long  # it may compile
+def test_small_fits_need_no_numba_and_give_the_same_bits_with_it():
+    subprocess.run([sys.executable, "-c", FIT], check=True)
 
 
 TEXTS = [

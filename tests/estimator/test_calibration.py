@@ -9,9 +9,10 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.preprocessing import StandardScaler
 
 import corank
+from corank.data.problem.query_splits import QueryKFold, QueryShuffleSplit
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_objects
-from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, mask_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator import Calibrated, ColumnMean, OnTop, reliability_curve

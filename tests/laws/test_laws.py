@@ -13,8 +13,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
 from corank.data.problem.queries import Queries
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, mask_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator.query_scaler import QueryScaler

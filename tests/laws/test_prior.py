@@ -14,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 import corank
 from corank.auto import AutoRanker
 from corank.clicks import OnlineRanker
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, mask_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator import Calibrated

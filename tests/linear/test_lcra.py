@@ -151,3 +151,32 @@ def test_an_unscored_row_of_weight_two_is_the_row_twice(query_weight):
 def test_the_exact_solver_takes_the_squared_loss_only():
     with pytest.raises(InputError, match="solver='exact' is not available for LCRA with the hinge loss"):
         lcra(solver="exact").fit(X, Y, qid=QID)
+
+
+def test_penalties_of_views_scale_as_their_columns():
+    """alpha_v for view v is alpha = 1 on columns divided by √alpha_v, with weights multiplied by it."""
+    views, alphas = [list(range(8)), list(range(8, X.shape[1]))], [0.3, 2.0]
+    root = np.sqrt(np.repeat(alphas, [len(view) for view in views]))
+    model = LCRA(views=views, alpha=alphas, scale=False).fit(X, Y, qid=QID)
+    other = LCRA(views=views, alpha=1.0, scale=False).fit(X / root, Y, qid=QID)
+    np.testing.assert_allclose(model.view_coefs_ * root, other.view_coefs_, rtol=1e-7, atol=1e-10)
+    assert model.objective_ == pytest.approx(other.objective_)
+    np.testing.assert_array_equal(model.alpha_, alphas)
+
+
+def test_lists_of_equal_penalties_and_rates_change_nothing(tmp_path):
+    one = lcra(eta0=0.5).fit(X, Y, qid=QID)
+    each = lcra(alpha=[1e-2, 1e-2], eta0=[0.5, 0.5]).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(each.view_coefs_, one.view_coefs_, rtol=1e-9)
+    other = lcra(alpha=[1e-2, 1.0], eta0=[0.5, 0.1]).fit(X, Y, qid=QID)
+    assert np.linalg.norm(other.view_coefs_[1]) < 0.5 * np.linalg.norm(one.view_coefs_[1])
+    corank.save(other, tmp_path / "model")
+    again = corank.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.eta0_, [0.5, 0.1])
+    np.testing.assert_array_equal(again.partial_fit(X, Y, qid=QID).coef_, other.partial_fit(X, Y, qid=QID).coef_)
+
+
+@pytest.mark.parametrize("changes", [{"alpha": [1.0]}, {"eta0": [0.1, 0.2, 0.3]}, {"alpha": [1.0, -1.0]}])
+def test_lists_of_another_length_are_refused(changes):
+    with pytest.raises(InputError, match=next(iter(changes))):
+        lcra(**changes).fit(X, Y, qid=QID)

@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 
 from corank.core.rows.scaled import ScaledRows
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.kernels import GaussianKernel

@@ -12,8 +12,9 @@ from sklearn.model_selection import cross_val_score
 
 from corank import pursuit
 from corank.data.problem.queries import Queries
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold, mask_scores
+from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.kernels import GaussianKernel, PrecomputedKernel

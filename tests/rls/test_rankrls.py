@@ -11,8 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import corank
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import QueryKFold
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import open_store, write_store
 from corank.errors import InputError, UsageWarning

@@ -101,11 +101,13 @@ def test_views_reach_the_minimum(mix, fit_intercept):
     assert found.intercept == pytest.approx(np.mean(other.x[5:]) if fit_intercept else 0.0, abs=1e-3)
 
 
-def test_without_coupling_every_view_is_alone():
+@pytest.mark.usefixtures("both_ways")
+@pytest.mark.parametrize("alpha", [0.2, [0.2, 3.0]], ids=["one penalty", "a penalty of each view"])
+def test_without_coupling_every_view_is_alone(alpha):
     X, y, qid, _ = problem(4)
-    together = squared_views(RankingData.of(X, y, qid), [slice(0, 2), [2, 3]], alpha=0.2, coupling=0.0)
-    for view, w in zip(([0, 1], [2, 3]), together.view_coefs, strict=True):
-        np.testing.assert_allclose(squared(RankingData.of(X[:, view], y, qid), alpha=0.2).coef, w, rtol=1e-9)
+    together = squared_views(RankingData.of(X, y, qid), [slice(0, 2), [2, 3]], alpha=alpha, coupling=0.0)
+    for view, own, w in zip(([0, 1], [2, 3]), np.broadcast_to(alpha, 2), together.view_coefs, strict=True):
+        np.testing.assert_allclose(squared(RankingData.of(X[:, view], y, qid), alpha=own).coef, w, rtol=1e-7)
 
 
 def test_identical_views_agree_whatever_the_coupling():

@@ -108,7 +108,8 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     from corank.cli.output import show
     from corank.data.letor.reader import read_letor
     from corank.data.letor.writer import write_letor
-    from corank.data.problem.splits import QueryShuffleSplit, mask_scores
+    from corank.data.problem.query_splits import QueryShuffleSplit
+    from corank.data.problem.splits import mask_scores
     from corank.data.problem.synthetic import make_ranking
     from corank.data.store.store import open_store, write_store
     from corank.linear import CRR, LCRA, SPD

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, cast
 
 import numba
-from numba.core import event
+import numba.extending
+from llvmlite import ir
+from numba.core import event, types
 from numba.core.caching import FunctionCache, NullCache
 
 try:
@@ -149,12 +151,15 @@ class LockedCache(FunctionCache):
         return zlib.crc32(self._impl.filename_base.encode())
 
 
-def compile_kernel(function: KernelFunction, options: dict[str, Any]) -> KernelFunction:
+def compile_kernel(function: KernelFunction, options: dict[str, Any] | None) -> KernelFunction:
     """
     Return a compiled kernel that is cached on disk and releases the GIL.
 
-    options: of ``numba.njit``.
+    options: of ``numba.njit``; None for an intrinsic.
     """
+    if options is None:
+        function.__globals__.update(ir=ir, types=types)
+        return cast(KernelFunction, numba.extending.intrinsic(function))
     kernel = numba.njit(nogil=True, error_model="numpy", **options)(function)
     try:
         kernel._cache = LockedCache(function)  # type: ignore[no-untyped-call]

@@ -45,11 +45,11 @@ class Kernel:
     """
     A kernel that waits for numba.
 
-    options: of ``numba.njit``.
+    options: of ``numba.njit``; None for an intrinsic.
     is_light: whether it may run as Python code.
     """
 
-    def __init__(self, function: KernelFunction, options: dict[str, Any], is_light: bool) -> None:
+    def __init__(self, function: KernelFunction, options: dict[str, Any] | None, is_light: bool) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.options, self.is_light = function, options, is_light
         self.compiled: Any = None
@@ -116,7 +116,7 @@ def before_compiling(module: str) -> None:
         _State.modules.append(module)
 
 
-def _kernel(function: KernelFunction, is_light: bool = False, **options: Any) -> KernelFunction:
+def _kernel(function: KernelFunction, options: dict[str, Any] | None, is_light: bool = False) -> KernelFunction:
     with _LOCK:
         if _State.is_compiling:
             compiled: KernelFunction = import_module("corank.core.compiler").compile_kernel(function, options)
@@ -128,7 +128,7 @@ def _kernel(function: KernelFunction, is_light: bool = False, **options: Any) ->
 
 def jit(function: KernelFunction) -> KernelFunction:
     """Compile a kernel that is cached on disk and releases the GIL."""
-    return _kernel(function)
+    return _kernel(function, {})
 
 
 def light(function: KernelFunction) -> KernelFunction:
@@ -137,7 +137,7 @@ def light(function: KernelFunction) -> KernelFunction:
 
     Both must give the same bits: integers are 64 bits wide and do not overflow, and no divisor is 0.
     """
-    return _kernel(function, is_light=True)
+    return _kernel(function, {}, is_light=True)
 
 
 def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
@@ -146,9 +146,18 @@ def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
 
     *flags: the flags; ``"nnan"`` requires inputs without NaN.
     """
-    return lambda function: _kernel(function, fastmath=set(flags))
+    return lambda function: _kernel(function, {"fastmath": set(flags)})
 
 
 def inline(function: KernelFunction) -> KernelFunction:
     """Compile a small function that is inlined into kernels; light kernels call it as Python code."""
-    return _kernel(function, is_light=True, inline="always")
+    return _kernel(function, {"inline": "always"}, is_light=True)
+
+
+def intrinsic(function: KernelFunction) -> KernelFunction:
+    """
+    Define an intrinsic of numba, for kernels only.
+
+    function: may use `ir` of llvmlite and `types` of numba as global names, which are set when kernels are compiled.
+    """
+    return _kernel(function, None)

@@ -38,12 +38,8 @@ if TYPE_CHECKING:
     from corank.data.problem.collection import Collection as Collection
     from corank.data.problem.splits import presumed_negatives as presumed_negatives
     from corank.data.problem.ranking import RankingData as RankingData
-    from corank.data.problem.splits import (
-        QueryKFold as QueryKFold,
-        QueryShuffleSplit as QueryShuffleSplit,
-        mask_scores as mask_scores,
-        keep_scores as keep_scores,
-    )
+    from corank.data.problem.query_splits import QueryKFold as QueryKFold, QueryShuffleSplit as QueryShuffleSplit
+    from corank.data.problem.splits import mask_scores as mask_scores, keep_scores as keep_scores
     from corank.data.problem.synthetic import SyntheticRanking as SyntheticRanking, make_ranking as make_ranking
     from corank.data.records.records import Records as Records, load_review as load_review, read_records as read_records
     from corank.data.store.store import (
@@ -61,8 +57,8 @@ _HOMES = {
     "Items": "corank.data.formats.items",
     "JudgedRun": "corank.data.formats.trec",
     "Qrels": "corank.data.formats.trec",
-    "QueryKFold": "corank.data.problem.splits",
-    "QueryShuffleSplit": "corank.data.problem.splits",
+    "QueryKFold": "corank.data.problem.query_splits",
+    "QueryShuffleSplit": "corank.data.problem.query_splits",
     "RankingData": "corank.data.problem.ranking",
     "Records": "corank.data.records.records",
     "Run": "corank.data.formats.trec",

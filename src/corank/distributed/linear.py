@@ -26,7 +26,7 @@ from corank.distributed.tasks import WholeQueries
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_useless_coupling
 from corank.kernels.views import View
-from corank.linear.base import LinearModel
+from corank.linear.base import LinearModel, one_or_each
 from corank.linear.lcra import LCRA, LinearViewsModel
 from corank.pairwise import Moments
 from corank.pairwise.losses import Loss
@@ -65,7 +65,7 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
             coupling=_coupling(model, unscored, sums),
         )  # fmt: skip
     else:
-        solution = _newton(model, parts, scored, sums, factors, limits, alpha)
+        solution = _newton(model, parts, scored, sums, factors, limits, float(alpha))
     W = np.zeros((len(views), d))
     for w, columns, own in zip(W, views, solution.view_coefs or (solution.coef,), strict=True):
         w[columns] = own
@@ -101,7 +101,7 @@ def _require_exact(model: Any, loss: Loss) -> None:
             "and draw='pairs', or solver='sgd' for averaged runs."
         )
     if loss.exact != "system":
-        require_numbers(float(model.mix), 1.0 if model.alpha is None else float(model.alpha), "above zero")
+        require_numbers(float(model.mix), 1.0 if model.alpha is None else float(np.min(model.alpha)), "above zero")
 
 
 def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
@@ -124,7 +124,7 @@ def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
 
 
 def _averaged(
-    model: Any, parts: Parts, views: list[NDArray[np.int64]], factors: Floats, limits: Range | None, alpha: float
+    model: Any, parts: Parts, views: list[NDArray[np.int64]], factors: Floats, limits: Range | None, alpha: Any
 ) -> Solution:
     """Return the mean of stochastic runs, as a solution for the scaled columns."""
     template = clone(model).set_params(alpha=alpha)
@@ -160,9 +160,9 @@ def _views(model: Any, parts: Parts) -> list[NDArray[np.int64]]:
     return views
 
 
-def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float, str]:
+def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float | Floats, str]:
     if model.alpha is not None:
-        return float(model.alpha), "given"
+        return one_or_each(model.alpha), "given"
     if not scored.pair_weight > 0.0:
         raise InputError("no query has two rows with different scores, from which alpha would be chosen; pass alpha.")
     trace = float(np.trace(scored.pair[:-1, :-1])) / scored.pair_weight

@@ -31,9 +31,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from corank.data.problem.inputs import as_numbers, as_scores
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import with_names
-from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError, import_extra
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters

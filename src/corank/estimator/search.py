@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.data.durable.regular import require_unchanged
 from corank.data.problem.queries import Queries
+from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
 from corank.data.problem.rows import require_structure
-from corank.data.problem.splits import QueryKFold
 from corank.errors import InputError
 from corank.estimator.contract import COLUMN_NOTES, Learner, install
 from corank.metrics import Convention, scorer

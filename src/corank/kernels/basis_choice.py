@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import kmeans_plusplus
 
 from corank.errors import InputError, warn
 from corank.kernels.radial import centre_of, subtract_centre
@@ -47,6 +46,8 @@ def choose_basis(
     if view.kernel.is_precomputed or X.ndim != 2:
         raise InputError("basis='kmeans++' needs numeric columns, which these rows do not have; use basis='random'.")
     seed, rows = int(rng.integers(2**31)), view.select(X[candidates])
+    from sklearn.cluster import kmeans_plusplus  # takes most of a second to import
+
     _, chosen = kmeans_plusplus(subtract_centre(centre_of(rows), rows), n_basis, random_state=seed)
     return np.sort(candidates[np.unique(chosen)])
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -275,7 +274,7 @@ def to_prediction(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray
 
 def ranking(utilities: Floats) -> NDArray[np.int64]:
     """Return the position of each label, 1 for the best; among equal utilities, the lower number first."""
-    return np.asarray(rankdata(-utilities, method="ordinal", axis=1), dtype=np.int64)
+    return np.argsort(np.argsort(-utilities, axis=1, kind="stable"), axis=1).astype(np.int64) + 1
 
 
 def _kind(y: Any) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import gather_rows, score_rows
+from corank.core.rows.scaled import factors_of, plain
 from corank.data.problem.ranking import RankingData
 
 Floats = NDArray[np.float64]
@@ -47,7 +48,7 @@ class Linear:
 
     def __init__(self, X: Any) -> None:
         self.n_features = X.shape[1]
-        self._rows = as_core_rows(X)
+        self._rows, self._factors = as_core_rows(plain(X)), factors_of(X)
 
     def start(self, rng: np.random.Generator) -> list[Floats]:
         """Return zeros."""
@@ -55,14 +56,16 @@ class Linear:
 
     def score(self, parameters: list[Floats], rows: Integers) -> tuple[Floats, Any]:
         """Return scores; every row is summed separately, so that equal rows have equal scores."""
-        scores = np.empty(len(rows))
-        score_rows(self._rows, rows, parameters[0], scores, 0, len(rows))
+        scores, w = np.empty(len(rows)), parameters[0]
+        score_rows(self._rows, rows, w if self._factors is None else self._factors * w, scores, 0, len(rows))
         return scores + parameters[1], rows
 
     def gradient(self, parameters: list[Floats], passed: Any, lambdas: Floats) -> list[Floats]:
         """Return Σ λ_i x_i and Σ λ_i."""
         total = np.zeros(self.n_features)
         gather_rows(self._rows, passed, lambdas, total, 0, len(lambdas))
+        if self._factors is not None:
+            total *= self._factors
         return [total, np.array([lambdas.sum()])]
 
 

@@ -7,13 +7,13 @@ is a function of the scores and grades of one query, in Python or compiled by nu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -196,7 +196,7 @@ def _own(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last
     function = term.function or find_function(term.name)
     own = np.zeros((2, len(scores)))
     starts = lists.starts
-    if isinstance(function, numba.core.dispatcher.Dispatcher) and first < last:
+    if _is_compiled(function) and first < last:
         some = slice(starts[first], starts[first + 1])
         gives_curvatures = isinstance(function(scores[some], lists.labels[some]), tuple)
         _loop(gives_curvatures)(function, scores, lists.labels, starts, own, first, last)
@@ -210,6 +210,12 @@ def _own(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last
         )
     weights = lists.weights[np.repeat(starts[first:last], np.diff(starts[first : last + 1]))]
     out[:, rows] += term.factor * weights * own[:, rows]
+
+
+def _is_compiled(function: Callable[..., Any]) -> bool:
+    """Return whether numba compiles a function; it was imported if so."""
+    dispatchers = sys.modules.get("numba.core.dispatcher")
+    return dispatchers is not None and isinstance(function, dispatchers.Dispatcher)
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -240,6 +246,8 @@ def _add_query(function: Callable[..., Any], scores: Floats, labels: Floats, row
 @cache
 def _loop(gives_curvatures: bool) -> Callable[..., None]:
     """Compile the loop over queries; with a function as an argument it is compiled anew in every process."""
+    import numba
+
     if gives_curvatures:
 
         def loop(function, scores, labels, starts, own, first, last):  # type: ignore[no-untyped-def]

@@ -105,13 +105,13 @@ class LinearModel:
 
     coef: Floats
     intercept: float
-    alpha: float
+    alpha: float | Floats
     alpha_from: str
     objective: float
     n_iter: int
     n_skipped_queries: int
     score_range: Floats | None = None
-    eta0: float | None = None
+    eta0: float | Floats | None = None
     objective_trace: Floats | None = None
     validation_errors: Floats | None = None
     run: dict[str, Any] | None = None
@@ -121,6 +121,11 @@ def factors(data: RankingData) -> Floats | float:
     """Return the factors that turn weights of scaled columns into weights of the columns as given."""
     scaled = factors_of(data.X)
     return 1.0 if scaled is None else scaled
+
+
+def one_or_each(values: Any) -> float | Floats:
+    """Return a number, or an array of a list with one for each view."""
+    return float(values) if np.ndim(values) == 0 else np.array(values, dtype=np.float64)
 
 
 def error_on(held: HeldOut, loss: str) -> HeldOutError:
@@ -156,11 +161,11 @@ class LinearDescent(Ranker):
 
     coef_: Floats
     intercept_: float
-    alpha_: float
+    alpha_: float | Floats
     alpha_from_: str
     score_range_: Floats
     objective_trace_: Floats
-    eta0_: float
+    eta0_: float | Floats
     run_: dict[str, Any]
 
     _rules: ClassVar[Rules] = {
@@ -249,7 +254,7 @@ class LinearDescent(Ranker):
             raise InputError("rate='adagrad' already averages gradients; set average=False and project=False.")
         if self.l1 > 0.0 and (self.average or self.project):
             raise InputError("l1 gives exact zeros, which average and project would undo; set both to False.")
-        if self.project and self.alpha == 0.0:
+        if self.project and self.alpha is not None and np.min(self.alpha) == 0.0:
             raise InputError("alpha is 0, but project needs a ball of radius 1/√alpha; set project=False.")
         if self._continues:
             self._require_same_scale()
@@ -278,7 +283,8 @@ class LinearDescent(Ranker):
 
     def _check_state(self) -> None:
         """Raise if the attributes from which `partial_fit` continues are not valid."""
-        if not all(number(0).allows(amount) for amount in (self.alpha_, getattr(self, "eta0_", 0.0))):
+        chosen = [*np.ravel(self.alpha_), *np.ravel(getattr(self, "eta0_", 0.0))]
+        if not all(number(0).allows(amount) for amount in chosen):
             raise InputError("alpha_ or eta0_ is not a finite number from 0")
         if not isinstance(self.alpha_from_, str):
             raise InputError("alpha_from_ is not a string")
@@ -289,7 +295,8 @@ class LinearDescent(Ranker):
             require_stored(self.run_, self.objective_trace_)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> LinearModel:
-        is_cheap = self.l1 == 0.0 and self.alpha != 0.0 and self.draw == "pairs" and self.has_exact_solver
+        is_penalised = self.alpha is None or bool(np.min(self.alpha) > 0.0)
+        is_cheap = self.l1 == 0.0 and is_penalised and self.draw == "pairs" and self.has_exact_solver
         is_cheap = is_cheap and held is None and not self.warm_start and can_solve(data, Loss.of(self.loss))
         if self._continues or self.solver == "sgd" or (self.solver == "auto" and not is_cheap):
             return self._descend(data, held, rng, self._continues)
@@ -309,7 +316,9 @@ class LinearDescent(Ranker):
         data = objective.targets(data)
         problem = DescentProblem.of(data, objective, self._layout(data, for_views, continues), for_sample)
         resumes = continues and hasattr(self, "run_")
-        runs = self._resumed(problem) if resumes else self._started(problem, data, for_steps, continues)
+        rates = problem.first_rates(self.rate, self.eta0_ if resumes else self.eta0)
+        plan = self._plan(problem, rates)
+        runs = self._resumed(plan, problem) if resumes else self._started(plan, problem, data, for_steps, continues)
         held_out_error = None if held is None else error_on(replace(held, test=objective.targets(held.test)), self.loss)
         result = train(runs, problem, self.n_steps, held_out_error, self.n_iter_no_change, self.verbose)
         n_steps = result.runs.n_steps
@@ -319,7 +328,7 @@ class LinearDescent(Ranker):
         weights = ViewWeights(W, biases, problem.sample.objective(objective, W, biases), n_steps)
         fitted = replace(
             self._fitted(data, objective, problem.columns, weights, problem.sample),
-            eta0=runs.plan.eta0,
+            eta0=rates,
             objective_trace=np.concatenate([self.objective_trace_, result.trace[1:]]) if resumes else result.trace,
             validation_errors=None if held is None else result.errors,
             run=result.runs.stored(),
@@ -357,7 +366,7 @@ class LinearDescent(Ranker):
         else:
             alpha, source = default_alpha(data, self.query_weight), "pair differences"
         objective = Objective(
-            Loss.of(self.loss), float(alpha), source, float(self.l1), float(self.mix),
+            Loss.of(self.loss), one_or_each(alpha), source, float(self.l1), float(self.mix),
             fit_intercept=bool(self.fit_intercept), query_weight=self.query_weight, draw=self.draw,
             score_range=self._score_range(data, continues) if Loss.of(self.loss).scores == "unit" else None,
         )  # fmt: skip
@@ -402,10 +411,9 @@ class LinearDescent(Ranker):
         return columns_of_views(data.X, self.view_columns(data.n_features, rng, data.names))
 
     def _started(
-        self, problem: DescentProblem, data: RankingData, rng: np.random.Generator, solved: bool
+        self, plan: SGDPlan, problem: DescentProblem, data: RankingData, rng: np.random.Generator, solved: bool
     ) -> ParallelDescent:
         columns = problem.columns
-        plan = self._plan(problem.objective, problem.first_rate(self.rate, self.eta0))
         weights, biases = np.zeros(len(columns.views)), np.zeros(len(columns.of_views))
         if solved and self.rate == "adagrad":
             raise InputError("rate='adagrad' cannot continue from an exactly solved model; choose another rate.")
@@ -417,9 +425,8 @@ class LinearDescent(Ranker):
             weights, biases = W[columns.views, columns.of_slots], biases + self.intercept_
         return ParallelDescent.start(plan, 1 if self.n_jobs is None else n_threads(self.n_jobs), weights, biases, rng)
 
-    def _resumed(self, problem: DescentProblem) -> ParallelDescent:
+    def _resumed(self, plan: SGDPlan, problem: DescentProblem) -> ParallelDescent:
         n_runs = len(self.run_["steps"])
-        plan = self._plan(problem.objective, problem.first_rate(self.rate, self.eta0_))
         if self.n_jobs is not None and n_threads(self.n_jobs) != n_runs:
             raise InputError(
                 f"n_jobs is {self.n_jobs}, but this model was started with {n_runs} runs; "
@@ -434,10 +441,14 @@ class LinearDescent(Ranker):
         runs.require_room(problem.columns)
         return runs
 
-    def _plan(self, objective: Objective, eta0: float) -> SGDPlan:
-        o = objective
+    def _plan(self, problem: DescentProblem, rates: float | Floats) -> SGDPlan:
+        o, M = problem.objective, len(problem.columns.of_views)
         average = o.l1 == 0.0 and self.rate != "adagrad" if self.average is None else bool(self.average)
+        alpha, eta0, of_views = o.alpha, rates, {}
+        if np.ndim(rates):
+            of_views = {"view_alphas": np.broadcast_to(o.alpha, M).copy(), "view_rates": np.asarray(rates)}
+            alpha = eta0 = 1.0
         return SGDPlan(
-            o.loss.code, RATES[self.rate], o.alpha, o.l1, eta0, o.mix, o.coupling, o.batch, o.unscored_batch,
-            average, bool(self.project), o.fit_intercept,
+            o.loss.code, RATES[self.rate], float(alpha), o.l1, float(eta0), o.mix, o.coupling, o.batch,
+            o.unscored_batch, average, bool(self.project), o.fit_intercept, **of_views,
         )  # fmt: skip

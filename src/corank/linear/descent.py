@@ -145,7 +145,7 @@ class ParallelDescent:
         W[columns.views, columns.of_slots] = sum(share * part[0] for share, part in zip(shares, parts, strict=True))
         if not np.isfinite(W).all():
             raise InputError(
-                f"the weights overflowed with a first learning rate of {self.plan.eta0:g}; "
+                f"the weights overflowed with a first learning rate of {self.plan.first_rate:g}; "
                 "scale the columns of X, or pass a smaller eta0."
             )
         return W, biases
@@ -156,8 +156,10 @@ def _weights(state: SGDState, plan: SGDPlan, views: NDArray[np.uint64]) -> tuple
     of_slot = ledger[views]
     if plan.rate == ADAGRAD:
         excess = np.maximum(np.abs(v) - steps * plan.l1, 0.0)
-        below = np.sqrt(sums) + plan.eta0 * steps * plan.alpha
-        w = np.copysign(np.divide(plan.eta0 * excess, below, out=np.zeros_like(v), where=excess > 0), v)
+        eta0 = plan.eta0 * plan.view_rates[views] if len(plan.view_rates) else plan.eta0
+        alpha = plan.alpha * plan.view_alphas[views] if len(plan.view_alphas) else plan.alpha
+        below = np.sqrt(sums) + eta0 * steps * alpha
+        w = np.copysign(np.divide(eta0 * excess, below, out=np.zeros_like(v), where=excess > 0), v)
         return w, ledger[:, BIAS].copy()
     if plan.average and steps:
         return (of_slot[:, MASS] * v + sums) / steps, ledger[:, BIAS_SUM] / steps

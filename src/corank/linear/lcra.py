@@ -4,7 +4,7 @@ LCRA: large-scale co-regularised ranking (Tsivtsivadze, Hofmann and Heskes, 2012
 M views of the columns, one weight vector each, are coupled on the unscored rows. With p_v the columns of p = a − b in
 view v,
 
-    min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
+    min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha_v/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
 
 over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
 pairs of P and `unscored_batch` of P̂ and takes means over them. The paper takes sums; with means, `coupling` does not
@@ -36,7 +36,7 @@ from corank.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.linear.objective import Objective, ObjectiveSample, columns_of_views
 from corank.pairwise import Laplacian
 from corank.pairwise.factors import query_factors
-from corank.parameters import Rules, boolean, integer, is_integer, items, number
+from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers
 
 Floats = NDArray[np.float64]
 
@@ -70,9 +70,11 @@ class LCRA(LinearDescent):
         Scores for ``"logistic"`` as in `corank.SPD`; with mix > 0, as in `corank.CRR`.
     mix : float
         Share of regression, between 0 and 1.
-    alpha : float, optional
-        Weight of ½‖w_v‖², relative to the mean loss (the paper's λ). None chooses it from the size and number of the
-        differences of rows, see `corank.solvers.penalty`.
+    alpha : float or list of float, optional
+        Weight of ½‖w_v‖², relative to the mean loss (the paper's λ); a list has a value for each view (λ₁, λ₂, ...).
+        None chooses one value from the size and number of the differences of rows, see `corank.solvers.penalty`.
+    eta0 : float or list of float, optional
+        First learning rate, or a list with that of each view. None chooses it.
     batch : int
         Number of scored examples of a step (the paper's k).
     unscored_batch : int
@@ -81,7 +83,7 @@ class LCRA(LinearDescent):
         Whether each view has a bias, learnt from the regression part.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, rate, eta0, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, rate, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -119,6 +121,8 @@ class LCRA(LinearDescent):
     _rules: ClassVar[Rules] = {
         **LinearDescent._rules,
         "views": integer(1) | items,
+        "alpha": number(0) | none | numbers(0),
+        "eta0": number(0, inside="()") | none | numbers(0, inside="()"),
         "coupling": number(0),
         "mix": number(0, 1),
         "batch": integer(1),
@@ -137,14 +141,14 @@ class LCRA(LinearDescent):
         loss: LossName = "squared",
         *,
         mix: float = 0.0,
-        alpha: float | None = None,
+        alpha: float | Sequence[float] | None = None,
         l1: float = 0.0,
         query_weight: QueryWeight = "pairs",
         draw: Draw = "pairs",
         scale: bool = True,
         solver: Solver = "auto",
         rate: Rate = "pegasos",
-        eta0: float | None = None,
+        eta0: float | Sequence[float] | None = None,
         n_steps: int = 100_000,
         batch: int = 1,
         unscored_batch: int = 1,
@@ -203,6 +207,16 @@ class LCRA(LinearDescent):
         """
         scores = score_columns(self._checked_rows(X), self.view_coefs_.T) + self.intercept_
         return self._add_prior(scores, prior)
+
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
+        n_views = self.views if is_integer(self.views) else len(self.views)
+        for name in ("alpha", "eta0"):
+            values = getattr(self, name)
+            if np.ndim(values) and len(values) != n_views:
+                raise InputError(
+                    f"{name} has {len(values)} values for {n_views} views; pass one number, or one for each view."
+                )
 
     @property
     def has_exact_solver(self) -> bool:

@@ -30,7 +30,7 @@ class Objective:
     """
     Σ_v [mix · mean_D ℓ + (1 − mix) · mean_P ℓ + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)².
 
-    alpha, l1, mix, coupling: as in the formula.
+    alpha, l1, mix, coupling: as in the formula; alpha may be an array with a value for each view.
     alpha_from: how alpha was chosen.
     fit_intercept: whether the regression part has a bias.
     query_weight, draw: distribution of the pairs, see `corank.PairSampler`.
@@ -39,7 +39,7 @@ class Objective:
     """
 
     loss: Loss
-    alpha: float
+    alpha: float | Floats
     alpha_from: str = "given"
     l1: float = 0.0
     mix: float = 0.0
@@ -90,7 +90,7 @@ class ObjectiveSample:
         W (n_views, n_features): weights of each view.
         biases (n_views,): bias of each view.
         """
-        total = 0.5 * objective.alpha * float(np.sum(W * W)) + objective.l1 * float(np.abs(W).sum())
+        total = 0.5 * float(np.sum(objective.alpha * np.sum(W * W, axis=1))) + objective.l1 * float(np.abs(W).sum())
         for w, bias in zip(W, biases, strict=True):
             if objective.mix < 1.0:
                 costs = objective.loss.value(self.pair_targets, self.pairs @ w + self.pair_priors)
@@ -190,9 +190,22 @@ class DescentProblem:
         examples = Examples(y, data.prior, pairs, free, RowIndex(table, rows.astype(np.uint32)))
         return cls(objective, as_core_rows(data.X), examples, columns, sample)
 
-    def first_rate(self, rate: str, eta0: float | None) -> float:
-        """Return the first learning rate, chosen here if `eta0` is None; `rate` is one of `RATES`."""
-        alpha, chosen = self.objective.alpha, eta0
+    def first_rates(self, rate: str, eta0: float | Floats | None) -> float | Floats:
+        """
+        Return the first learning rate, or an array with that of each view if alpha or `eta0` has a value for each.
+
+        rate: one of `RATES`.
+        eta0: None to choose it here.
+        """
+        alpha = self.objective.alpha
+        if np.ndim(alpha) == 0 and (eta0 is None or np.ndim(eta0) == 0):
+            return self._first_rate(rate, float(alpha), eta0)
+        M = len(self.columns.of_views)
+        alphas, rates = np.broadcast_to(alpha, M), [None] * M if eta0 is None else np.broadcast_to(eta0, M)
+        return np.array([self._first_rate(rate, float(a), r) for a, r in zip(alphas, rates, strict=True)])
+
+    def _first_rate(self, rate: str, alpha: float, eta0: Any) -> float:
+        chosen = eta0
         if chosen is None:
             curvature = self.sample.curvature(self.objective, len(self.columns.of_views))
             # AdaGrad divides by the size of the gradients, so its rate has the unit of a weight

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -18,30 +19,27 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 
 import corank
-from corank import kernels, pairwise
-from corank.auto import leaderboard
+from corank._lazy import is_pipeline
 from corank.data.problem.rows import require_structure
 from corank.errors import InputError, reason
-from corank.estimator.base import Ranker
-from corank.estimator.landmarks import Landmarks
-from corank.estimator.query_scaler import QueryScaler
-from corank.estimator.smooth import Smooth
-from corank.gp.collaborative import user_likelihoods
-from corank.gp.ep import items, process, propagation
-from corank.kernels import basis, features
-from corank.label_ranking import LabelRanker
-from corank.lambdarank import lambdas, terms, tree_ensemble
-from corank.solvers import penalty
-from corank.text import LinkLearn, network
 
-HOMES: tuple[ModuleType, ...] = (
-    basis, features, items, kernels, lambdas, leaderboard, network, pairwise, penalty, process, propagation, terms,
-    tree_ensemble, user_likelihoods,
+HOMES = (
+    "auto.leaderboard", "gp.collaborative.user_likelihoods", "gp.ep.items", "gp.ep.process", "gp.ep.propagation",
+    "kernels", "kernels.basis", "kernels.features", "lambdarank.lambdas", "lambdarank.terms",
+    "lambdarank.tree_ensemble", "pairwise", "solvers.penalty", "text.network",
 )  # fmt: skip
-"""Modules whose dataclasses may be part of a saved model."""
+"""Modules of corank whose dataclasses may be part of a saved model; imported if a model has one."""
+
+BASES = frozenset(
+    f"corank.{name}"
+    for name in (
+        "estimator.base.Ranker", "estimator.landmarks.Landmarks", "estimator.query_scaler.QueryScaler",
+        "estimator.smooth.Smooth", "label_ranking.ranker.LabelRanker", "text.link_learn.LinkLearn",
+    )
+)  # fmt: skip
+"""Classes of corank that may be built from a file, with their subclasses."""
 
 FROM_SKLEARN = {
     "Pipeline": "sklearn.pipeline",
@@ -90,7 +88,7 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         return {"slice": [encode(part, name, tensors) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         return {"estimator": encode_estimator(value, name, tensors)}
-    if dataclasses.is_dataclass(value) and type(value) in _known_dataclasses().values():
+    if dataclasses.is_dataclass(value) and _is_known(type(value)):
         fields = {
             f.name: encode(getattr(value, f.name), f"{name}.{f.name}", tensors) for f in dataclasses.fields(value)
         }
@@ -143,7 +141,7 @@ def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) ->
     params = model.get_params(deep=False)
     state = {key: value for key, value in vars(model).items() if _is_state(key)}
     encoded = {key: encode(value, prefix + key, tensors) for key, value in params.items() if key != "steps"}
-    if kind is Pipeline:
+    if is_pipeline(model):
         # joblib would execute pickles from that folder
         _require_no_memory(params.get("memory"), name or "the model")
         encoded["steps"] = [{"tuple": [step, encode(part, prefix + step, tensors)]} for step, part in model.steps]
@@ -175,7 +173,7 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
             f"{where} sets {', '.join(sorted(unknown))}, which {kind.__name__} does not have; save the model again, or "
             "upgrade corank."
         )
-    if kind is Pipeline:
+    if body["class"] == "Pipeline":
         _require_no_memory(params.get("memory"), where)
     try:
         model = kind(**params)
@@ -210,8 +208,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = getattr(corank, name) if name in corank.__all__ else None
-    ours = Ranker | LabelRanker | LinkLearn | QueryScaler | Landmarks | Smooth
-    is_ours = isinstance(kind, type) and issubclass(kind, ours)
+    is_ours = isinstance(kind, type) and any(f"{one.__module__}.{one.__name__}" in BASES for one in kind.__mro__)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 
@@ -282,10 +279,21 @@ def _encode_array(value: NDArray[Any], name: str, tensors: dict[str, NDArray[Any
     raise InputError(f"{name} is an array of type {value.dtype}, which cannot be saved; use numbers or strings.")
 
 
-def _known_dataclasses() -> dict[str, type[Any]]:
+def _is_known(kind: type[Any]) -> bool:
+    """Return whether a dataclass may be part of a saved model; its home was imported if so."""
+    homes = (sys.modules.get(f"corank.{home}") for home in HOMES)
+    return any(kind is found for home in homes if home is not None for found in _dataclasses_of(home).values())
+
+
+def _dataclasses_of(home: ModuleType) -> dict[str, type[Any]]:
     return {
         name: kind
-        for home in HOMES
         for name, kind in vars(home).items()
         if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind.__module__.startswith(home.__name__)
     }
+
+
+def _known_dataclasses() -> dict[str, type[Any]]:
+    """Return all dataclasses that may be part of a saved model, by name."""
+    found = (_dataclasses_of(import_module(f"corank.{home}")) for home in HOMES)
+    return {name: kind for some in found for name, kind in some.items()}

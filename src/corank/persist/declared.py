@@ -54,6 +54,7 @@ SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "CollaborativeGP": {
         "levels_": ("levels",), "item_covariance_": ("items", "items"), "user_scales_": ("users",),
+        "user_sigmas_": ("users",),
         "site_tau_": ("sites",), "site_nu_": ("sites",), "user_thresholds_": ("users", "levels - 1"),
         "item_gram_": ("items", "items"), "feature_scale_": ("features",),
     },

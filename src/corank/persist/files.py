@@ -15,25 +15,27 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import corank
+from corank._lazy import is_pipeline
 from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError, reason
-from corank.estimator.base import Ranker
-from corank.label_ranking import LabelRanker
 from corank.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.persist.container import FORMAT, Tensors, digest_of, read_container
-from corank.persist.declared import require_declared
-from corank.persist.probe import try_model
-from corank.rls import Summary
+from corank.rls.summary import Summary
+
+if TYPE_CHECKING:
+    from sklearn.pipeline import Pipeline
+
+    from corank.estimator.base import Ranker
+    from corank.label_ranking import LabelRanker
 
 _SUMMARY = Summary.__name__
 
@@ -121,7 +123,7 @@ def load(path: str | Path, kind: type[Any] | None = None) -> Any:
 
 def _parts(model: Any, name: str = "this") -> Iterator[tuple[str, Any]]:
     """Yield the estimators of a pipeline, or the model itself, with descriptions for messages."""
-    if not isinstance(model, Pipeline):
+    if not is_pipeline(model):
         yield name, model
         return
     if not model.steps:
@@ -143,6 +145,9 @@ def _require_fitted(model: Any) -> None:
 
 def _check_model(model: Any, path: str | Path) -> None:
     """Check what classes declare, then try every prediction, to detect parts that do not fit together."""
+    from corank.persist.declared import require_declared
+    from corank.persist.probe import try_model
+
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -205,7 +205,10 @@ RELATIONS: dict[str, dict[str, Test]] = {
     "CollaborativeGP": {
         "levels_ ascends": lambda m: _is_ascending(m.levels_),
         "site_tau_ has the ratings": lambda m: len(m.site_tau_) == m.ratings_.nnz and (m.site_tau_ >= 0.0).all(),
-        "sigma_ and user_scales_ are positive": lambda m: m.sigma_ > 0.0 and (m.user_scales_ > 0.0).all(),
+        "sigma_, user_scales_ and user_sigmas_ are positive": lambda m: m.sigma_ > 0.0
+        and (m.user_scales_ > 0.0).all()
+        and (getattr(m, "user_sigmas_", np.ones(1)) > 0.0).all()
+        and hasattr(m, "user_sigmas_") == (m.likelihood == "ordinal" and m.free_thresholds),
         "threshold_prior_ has the levels": lambda m: hasattr(m, "threshold_prior_") == hasattr(m, "user_thresholds_")
         and (not hasattr(m, "threshold_prior_") or len(m.threshold_prior_.mean) == len(m.levels_) - 1),
         "basis_ has the items": lambda m: not hasattr(m, "basis_")

@@ -129,7 +129,7 @@ def solve_by_products(
     data: RankingData,
     columns: list[NDArray[Any]],
     mix: float,
-    alpha: float,
+    alpha: float | Floats,
     coupling: float,
     centred: bool,
     query_weight: str,

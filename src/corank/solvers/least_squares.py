@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from corank.core.rows.scaled import factors_of, plain
@@ -113,7 +113,7 @@ def squared_views(
     views: Sequence[Any],
     *,
     mix: float = 0.0,
-    alpha: float,
+    alpha: float | ArrayLike,
     coupling: float,
     fit_intercept: bool = False,
     query_weight: str = "pairs",
@@ -133,8 +133,8 @@ def squared_views(
         The columns of each view; views may share columns.
     mix : float
         Share of regression.
-    alpha : float
-        Weight of the penalty.
+    alpha : float, or array-like of shape (n_views,)
+        Weight of the penalty, of all views or of each.
     coupling : float
         Weight of the agreement; 0 solves the views independently.
     fit_intercept : bool
@@ -153,7 +153,12 @@ def squared_views(
         raise InputError(f"got {len(columns)} views; pass at least one view, each with at least one column.")
     if not np.isfinite(coupling) or coupling < 0.0:
         raise InputError(f"coupling is {coupling}; pass a finite weight of the agreement, zero or more.")
-    return _solve(data, columns, mix, alpha, coupling, fit_intercept, query_weight)
+    if np.ndim(alpha) and np.shape(alpha) != (len(columns),):
+        raise InputError(
+            f"alpha has shape {np.shape(alpha)}; pass one number, or one for each of {len(columns)} views."
+        )
+    weight = np.repeat(np.asarray(alpha), [len(c) for c in columns]) if np.ndim(alpha) else float(np.asarray(alpha))
+    return _solve(data, columns, mix, weight, coupling, fit_intercept, query_weight)
 
 
 def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
@@ -165,16 +170,18 @@ def _columns_of(view: Any, d: int) -> NDArray[np.int64]:
 
 
 def _solve(
-    data: RankingData | PairSums, columns: list[NDArray[Any]], mix: float, alpha: float, coupling: float,
+    data: RankingData | PairSums, columns: list[NDArray[Any]], mix: float, alpha: float | Floats, coupling: float,
     fit_intercept: bool, query_weight: str,
 ) -> Solution:  # fmt: skip
+    """Minimise; alpha is a number, or an array with that of each weight."""
+    lowest = float(np.min(alpha))
     centred, couples = fit_intercept and mix > 0.0, coupling > 0.0 and len(columns) > 1
     if isinstance(data, RankingData):
-        require(data, mix, alpha)
+        require(data, mix, lowest)
         d, n_slots = data.n_features, sum(len(c) for c in columns)
         by_products = max(n_slots, d) > MAX_DENSE or data.n_rows * d * d > MAX_SUMS
     else:
-        require_numbers(mix, alpha)
+        require_numbers(mix, lowest)
         d, by_products = data[0].n_features, False
     if by_products:
         assert isinstance(data, RankingData)
@@ -245,12 +252,12 @@ def _system(sums: Moments, mix: float, centred: bool) -> Quadratic:
 
 
 def _factorise(
-    system: Quadratic, agreement: Floats | None, columns: list[NDArray[Any]], alpha: float, coupling: float
+    system: Quadratic, agreement: Floats | None, columns: list[NDArray[Any]], alpha: float | Floats, coupling: float
 ) -> tuple[Floats, float]:
     """
     Solve the block system of the views.
 
-    Block (v, u) is δ_vu (A_vv + alpha I) + 4 coupling (M δ_vu − 1) U_vu, U the mean of p pᵀ over unscored pairs.
+    Block (v, u) is δ_vu (A_vv + alpha_v I) + 4 coupling (M δ_vu − 1) U_vu, U the mean of p pᵀ over unscored pairs.
     """
     slots = np.concatenate(columns)
     view = np.repeat(np.arange(len(columns)), [len(c) for c in columns])
@@ -261,7 +268,7 @@ def _factorise(
     A[np.diag_indices_from(A)] += alpha
     b = system.b[slots]
     require_products(A)
-    theta = _solve_symmetric(A, b, shortest=alpha == 0.0)
+    theta = _solve_symmetric(A, b, shortest=bool(np.min(alpha) == 0.0))
     return theta, float(0.5 * theta @ (A @ theta) - b @ theta + 0.5 * len(columns) * system.c)
 
 

@@ -92,10 +92,12 @@ def reference(p, t, n, views):
     W, b, total, total_b = np.zeros((M, d)), np.zeros(M), np.zeros((M, d)), np.zeros(M)
     S, G, sb, Gb = np.zeros((M, d)), np.zeros((M, d)), np.zeros(M), np.zeros(M)
     examples, free = draws(t, p, n)
+    alpha = p.alpha * (p.view_alphas if len(p.view_alphas) else np.ones(M))
+    eta0 = p.eta0 * (p.view_rates if len(p.view_rates) else np.ones(M))
     for i in range(1, n + 1):
-        eta = {PEGASOS: 1 / (p.alpha * (i - 1) + 1 / p.eta0), SQRT: p.eta0 / np.sqrt(i)}.get(p.rate, p.eta0)
+        eta = {PEGASOS: 1 / (alpha * (i - 1) + 1 / eta0), SQRT: eta0 / np.sqrt(i)}.get(p.rate, eta0)
         # no penalty bends the bias, so it does not slow down as the weights do under a large alpha
-        eta_b = 1 / (min(p.alpha, p.mix / 8) * (i - 1) + 1 / p.eta0) if p.rate == PEGASOS else eta
+        eta_b = 1 / (np.minimum(alpha, p.mix / 8) * (i - 1) + 1 / eta0) if p.rate == PEGASOS else eta
         changes, change_b = [], np.zeros(M)
         for a, c in examples[i - 1]:
             if c == NO_PARTNER:
@@ -118,14 +120,14 @@ def reference(p, t, n, views):
                 changes.append(g[:, None] * x)
         if p.rate == ADAGRAD:
             S, G, sb = S + sum(changes), G + sum(change**2 for change in changes), sb + change_b
-            below = np.sqrt(G) + p.eta0 * i * p.alpha
-            W = np.sign(S) * p.eta0 * np.maximum(np.abs(S) - i * p.l1, 0) / np.where(below > 0, below, 1)
-            b = p.eta0 * sb / np.sqrt(np.where(Gb > 0, Gb, 1))
+            below = np.sqrt(G) + (eta0 * i * alpha)[:, None]
+            W = np.sign(S) * eta0[:, None] * np.maximum(np.abs(S) - i * p.l1, 0) / np.where(below > 0, below, 1)
+            b = eta0 * sb / np.sqrt(np.where(Gb > 0, Gb, 1))
             continue
-        W = (1 - eta * p.alpha) * W + eta * sum(changes)
-        W = np.sign(W) * np.maximum(np.abs(W) - eta * p.l1, 0)
+        W = (1 - eta * alpha)[:, None] * W + eta[:, None] * sum(changes)
+        W = np.sign(W) * np.maximum(np.abs(W) - eta[:, None] * p.l1, 0)
         if p.project:
-            norms = np.linalg.norm(W, axis=1) * np.sqrt(p.alpha)
+            norms = np.linalg.norm(W, axis=1) * np.sqrt(alpha)
             W = W / np.maximum(norms, 1)[:, None]
         b = b + eta_b * change_b
         total, total_b = total + W, total_b + b
@@ -195,6 +197,18 @@ def test_coupled_loop_is_the_written_out_loop(name, views):
     np.testing.assert_allclose(bias, b, rtol=1e-8, atol=1e-10)
     if p.l1 > 0:
         assert ((found == 0) == (np.abs(W) < 1e-12)).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["hinge", "l1", "adagrad, l1, mixed", "projected, averaged", "agreeing, mixed, averaged"]
+)
+def test_each_view_has_its_own_penalty_and_rate(name):
+    p = (COUPLED | PLAIN)[name]._replace(view_alphas=np.array([1.0, 3.0, 0.2]), view_rates=np.array([0.3, 0.1, 0.5]))
+    t = task(p, VIEWS)
+    W, b = reference(p, t, 300, VIEWS)
+    found, bias = learnt(p, t, 300)
+    np.testing.assert_allclose(found, W, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(bias, b, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.thin(5)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corank.data.problem.splits import QueryKFold, QueryShuffleSplit, mask_scores
+from corank.data.problem.query_splits import QueryKFold, QueryShuffleSplit
+from corank.data.problem.splits import mask_scores
 from corank.errors import InputError
 
 QID = np.random.default_rng(0).permutation(np.repeat(np.arange(11), np.arange(1, 12)))

@@ -142,6 +142,73 @@ def test_the_m_step_is_optimal():
             assert expected(Population(new.mean, new.covariance, new.noise * np.exp(size * rng.normal()))) < best
 
 
+def test_the_papers_cgpr_is_ten_lines_of_numpy():
+    """Equation 3, the E-step and the noise of Yu, Yu and Tresp, from mean 0, the kernel and sigma 0.1."""
+    how = {"prior_weight": 0.0, "user_scales": False, "start": "kernel", "max_iter": 3, "tol": 0.0, "scale": False}
+    model = CollaborativeGP("gaussian", GaussianKernel(0.3), **how).fit(RATINGS, item_features=Z)
+    h, S, noise = np.zeros(N), GaussianKernel(0.3)(Z), 0.01
+    for _ in range(3):
+        f, C, squares = np.empty((U, N)), np.empty((U, N, N)), 0.0
+        for j in range(U):
+            J = np.flatnonzero(SEEN[j])
+            G = np.linalg.inv(S[np.ix_(J, J)] + noise * np.eye(len(J)))
+            f[j], C[j] = h + S[:, J] @ G @ (Y[j, J] - h[J]), S - S[:, J] @ G @ S[J]
+            squares += np.sum((Y[j, J] - f[j, J]) ** 2) + np.trace(C[j][np.ix_(J, J)])
+        h, noise = f.mean(axis=0), squares / SEEN.sum()
+        S = (f - h).T @ (f - h) / U + C.mean(axis=0)
+    np.testing.assert_allclose(model.item_means_, h, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(model.item_covariance_, S, rtol=1e-4, atol=1e-6)
+    assert model.sigma_**2 == pytest.approx(noise, rel=1e-6)
+    np.testing.assert_array_equal(model.user_scales_, 1.0)
+    # a new item like an old one is scored like it, though the model has no level per user
+    np.testing.assert_allclose(model.predict_new(Z[[2]], users=[5])[0], model.predict([2], qid=[5]), atol=1e-3)
+
+
+def test_an_iteration_of_the_papers_cgpor_is_equation_3():
+    """One M-step from the posteriors of single users, whose thresholds and noise have no prior."""
+    how = {"prior_weight": 0.0, "free_thresholds": True, "start": "kernel", "tol": 0.0, "scale": False}
+    model = CollaborativeGP("ordinal", GaussianKernel(0.3), max_iter=1, **how).fit(RATINGS, item_features=Z)
+    S, counts = GaussianKernel(0.3)(Z), np.bincount(Y[SEEN].astype(int) - 1, minlength=5)
+    b = np.sqrt(2.0) * stats.norm.ppf(np.cumsum(counts)[:-1] / counts.sum())  # where all users start
+    lo, hi = ends_of(b)
+    f, C = np.empty((U, N)), np.empty((U, N, N))
+    for j in range(U):
+        J, codes = np.flatnonzero(SEEN[j]), Y[j, SEEN[j]].astype(int) - 1
+        R, _ = root_of(S)
+        found = propagate(R, Sites.grades(J, lo[codes], hi[codes], 1.0)).posterior(R)
+        f[j], C[j] = found.mean, found.covariance
+    h = f.mean(axis=0)
+    np.testing.assert_allclose(model.item_means_, h, atol=1e-5)
+    np.testing.assert_allclose(model.item_covariance_, (f - h).T @ (f - h) / U + C.mean(axis=0), atol=1e-5)
+    # an unknown user has the geometric mean of the noises
+    assert np.log(model.user_sigmas_).mean() == pytest.approx(np.log(model.sigma_))
+    assert np.ptp(model.user_sigmas_) > 0.1
+    J, y = row_of(RATINGS, 3)
+    shares = model.predict_proba(np.arange(N), qid=[3] * N)
+    np.testing.assert_allclose(shares, model.predict_user_proba(J, y), atol=0.05)
+
+
+def test_free_thresholds_and_noise_maximise_the_evidence():
+    rng, items = np.random.default_rng(5), np.arange(60)
+    x = rng.normal(size=(60, 1))
+    K = GaussianKernel(0.5)(x) + 1e-6 * np.eye(60)
+    values = np.linalg.cholesky(K) @ rng.normal(size=60) + 0.6 * rng.normal(size=60)
+    codes = np.digitize(values, np.quantile(values, [0.3, 0.7])).astype(float)
+    start = ThresholdPrior(np.array([-0.5, 0.0]), np.full(2, 0.25))
+    user_fit, likelihood = None, OrdinalLikelihood(start, is_free=True)
+    for _ in range(120):  # the level of the thresholds moves slowly
+        user_fit = likelihood.fit(Population(np.zeros(60), K, 1.0), items, codes, user_fit)
+    R, _ = root_of(K)
+    found = np.append(user_fit.free, np.log(user_fit.own_noise))
+    assert (np.abs(found - [-0.5, 0.0, 0.0]) < 3.9).all()  # inside the box
+
+    def evidence(theta):
+        (lo, hi), at = ends_of(thresholds_of(theta[:-1])), codes.astype(int)
+        return propagate(R, Sites.grades(items, lo[at], hi[at], np.exp(theta[-1])), tol=1e-11).log_evidence
+
+    np.testing.assert_allclose(approx_fprime(found, evidence, 1e-5), 0.0, atol=2e-2)
+
+
 def test_with_complete_ratings_the_optimum_is_that_of_a_normal_distribution():
     rng = np.random.default_rng(0)
     full = rng.multivariate_normal([1.0, 2.0, 3.0], [[1.0, 0.5, 0.2], [0.5, 1.5, 0.0], [0.2, 0.0, 0.8]], size=60)
@@ -309,12 +376,12 @@ def test_a_new_item_is_scored_by_its_features(likelihood):
 
 
 def test_a_saved_model_predicts_the_same(tmp_path):
-    for likelihood in ("gaussian", "ordinal"):
-        model = CollaborativeGP(likelihood, max_iter=2, random_state=0).fit(
+    for likelihood, is_free in (("gaussian", False), ("ordinal", False), ("ordinal", True)):
+        model = CollaborativeGP(likelihood, free_thresholds=is_free, max_iter=2, random_state=0).fit(
             NAMES[ITEM], Y[SEEN], qid=USER, items=NAMES, item_features=Z
         )
-        corank.save(model, tmp_path / likelihood)
-        again = corank.load(tmp_path / likelihood)
+        corank.save(model, tmp_path / f"{likelihood} {is_free}")
+        again = corank.load(tmp_path / f"{likelihood} {is_free}")
         np.testing.assert_array_equal(again.predict(NAMES, qid=[3] * N), model.predict(NAMES, qid=[3] * N))
         np.testing.assert_array_equal(again.predict_proba(NAMES, qid=[3] * N), model.predict_proba(NAMES, qid=[3] * N))
         np.testing.assert_array_equal(again.predict_new(Z[:2]), model.predict_new(Z[:2]))

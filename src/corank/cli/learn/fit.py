@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from corank.cli.imports import import_scikit_learn
 from corank.cli.options import (
     Assignments,
     Config,
@@ -141,6 +142,7 @@ def fit(
     """Learn a ranker from judged and unjudged rows, and save it; Ctrl-C saves the current state."""
     options = {name: value for name, value in locals().items() if name != "config"}
 
+    import_scikit_learn()
     from corank.cli.learn.fitting import run_fit
 
     run_fit(FitOptions(**options))

@@ -22,11 +22,10 @@ import typer
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
+import corank
 from corank.cli.judge.preferences import read_preferences
 from corank.cli.learn.fit import FitOptions
-from corank.cli.learn.labels import fit_labels
 from corank.cli.learn.models import (
     IGNORE_QUERIES,
     Features,
@@ -51,10 +50,8 @@ from corank.data.problem.routing import predict_with_qid
 from corank.data.problem.rows import count_missing
 from corank.data.store.header import HEADER
 from corank.errors import InputError, import_extra, reason
-from corank.estimator import ColumnMean, OnTop
 from corank.estimator.contract import check_parameters
-from corank.estimator.query_scaler import QueryScaler
-from corank.label_ranking import LabelRanker, OnlineLabelRanker
+from corank.label_ranking.ranker import LabelRanker
 from corank.metrics import disagreement_error, scorer
 from corank.metrics.scorer import MetricScorer
 from corank.persist import save
@@ -103,10 +100,13 @@ class ModelSpec:
     def pipeline(self, ranker: Any = None) -> Any:
         """Return a ranker, by default the own one, with prior and scaling."""
         ranker = self.ranker if ranker is None else ranker
-        ranker = ranker if self.prior is None else OnTop(ColumnMean(self.prior), ranker)
+        if self.prior is not None:
+            ranker = corank.OnTop(corank.ColumnMean(self.prior), ranker)
         if self.scale is None:
             return ranker
-        return Pipeline([("scale", QueryScaler(self.scale.value)), ("rank", ranker)])
+        from sklearn.pipeline import Pipeline  # takes long to import
+
+        return Pipeline([("scale", corank.QueryScaler(self.scale.value)), ("rank", ranker)])
 
     def fit(self, pipeline: Any, rows: RankingData, **more: Any) -> None:
         """Fit a pipeline to rows."""
@@ -131,7 +131,7 @@ def build_model(options: FitOptions) -> ModelSpec:
     """Build the ranker from the options."""
     kind, (query_weight, draw) = find_ranker(options.model), parse_loop(options.loop)
     parameters = {
-        "ranking_loss" if issubclass(kind, OnlineLabelRanker) else "loss": ("--loss", options.loss),
+        "ranking_loss" if kind.__name__ == "OnlineLabelRanker" else "loss": ("--loss", options.loss),
         **parse_lambda(kind, options.penalty),
         "scorer": ("--scorer", options.scorer),
         "n_steps": ("--iterations", options.iterations),
@@ -165,6 +165,8 @@ def _fit_label_ranker(ranker: LabelRanker, options: FitOptions) -> None:
         raise InputError(
             f"{unusable} applies to rows of queries, but {type(ranker).__name__} ranks labels; leave it out."
         )
+    from corank.cli.learn.labels import fit_labels
+
     typer.echo(fit_labels(ranker, options.data, _columns(options), options.output, overwrite=options.force))
 
 

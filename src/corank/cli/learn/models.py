@@ -68,7 +68,7 @@ def find_ranker(name: str) -> type[Ranker | LabelRanker]:
 
 def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
     from corank.estimator.base import Ranker
-    from corank.label_ranking import LabelRanker
+    from corank.label_ranking.ranker import LabelRanker
 
     thing = getattr(corank, name)
     if not (isinstance(thing, type) and issubclass(thing, Ranker | LabelRanker)) or inspect.isabstract(thing):

@@ -50,7 +50,7 @@ def _centred(K, rows, over, columns, factor):  # type: ignore[no-untyped-def]
             D[i, j] = K[rows[over[i]], rows[columns[j]]]
             means[j] += D[i, j] / n
             plain[j] += D[i, j] * D[i, j]
-            prefetch(K, ahead + rows[columns[j]])  # type: ignore[call-arg]
+            prefetch(K, ahead + rows[columns[j]])
     root = np.sqrt(factor * n)
     for i in range(np.uint64(n)):
         for j in range(np.uint64(N)):

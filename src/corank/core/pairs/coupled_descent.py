@@ -5,12 +5,12 @@ Stochastic gradient descent for M coupled weight vectors (views), L1 penalties a
 A slot is one weight: column j in a view. With margins m_v = w_v · p_v, a step with k examples and l unscored
 pairs is, for each view v,
 
-    w_v ← (1 − η alpha) w_v + η mean_k g(m_v) p_v − 4 coupling η mean_l Σ_{u≠v} (m_v − m_u) p_v
+    w_v ← (1 − η_v alpha_v) w_v + η_v mean_k g(m_v) p_v − 4 coupling η_v mean_l Σ_{u≠v} (m_v − m_u) p_v
 
-(equation 3 of the LCRA paper with means instead of sums), optionally followed by soft thresholding with η l1 or by
-projection onto the ball of radius 1/√alpha. In units of v = w / scale, step k of the L1 penalty subtracts
-η_k l1 / scale_k from |v_j|, independent of v_j. The penalty is therefore applied lazily, when a weight is next used:
-exact, in O(1) per weight.
+(equation 3 of the LCRA paper with means instead of sums and a penalty of each view), optionally followed by soft
+thresholding with η l1 or by projection onto the ball of radius 1/√alpha. In units of v = w / scale, step k of the L1
+penalty subtracts η_k l1 / scale_k from |v_j|, independent of v_j. The penalty is therefore applied lazily, when a
+weight is next used: exact, in O(1) per weight.
 
 AdaGrad is the primal-dual form of Duchi, Hazan and Singer (2011): with s_j the sum of all negative gradients, G_j the
 sum of their squares and t the steps done, w_j = eta0 soft(s_j, t l1) / (√G_j + eta0 t alpha). Zeros are exact.
@@ -97,7 +97,7 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
     free = np.empty((chunk * n_free, 2), dtype=np.uint64)
     listed = np.empty((k + n_free, np.uint64(columns.width) + _ONE), dtype=np.uint64)
     values, lengths = np.empty(listed.shape), np.empty(k + n_free, dtype=np.uint64)
-    gradients = np.empty((k + n_free, M))
+    gradients, etas = np.empty((k + n_free, M)), np.empty(M)
     left = np.uint64(n)
     while left > np.uint64(0):
         m = min(left, chunk)
@@ -122,12 +122,23 @@ def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no
                 else:
                     _learn(state, plan, examples.y, examples.prior, a, b, gradients[i])
             state.steps[0] += 1
-            eta = rate_at(plan.rate, plan.alpha, plan.eta0, float(state.steps[0]))
-            _shrink(state, plan, columns, eta)
+            for view in range(M):
+                etas[view] = rate_at(plan.rate, _alpha(plan, view), _eta0(plan, view), float(state.steps[0]))
+            _shrink(state, plan, columns, etas)
             for i in range(k + n_free):
-                _add(state, plan, columns, listed[i, : lengths[i]], values[i], gradients[i], eta)
-            _close(state, plan, columns, eta)
+                _add(state, plan, columns, listed[i, : lengths[i]], values[i], gradients[i], etas)
+            _close(state, plan, columns, etas)
         left -= m
+
+
+@inline
+def _alpha(plan, view):  # type: ignore[no-untyped-def]
+    return plan.alpha * plan.view_alphas[view] if len(plan.view_alphas) > 0 else plan.alpha
+
+
+@inline
+def _eta0(plan, view):  # type: ignore[no-untyped-def]
+    return plan.eta0 * plan.view_rates[view] if len(plan.view_rates) > 0 else plan.eta0
 
 
 @inline
@@ -152,7 +163,7 @@ def _margins(state, plan, columns, listed, values, out):  # type: ignore[no-unty
         for s in range(starts[listed[i]], starts[listed[i] + _ONE]):
             view = views[s]
             if adagrad:
-                out[view] += values[i] * _dual_weight(v[s], sums[s], t, plan.l1, plan.alpha, plan.eta0)
+                out[view] += values[i] * _dual_weight(v[s], sums[s], t, plan.l1, _alpha(plan, view), _eta0(plan, view))
             else:
                 if has_l1:
                     _apply_l1(v, sums, ledger[view], s)
@@ -183,8 +194,8 @@ def _learn(state, plan, y, prior, a, b, gradients):  # type: ignore[no-untyped-d
     """Replace the margins of an example by negative gradients divided by the batch size, and update the biases."""
     ledger, t = state.ledger, float(state.steps[0])
     share = 1.0 / plan.batch
-    eta = bias_rate_at(plan, t + 1.0)
     for view in range(np.uint64(len(gradients))):
+        eta = bias_rate_at(plan.rate, _alpha(plan, view), plan.mix, _eta0(plan, view), t + 1.0)
         if b == NO_PARTNER:
             g = share * negative_gradient(plan.loss, y[a], add_prior(prior, gradients[view] + ledger[view, BIAS], a, b))
             if plan.fit_intercept and plan.rate == ADAGRAD:
@@ -211,20 +222,21 @@ def _couple(plan, gradients):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _shrink(state, plan, columns, eta):  # type: ignore[no-untyped-def]
+def _shrink(state, plan, columns, etas):  # type: ignore[no-untyped-def]
     if plan.rate == ADAGRAD:
         return
-    shrink = 1.0 - eta * plan.alpha
     smallest = 1.0
     for view in range(np.uint64(len(state.ledger))):
-        state.ledger[view, SCALE] *= shrink
+        shrink = 1.0 - etas[view] * _alpha(plan, view)
+        # a first rate of 1/alpha makes the weights exactly 0
+        state.ledger[view, SCALE] *= shrink if shrink > ZERO else 0.0
         smallest = min(smallest, state.ledger[view, SCALE])
     if smallest < SMALLEST_SCALE:
-        _fold(state, plan, columns, shrink > ZERO)
+        _fold(state, plan, columns)
 
 
 @jit
-def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
+def _fold(state, plan, columns):  # type: ignore[no-untyped-def]
     """Reset every scale to 1, as in `corank.core.pairs.descent`."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     for s in range(np.uint64(len(v))):
@@ -234,16 +246,16 @@ def _fold(state, plan, columns, keep):  # type: ignore[no-untyped-def]
             sums[s] = 0.0
         elif plan.average:
             sums[s] += entry[MASS] * v[s]
-        v[s] *= entry[SCALE] if keep else 0.0
+        v[s] *= entry[SCALE]
     for view in range(np.uint64(len(ledger))):
         scale = ledger[view, SCALE]
-        ledger[view, NORM] *= scale * scale if keep else 0.0
+        ledger[view, NORM] *= scale * scale
         ledger[view, SCALE], ledger[view, MASS], ledger[view, OWED] = 1.0, 0.0, 0.0
 
 
 @jit
-def _add(state, plan, columns, listed, values, gradients, eta):  # type: ignore[no-untyped-def]
-    """Add η gradient_v p_v to each view (AdaGrad: to the sums of gradients and squares); overwrites `gradients`."""
+def _add(state, plan, columns, listed, values, gradients, etas):  # type: ignore[no-untyped-def]
+    """Add η_v gradient_v p_v to each view (AdaGrad: to the sums of gradients and squares); overwrites `gradients`."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     starts, views = columns.starts, columns.views
     adagrad, average, project = plan.rate == ADAGRAD, plan.average, plan.project
@@ -251,7 +263,7 @@ def _add(state, plan, columns, listed, values, gradients, eta):  # type: ignore[
     for view in range(np.uint64(len(gradients))):
         idle &= gradients[view] == 0.0
         if not adagrad:
-            gradients[view] *= eta / ledger[view, SCALE]
+            gradients[view] *= etas[view] / ledger[view, SCALE]
     if idle:
         return
     for i in range(np.uint64(len(listed))):
@@ -268,7 +280,7 @@ def _add(state, plan, columns, listed, values, gradients, eta):  # type: ignore[
 
 
 @jit
-def _close(state, plan, columns, eta):  # type: ignore[no-untyped-def]
+def _close(state, plan, columns, etas):  # type: ignore[no-untyped-def]
     """Finish a step: biases, pending L1 penalty, projection, sums for averaging."""
     ledger = state.ledger
     if plan.project and state.steps[0] % _RECOUNT == 0:
@@ -279,14 +291,15 @@ def _close(state, plan, columns, eta):  # type: ignore[no-untyped-def]
         entry = ledger[view]
         if plan.rate == ADAGRAD:
             if entry[BIAS_SQUARES] > 0.0:
-                entry[BIAS] = plan.eta0 * entry[BIAS_GRADIENT] / math.sqrt(entry[BIAS_SQUARES])
+                entry[BIAS] = _eta0(plan, view) * entry[BIAS_GRADIENT] / math.sqrt(entry[BIAS_SQUARES])
             continue
         entry[BIAS] += entry[BIAS_GRADIENT]
         entry[BIAS_GRADIENT] = 0.0
-        entry[OWED] += eta * plan.l1 / entry[SCALE]
+        entry[OWED] += etas[view] * plan.l1 / entry[SCALE]
         if plan.project:
             norm = entry[SCALE] * math.sqrt(max(entry[NORM], 0.0))
-            if norm * math.sqrt(plan.alpha) > 1.0:
-                entry[SCALE] /= norm * math.sqrt(plan.alpha)
+            root = math.sqrt(_alpha(plan, view))
+            if norm * root > 1.0:
+                entry[SCALE] /= norm * root
         entry[MASS] += entry[SCALE]
         entry[BIAS_SUM] += entry[BIAS]

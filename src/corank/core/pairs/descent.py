@@ -72,7 +72,7 @@ def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
                     if average:
                         add_scaled(rows, a, -c * mass, z)
                     if plan.fit_intercept:
-                        bias += bias_rate_at(plan, step) * g
+                        bias += bias_rate_at(rate, alpha, plan.mix, eta0, step) * g
                 else:
                     add_difference(rows, a, b, c, v)
                     if average:

@@ -6,8 +6,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
@@ -41,6 +39,8 @@ class SGDPlan(NamedTuple):
     batch, unscored_batch: examples and unscored pairs per step.
     average, project, fit_intercept: whether to average the iterates, to project onto the ball of radius 1/√alpha, and
         to learn a bias from single rows.
+    view_alphas, view_rates (n_views,) or (0,): factors of alpha and eta0 for each view; empty if all are 1. Only
+        `corank.core.pairs.coupled_descent` reads them.
     """
 
     loss: int
@@ -55,6 +55,13 @@ class SGDPlan(NamedTuple):
     average: bool
     project: bool
     fit_intercept: bool
+    view_alphas: NDArray[np.float64] = np.empty(0)
+    view_rates: NDArray[np.float64] = np.empty(0)
+
+    @property
+    def first_rate(self) -> float:
+        """Largest first rate of a view."""
+        return float(np.max(self.eta0 * self.view_rates)) if len(self.view_rates) else self.eta0
 
     @property
     def kind(self) -> str:
@@ -115,17 +122,12 @@ class Examples(NamedTuple):
     rows: RowIndex
 
 
+@jit
 def add_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
     """Add the prior scores to the margin of rows a and b, or of row a alone."""
-    raise NotImplementedError("for kernels only")
-
-
-@overload(add_prior)
-def _add_prior(prior, margin, a, b):  # type: ignore[no-untyped-def]
-    # chosen by type at compile time
-    if isinstance(prior, types.NoneType):
-        return lambda prior, margin, a, b: margin
-    return lambda prior, margin, a, b: margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
+    if prior is None:  # numba drops the other branch
+        return margin
+    return margin + prior[a] - (0.0 if b == NO_PARTNER else prior[b])
 
 
 @inline
@@ -143,13 +145,13 @@ def rate_at(rate, alpha, eta0, step):  # type: ignore[no-untyped-def]
 
 
 @inline
-def bias_rate_at(plan, step):  # type: ignore[no-untyped-def]
+def bias_rate_at(rate, alpha, mix, eta0, step):  # type: ignore[no-untyped-def]
     """
     Return η_i for the bias, which is not penalised and needs a larger rate than the weights if alpha is large.
 
     The curvature along the bias is mix times ℓ''; an eighth is a conservative estimate of ℓ'' for every loss.
     """
-    return rate_at(plan.rate, min(plan.alpha, 0.125 * plan.mix), plan.eta0, step)
+    return rate_at(rate, min(alpha, 0.125 * mix), eta0, step)
 
 
 @jit

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numba.extending
 import numpy as np
-from llvmlite import ir
-from numba.core import types
 
-from corank.core.jit import jit
+from corank.core.jit import intrinsic, jit
 
-intrinsic: Any = numba.extending.intrinsic  # numba's annotation omits the typing context
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core import types
 
 ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)

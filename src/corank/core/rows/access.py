@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from corank.core.jit import before_compiling
 from corank.core.rows.scaled import factors_of, plain
 
-before_compiling("corank.core.rows.access_code")
-
 
 class DenseRows(NamedTuple):
     """
@@ -92,3 +90,7 @@ def list_difference(rows, a, b, columns, values):  # type: ignore[no-untyped-def
 def prefetch_row(rows, i):  # type: ignore[no-untyped-def]
     """Prefetch the cache lines of row i."""
     raise NotImplementedError("for kernels only")
+
+
+# after the names that it imports from here
+before_compiling("corank.core.rows.access_code")

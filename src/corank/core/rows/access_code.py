@@ -173,14 +173,14 @@ def _prefetch_row(rows, i):  # type: ignore[no-untyped-def]
         x = rows.values
         d = np.uint64(x.shape[1])
         for j in range(np.uint64(0), d, values_a_line):
-            prefetch(x, i * d + j)  # type: ignore[call-arg]
+            prefetch(x, i * d + j)
 
     def csr(rows, i):  # type: ignore[no-untyped-def]
         begin, end = rows.indptr[i], rows.indptr[i + _ONE]
         for k in range(begin, end, values_a_line):
-            prefetch(rows.data, k)  # type: ignore[call-arg]
+            prefetch(rows.data, k)
         for k in range(begin, end, indices_a_line):
-            prefetch(rows.indices, k)  # type: ignore[call-arg]
+            prefetch(rows.indices, k)
 
     return _choose(rows, dense, csr)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import inline, is_light, jit
+from corank.core.jit import inline, is_light, jit, light
 from corank.core.rows.access import list_row
 
 # rows sorted by insertion
@@ -53,7 +53,7 @@ def _is_after(a, b):  # type: ignore[no-untyped-def]
     return a > b or (a != a and b == b)
 
 
-@jit
+@light
 def merge_sort(values, rows, spare_values, spare_rows, n):  # type: ignore[no-untyped-def]
     """
     Sort the first n values and their rows, ascending and stable, NaN last; `spare_*` are as large.
@@ -134,7 +134,7 @@ def _moments(X, rows, mean, deviation):  # type: ignore[no-untyped-def]
         deviation[j] = np.sqrt(deviation[j] / len(rows))
 
 
-@jit
+@light
 def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
     Add the spread of each column within blocks first..last-1 to `out`.

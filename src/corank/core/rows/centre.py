@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit
+from corank.core.jit import light
 
 FULL = 0
 """out = L v."""
@@ -39,7 +39,7 @@ class Blocks(NamedTuple):
     scale: NDArray[np.float64]
 
 
-@jit
+@light
 def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped-def]
     """
     Apply the Laplacian of the pairs of a block, or one of its halves, inside blocks first..last-1.
@@ -65,7 +65,7 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
             left = scale[block] if form == FULL else np.sqrt(scale[block])
             mean[0] = _mean_of_vector(V, rows, begin, end)
             for run in range(first_run, last_run):
-                k = keep[run] ** 2 if form == FULL else keep[run]
+                k = keep[run] * keep[run] if form == FULL else keep[run]
                 _centre_vector(V, out, rows, runs[run], runs[run + one], is_integer, left, k, mean[0])
             continue
         if form == INVERSE:
@@ -77,7 +77,7 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
                 own[c] = mean[c]
             if not is_integer:
                 _mean(V, rows, weights, runs[run], runs[run + one], form, own)
-            k = keep[run] ** 2 if form == FULL else 1.0 / keep[run] if form == INVERSE else keep[run]
+            k = keep[run] * keep[run] if form == FULL else 1.0 / keep[run] if form == INVERSE else keep[run]
             for p in range(runs[run], runs[run + one]):
                 w = weights[p] if len(weights) > 0 else 1.0
                 left = scale[block] * w if form == FULL else np.sqrt(scale[block] * w)
@@ -87,7 +87,7 @@ def centre_blocks(V, out, blocks, form, first, last):  # type: ignore[no-untyped
                     out[rows[p], c] = left * (k * (V[rows[p], c] - right * own[c]) + right * (own[c] - mean[c]))
 
 
-@jit
+@light
 def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-def]
     """Write the mean Σ w v / Σ w over a range, or Σ √w v / Σ w if v is in the scale of H u."""
     mean[:] = 0.0
@@ -102,7 +102,7 @@ def _mean(V, rows, weights, begin, end, form, mean):  # type: ignore[no-untyped-
             mean[c] += share * (V[rows[p], c] - right * mean[c])
 
 
-@jit
+@light
 def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
     """Return the mean of one unweighted column, several times faster than `_mean`."""
     total, zero = 0.0, np.uint64(0)
@@ -112,7 +112,7 @@ def _mean_of_vector(V, rows, begin, end):  # type: ignore[no-untyped-def]
     return first + total / (end - begin)
 
 
-@jit
+@light
 def _centre_vector(V, out, rows, begin, end, is_integer, left, k, mean):  # type: ignore[no-untyped-def]
     """Write the result for a run of one unweighted column."""
     zero = np.uint64(0)

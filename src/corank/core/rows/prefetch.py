@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
+from typing import TYPE_CHECKING
+
+from corank.core.jit import intrinsic
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+    from numba.core import types
 
 
 @intrinsic

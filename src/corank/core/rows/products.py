@@ -10,13 +10,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit, relaxed
-from corank.core.rows.access import add_scaled, dot
+from corank.core.jit import is_light, jit, relaxed
+from corank.core.rows.access import CSRRows, DenseRows, add_scaled, dot
 
 # rows that are transposed at once: 48 columns fill a second-level cache
 PIECE = 256
 # BLAS is faster above 192 columns, plus a score and a one
 MAX_COLUMNS = 194
+# BLAS needs no compilation; above this size of Z, its threads may wait for each other
+FEW_NUMBERS = 1 << 12
 # sums of `score_dense`
 LANES = np.uint64(8)
 
@@ -35,8 +37,8 @@ class GramSum:
 
     def add(self, Z: NDArray[np.float64], sign: float = 1.0) -> None:
         """Add sign · ZᵀZ."""
-        if self.d > MAX_COLUMNS:
-            self._sum += sign * (Z.T @ Z)
+        if self.d > MAX_COLUMNS or Z.size <= FEW_NUMBERS:
+            self._sum[: self.d, : self.d] += sign * (Z.T @ Z)
         else:
             add_gram(Z, sign, self._sum)
 
@@ -101,32 +103,38 @@ def _add_tile(T, i, j, m, sign, out):  # type: ignore[no-untyped-def]
 
 
 @jit
-def score_dense(X, w, out, first, last):  # type: ignore[no-untyped-def]
+def _dot_in_lanes(x, w):  # type: ignore[no-untyped-def]
     """
-    Write x_i · w to `out[i]`, i from first to last-1.
+    Return x · w for one dense row.
 
     Eight sums run over every eighth column, which the compiler vectorises without changing their order: all processors
     and `score_small` give the same bits.
     """
-    d = np.uint64(X.shape[1])
+    d = np.uint64(len(w))
     whole = d - d % LANES
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    j = np.uint64(0)
+    while j < whole:
+        s0 += x[j] * w[j]
+        s1 += x[j + np.uint64(1)] * w[j + np.uint64(1)]
+        s2 += x[j + np.uint64(2)] * w[j + np.uint64(2)]
+        s3 += x[j + np.uint64(3)] * w[j + np.uint64(3)]
+        s4 += x[j + np.uint64(4)] * w[j + np.uint64(4)]
+        s5 += x[j + np.uint64(5)] * w[j + np.uint64(5)]
+        s6 += x[j + np.uint64(6)] * w[j + np.uint64(6)]
+        s7 += x[j + np.uint64(7)] * w[j + np.uint64(7)]
+        j += LANES
+    total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    for k in range(whole, d):
+        total += x[k] * w[k]
+    return total
+
+
+@jit
+def score_dense(X, w, out, first, last):  # type: ignore[no-untyped-def]
+    """Write x_i · w to `out[i]`, i from first to last-1, with the bits of `score_small`."""
     for i in range(np.uint64(first), np.uint64(last)):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        j = np.uint64(0)
-        while j < whole:
-            s0 += X[i, j] * w[j]
-            s1 += X[i, j + np.uint64(1)] * w[j + np.uint64(1)]
-            s2 += X[i, j + np.uint64(2)] * w[j + np.uint64(2)]
-            s3 += X[i, j + np.uint64(3)] * w[j + np.uint64(3)]
-            s4 += X[i, j + np.uint64(4)] * w[j + np.uint64(4)]
-            s5 += X[i, j + np.uint64(5)] * w[j + np.uint64(5)]
-            s6 += X[i, j + np.uint64(6)] * w[j + np.uint64(6)]
-            s7 += X[i, j + np.uint64(7)] * w[j + np.uint64(7)]
-            j += LANES
-        total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
-        for k in range(whole, d):
-            total += X[i, k] * w[k]
-        out[i] = total
+        out[i] = _dot_in_lanes(X[i], w)
 
 
 def score_small(X: NDArray[np.floating], w: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -144,16 +152,54 @@ def score_small(X: NDArray[np.floating], w: NDArray[np.float64]) -> NDArray[np.f
     return out
 
 
+def score_rows(
+    rows: DenseRows | CSRRows,
+    order: NDArray[np.integer],
+    w: NDArray[np.float64],
+    out: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> None:
+    """Write x_i · w to `out[k]` for i = order[k], k from first to last-1; rows have no factors."""
+    if isinstance(rows, CSRRows):
+        _score_sparse_rows(rows, order, w, out, first, last)
+    elif is_light((last - first) * len(w)):
+        out[first:last] = score_small(rows.values[order[first:last]], w)
+    else:
+        _score_dense_rows(rows.values, order, w, out, first, last)
+
+
 @jit
-def score_rows(rows, order, w, out, first, last):  # type: ignore[no-untyped-def]
-    """Write x_i · w to `out[k]` for i = order[k], k from first to last-1."""
+def _score_dense_rows(X, order, w, out, first, last):  # type: ignore[no-untyped-def]
+    for k in range(first, last):
+        out[k] = _dot_in_lanes(X[order[k]], w)
+
+
+@jit
+def _score_sparse_rows(rows, order, w, out, first, last):  # type: ignore[no-untyped-def]
     for k in range(first, last):
         out[k] = dot(rows, order[k], w)  # type: ignore[no-untyped-call]
 
 
+def gather_rows(
+    rows: DenseRows | CSRRows,
+    order: NDArray[np.integer],
+    h: NDArray[np.float64],
+    out: NDArray[np.float64],
+    first: int,
+    last: int,
+) -> None:
+    """Add Σ_k h_k x_i to `out`, i = order[k], k from first to last-1; rows have no factors."""
+    if isinstance(rows, DenseRows) and is_light((last - first) * len(out)):
+        for k in range(first, last):
+            if h[k] != 0.0:
+                out += h[k] * rows.values[order[k]]
+    else:
+        _gather_rows(rows, order, h, out, first, last)
+
+
 @jit
-def gather_rows(rows, order, h, out, first, last):  # type: ignore[no-untyped-def]
-    """Add Σ_k h_k x_i to `out`, i = order[k], k from first to last-1."""
+def _gather_rows(rows, order, h, out, first, last):  # type: ignore[no-untyped-def]
     for k in range(first, last):
         if h[k] != 0.0:
             add_scaled(rows, order[k], h[k], out)  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.jit import jit
+from corank.core.jit import light
 
 
 class Slots(NamedTuple):
@@ -26,7 +26,7 @@ class Slots(NamedTuple):
     grade: NDArray[np.int64]
 
 
-@jit
+@light
 def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyped-def]
     """
     Fold the block F of rows first, first+1, ... into Z, plus and minus with XᵀLX = ZᵀZ + plusᵀplus − minusᵀminus.
@@ -65,7 +65,7 @@ def fold(F, slots, first, shift, sums, Z, plus, minus):  # type: ignore[no-untyp
     return n_plus, n_minus
 
 
-@jit
+@light
 def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
     shift[:] = 0.0
     total = 0.0
@@ -80,7 +80,7 @@ def _mean_of_query(F, slots, first, i, shift):  # type: ignore[no-untyped-def]
         k += 1
 
 
-@jit
+@light
 def add_pair_squares(X, order, slots, first, last, out):  # type: ignore[no-untyped-def]
     """
     Add the diagonal of XᵀLX for the dense rows order[first], ..., order[last-1] of whole queries to `out`.

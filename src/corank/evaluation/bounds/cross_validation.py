@@ -29,9 +29,9 @@ from sklearn.utils import get_tags
 
 from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
+from corank.data.problem.query_splits import Fold, QueryKFold
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.data.problem.rows import take_rows
-from corank.data.problem.splits import Fold, QueryKFold
 from corank.errors import InputError
 from corank.evaluation.bounds.bound import Bound, hoeffding_end
 from corank.metrics.conventions import CONVENTIONS

@@ -8,8 +8,13 @@ S. Yu, K. Yu and Tresp, Collaborative ordinal regression, 2005. The values f_j o
 
 mean and Σ are free, and start from a kernel of the items: half of the variance is the kernel's, half a user's level.
 Expectation maximisation learns them (`corank.gp.collaborative.population`), with expectation propagation for grades.
-Each user has a scale s_j with a prior around 1 (the paper has s_j = 1), or thresholds with a prior common to all users
+Each user has a scale s_j with a prior around 1, or thresholds with a prior common to all users
 (`corank.gp.collaborative.user_likelihoods`). For grades, the unit of f is the noise, whose variance is 1.
+
+The paper's models have no priors on mean, Σ and the users' parameters, and start from mean 0 and the kernel itself:
+
+    CollaborativeGP("gaussian", prior_weight=0, user_scales=False, start="kernel")                                CGPR
+    CollaborativeGP("ordinal", prior_weight=0, free_thresholds=True, start="kernel")                             CGPOR
 
 An iteration over N rated items and users with k ratings costs O(N³ + Σ k³). Memory holds three square matrices over all
 items, so a few thousand items fit. Unrated items are left out of the iterations, which changes nothing: EM keeps their
@@ -53,7 +58,16 @@ class CollaborativeGP(CollaborativePosterior):
         Similarity of items by their features; "precomputed" if `item_features` holds similarities.
     prior_weight : float, optional
         Number of users that the initial mean, kernel and noise count as (a normal-inverse-Wishart prior). None means
-        the number of rated items, the smallest value for which the prior is proper; 0 is maximum likelihood.
+        the number of rated items, the smallest value for which the prior is proper; 0 is maximum likelihood, as in the
+        paper.
+    user_scales : bool
+        Whether each user has a scale, with a prior around 1 (Gaussian likelihood); the paper has none.
+    free_thresholds : bool
+        Whether the thresholds and a noise of each user maximise the likelihood, as in the paper, instead of having a
+        common prior and the noise 1 (ordinal likelihood).
+    start : {"levels", "kernel"}
+        Where the mean and Σ start. "levels": the mean of all ratings, and a covariance of which half is the kernel and
+        half a level per user. "kernel": mean 0 and the kernel itself, with sigma 0.1 (Gaussian) or 1, as in the paper.
     max_iter : int
         Largest number of iterations of expectation maximisation; 0 learns only the users' thresholds.
     tol : float
@@ -72,15 +86,18 @@ class CollaborativeGP(CollaborativePosterior):
     item_covariance_ : array of shape (n_items, n_items)
         Σ: covariance of f over users.
     sigma_ : float
-        Standard deviation of a rating about f for a user of scale 1; 1 with the ordinal likelihood.
+        Standard deviation of a rating about f for a user of scale 1; 1 with the ordinal likelihood, unless the
+        thresholds are free.
     user_scales_ : array of shape (n_users,)
         s: factor of each user's variances; 1 with the ordinal likelihood.
     levels_ : array of shape (n_levels,)
         The distinct ratings, ascending.
     threshold_prior_ : ThresholdPrior
-        Prior of the users' thresholds (ordinal).
+        Prior of the users' thresholds (ordinal); its mean is that of the users if they are free.
     user_thresholds_ : array of shape (n_users, n_levels - 1)
         Upper ends of the grades but the last, for each user (ordinal).
+    user_sigmas_ : array of shape (n_users,)
+        Standard deviation of each user's noise, whose geometric mean is `sigma_` (with `free_thresholds`).
     site_tau_, site_nu_ : arrays of shape (n_ratings,)
         Natural parameters of the sites, one for each of `ratings_`.
     log_evidence_ : float
@@ -115,6 +132,9 @@ class CollaborativeGP(CollaborativePosterior):
         "likelihood": one_of("ordinal", "gaussian"),
         "kernel": kernel,
         "prior_weight": number(0) | none,
+        "user_scales": boolean,
+        "free_thresholds": boolean,
+        "start": one_of("levels", "kernel"),
         "max_iter": integer(0),
         "tol": number(0),
         "n_jobs": n_jobs,
@@ -131,6 +151,9 @@ class CollaborativeGP(CollaborativePosterior):
         kernel: Any = "gaussian",
         prior_weight: float | None = None,
         *,
+        user_scales: bool = True,
+        free_thresholds: bool = False,
+        start: str = "levels",
         max_iter: int = 20,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -140,6 +163,9 @@ class CollaborativeGP(CollaborativePosterior):
         self.likelihood = likelihood
         self.kernel = kernel
         self.prior_weight = prior_weight
+        self.user_scales = user_scales
+        self.free_thresholds = free_thresholds
+        self.start = start
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
@@ -213,8 +239,8 @@ class CollaborativeGP(CollaborativePosterior):
 
     def _shared(self, ratings: Any, users: Ids, rng: np.random.Generator, rows: Any) -> FittedCollaborativeGP:
         view = None if rows is None else View(None, as_kernel(self.kernel).fit(rows, rng))
-        shared_prior = SharedPrior(self.likelihood, self.prior_weight, self.max_iter, self.tol, self.n_jobs)
-        return shared_prior.fitted(ratings, users, rows, view)
+        options = {name: getattr(self, name) for name in SharedPrior.__dataclass_fields__}
+        return SharedPrior(**options).fitted(ratings, users, rows, view)
 
     def _scales_columns(self, data: RankingData) -> bool:
         return False  # columns are item ids

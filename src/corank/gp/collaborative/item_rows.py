@@ -31,9 +31,10 @@ def item_rows(item_features: Any) -> Any:
         raise type(error)(re.sub(r"\bX\b", "item_features", str(error))) from error
 
 
-def with_levels(K: Floats, gram: Floats) -> Floats:
-    """Kernel with a mean diagonal of 1, half of it the variance of a user's level."""
-    return np.asarray(0.5 * (K / np.diagonal(gram).mean() + 1.0))
+def with_levels(K: Floats, gram: Floats, start: str) -> Floats:
+    """Kernel with a mean diagonal of 1; half of it is the variance of a user's level if `start` is "levels"."""
+    normalised = np.asarray(K / np.diagonal(gram).mean())
+    return 0.5 * (normalised + 1.0) if start == "levels" else normalised
 
 
 def match_items(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:

@@ -45,7 +45,7 @@ class UserPosteriors:
     population, likelihood: the prior of f, and the likelihood of ratings.
     ratings: CSR matrix of users × items.
     tau, nu: sites, one for each rating.
-    scales (n_users + 1,), thresholds (n_users + 1, r − 1): of each user, the unknown user last.
+    scales, noises (n_users + 1,), thresholds (n_users + 1, r − 1): of each user, the unknown user last.
     """
 
     population: Population
@@ -54,6 +54,7 @@ class UserPosteriors:
     tau: Floats
     nu: Floats
     scales: Floats
+    noises: Floats
     thresholds: Floats
 
     def of_items(self, user: int, items: Integers, *, with_var: bool) -> tuple[Floats, Floats]:
@@ -86,23 +87,24 @@ class UserPosteriors:
         return mean, self.scales[user] * var
 
     def of_new(self, items: Integers, y: Floats) -> tuple[Floats, Floats, Floats, float]:
-        """Mean and variance of all items for a new user, and that user's thresholds and scale."""
+        """Mean and variance of all items for a new user, and that user's thresholds and noise."""
         S, h = self.population.covariance, self.population.mean
         if not len(items):
-            return h.copy(), np.diagonal(S).copy(), self.thresholds[-1], 1.0
+            return h.copy(), np.diagonal(S).copy(), self.thresholds[-1], float(self.noises[-1])
         fit = self.likelihood.converge(self.population, items, y)
         across = S[:, items]
         var = np.maximum(np.diagonal(S) - np.sum((across @ fit.M) * across, axis=1), 0.0)
         thresholds = self.thresholds[-1] if fit.free is None else thresholds_of(fit.free)
-        return h + across @ fit.alpha, fit.scale * var, thresholds, fit.scale
+        noise = fit.scale * self.population.noise if fit.own_noise is None else fit.own_noise
+        return h + across @ fit.alpha, fit.scale * var, thresholds, noise
 
-    def shares(self, mean: Floats, var: Floats, thresholds: Floats, scale: Floats | float) -> Floats:
+    def shares(self, mean: Floats, var: Floats, thresholds: Floats, noise: Floats | float) -> Floats:
         """
         Probability of each grade, (n, r).
 
-        thresholds (n, r − 1) or (r − 1,), scale (n,) or a number: of the user of each row.
+        thresholds (n, r − 1) or (r − 1,), noise (n,) or a number: of the user of each row.
         """
-        noise = np.broadcast_to(self.population.noise * np.asarray(scale), mean.shape)[:, None]
+        noise = np.broadcast_to(noise, mean.shape)[:, None]
         inner = np.broadcast_to(thresholds, (len(mean), thresholds.shape[-1]))
         ends = np.full((len(mean), 1), np.inf)
         lo, hi = np.hstack([-ends, inner]), np.hstack([inner, ends])
@@ -132,6 +134,10 @@ class CollaborativePosterior(RatingsRanker):
     site_nu_: Floats
     threshold_prior_: ThresholdPrior
     user_thresholds_: Floats
+    user_sigmas_: Floats
+    user_scales: bool
+    free_thresholds: bool
+    start: str
     basis_: Basis
     kernel_: Kernel
     item_gram_: Floats
@@ -185,7 +191,7 @@ class CollaborativePosterior(RatingsRanker):
         """
         mean, var, users = self._user_rows(X, qid, with_var=True)
         posteriors, scores = self._user_posteriors, self._add_prior(mean, prior)
-        return posteriors.shares(scores, var, posteriors.thresholds[users], posteriors.scales[users])
+        return posteriors.shares(scores, var, posteriors.thresholds[users], posteriors.noises[users])
 
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
@@ -279,12 +285,13 @@ class CollaborativePosterior(RatingsRanker):
         queries = Queries.of(self.users_ if users is None else users, len(self.users_ if users is None else users))  # type: ignore[arg-type]
         user_indices = self._user_indices(queries)[queries.codes]
         # c with E f(x) = mean + cᵀ(f − mean)
-        k = with_levels(self.basis_.similarities(rows), gram)
-        C = coefficients(with_levels(gram, gram), k.T)
+        k = with_levels(self.basis_.similarities(rows), gram, self.start)
+        C = coefficients(with_levels(gram, gram, self.start), k.T)
         # a precomputed kernel has no k(x, x) of new items: assume the mean of the others
         has_no_diagonal = is_precomputed(self.kernel_)
         diagonal = np.full(len(k), np.diagonal(gram).mean()) if has_no_diagonal else self.kernel_.diag(rows)
-        residual_var = self.first_var_ * np.maximum(with_levels(diagonal, gram) - np.sum(k.T * C, axis=0), 0.0)
+        own = with_levels(diagonal, gram, self.start)
+        residual_var = self.first_var_ * np.maximum(own - np.sum(k.T * C, axis=0), 0.0)
         mean, var = np.empty((len(user_indices), len(k))), np.empty((len(user_indices), len(k)))
         for i, user in enumerate(user_indices):
             f, of_items = posteriors.combined(user, C)
@@ -305,18 +312,25 @@ class CollaborativePosterior(RatingsRanker):
     def _user_posteriors(self) -> UserPosteriors:
         """Posteriors of the users of ``fit``, and of an unknown user."""
         population = Population(self.item_means_, self.item_covariance_, self.sigma_**2)
-        fitted = self.ratings_, self.site_tau_, self.site_nu_, np.append(self.user_scales_, 1.0)
+        scales = np.append(self.user_scales_, 1.0)
+        noises = population.noise * scales
         if hasattr(self, "threshold_prior_"):
             thresholds = np.vstack([self.user_thresholds_, thresholds_of(self.threshold_prior_.mean)])
-            return UserPosteriors(population, OrdinalLikelihood(self.threshold_prior_), *fitted, thresholds)
-        halfway = 0.5 * (self.levels_[1:] + self.levels_[:-1])
-        return UserPosteriors(population, GaussianLikelihood(), *fitted, np.tile(halfway, (len(self.users_) + 1, 1)))
+            likelihood: UserLikelihood = OrdinalLikelihood(self.threshold_prior_, self.free_thresholds)
+            if self.free_thresholds:
+                noises = np.append(self.user_sigmas_, self.sigma_) ** 2
+        else:
+            thresholds = np.tile(0.5 * (self.levels_[1:] + self.levels_[:-1]), (len(self.users_) + 1, 1))
+            likelihood = GaussianLikelihood(self.user_scales)
+        return UserPosteriors(
+            population, likelihood, self.ratings_, self.site_tau_, self.site_nu_, scales, noises, thresholds
+        )
 
     def _encoded(self, ratings: Any) -> Any:
         return grade_numbers(ratings, self.levels_) if hasattr(self, "threshold_prior_") else ratings
 
     def _new_user(self, items: ArrayLike, ratings: ArrayLike) -> tuple[Floats, Floats, Floats, float]:
-        """Mean and variance of all items for a new user, and the user's thresholds and scale."""
+        """Mean and variance of all items for a new user, and the user's thresholds and noise."""
         row = self._row(items, ratings)
         self._check_prior(None)
         return self._user_posteriors.of_new(*row_of(self._encoded(row), 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ Floats = NDArray[np.float64]
 _SQUARES = 11
 # largest number of distinct grades
 _MAX_LEVELS = 20
+# σ² of the paper's CGPR before the first iteration
+_PAPER_NOISE = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,7 @@ class FittedCollaborativeGP:
     user_scales: Floats
     threshold_prior: ThresholdPrior | None = None
     user_thresholds: Floats | None = None
+    user_sigmas: Floats | None = None
     basis: Basis | None = None
     kernel: Kernel | None = None
     item_gram: Floats | None = None
@@ -69,11 +72,14 @@ class SharedPrior:
     """
     Expectation maximisation with the parameters of `CollaborativeGP`.
 
-    likelihood, prior_weight, max_iter, tol, n_jobs: see `CollaborativeGP`.
+    likelihood, prior_weight, user_scales, free_thresholds, start, max_iter, tol, n_jobs: see `CollaborativeGP`.
     """
 
     likelihood: str
     prior_weight: float | None
+    user_scales: bool
+    free_thresholds: bool
+    start: str
     max_iter: int
     tol: float
     n_jobs: int | None
@@ -91,7 +97,7 @@ class SharedPrior:
         levels = np.unique(ratings.data)
         basis = None if view is None else Basis.of(view, rows, np.arange(rows.shape[0]))
         gram = np.eye(ratings.shape[1]) if basis is None else basis.gram(rows)
-        first, likelihood, observed = start(self.likelihood, ratings, levels, with_levels(gram, gram))
+        first, likelihood, observed = self.initial(ratings, levels, gram)
         # items without ratings follow from the rated ones
         rated = np.unique(ratings.indices)
         observed = observed[:, rated]
@@ -99,6 +105,10 @@ class SharedPrior:
         # normalise the scales to a mean of 1, so that unrated items keep their initial variance
         population = population.widened(len(users) / sum(1.0 / user.scale for user in last))
         fits = [likelihood.converge(population, *row_of(observed, user), last[user]) for user in range(len(users))]
+        own_noise = np.array([user.own_noise for user in fits if user.own_noise is not None])
+        if len(own_noise):  # an unknown user has the geometric mean
+            population = replace(population, noise=float(np.exp(np.log(own_noise).mean())))
+            likelihood = likelihood.updated(fits)
         every_item = population.extended(first, rated)
         kept: dict[str, Any] = {}
         if isinstance(likelihood, OrdinalLikelihood):
@@ -107,6 +117,8 @@ class SharedPrior:
                 "threshold_prior": likelihood.threshold_prior,
                 "user_thresholds": np.array([thresholds_of(of_user) for of_user in free]),
             }
+        if len(own_noise):
+            kept["user_sigmas"] = np.sqrt(own_noise)
         if view is not None:
             kept |= {"basis": basis, "kernel": view.kernel, "item_gram": gram, "feature_scale": factors_of(rows)}
         return FittedCollaborativeGP(
@@ -118,6 +130,29 @@ class SharedPrior:
             first_var=float(np.diagonal(first.covariance).mean()),
             user_scales=np.array([user.scale for user in fits]), **kept,
         )  # fmt: skip
+
+    def initial(self, ratings: Any, levels: Floats, gram: Floats) -> tuple[Population, UserLikelihood, Any]:
+        """Return the initial population, the likelihood, and the ratings in the form that the likelihood takes."""
+        n, K = len(gram), with_levels(gram, gram, self.start)
+        size = float(np.diagonal(gram).mean())  # K · size is the kernel itself
+        if self.likelihood == "gaussian":
+            likelihood = GaussianLikelihood(self.user_scales)
+            if self.start == "kernel":
+                return Population(np.zeros(n), size * K, _PAPER_NOISE), likelihood, ratings
+            var = 0.5 * float(np.var(ratings.data)) or 1.0
+            return Population(np.full(n, float(ratings.data.mean())), var * K, var), likelihood, ratings
+        if len(levels) > _MAX_LEVELS:
+            raise InputError(
+                f"ratings take {len(levels)} distinct values, but likelihood='ordinal' takes at most {_MAX_LEVELS}; "
+                "round the ratings, or use likelihood='gaussian'."
+            )
+        if len(levels) < 2:
+            raise InputError(f"every rating is {levels[0]:g}, so no order can be learnt; pass ratings that differ.")
+        codes = grade_numbers(ratings, levels)
+        counts = np.bincount(codes.data.astype(np.int64), minlength=len(levels)).astype(np.float64)
+        var = size if self.start == "kernel" else 1.0
+        prior = ThresholdPrior.start(counts, float(np.sqrt(1.0 + var)))
+        return Population(np.zeros(n), var * K, 1.0), OrdinalLikelihood(prior, self.free_thresholds), codes
 
     def _maximised(
         self, first: Population, likelihood: UserLikelihood, ratings: Any
@@ -132,28 +167,6 @@ class SharedPrior:
             if len(trace) > self.max_iter or has_converged:
                 return population, likelihood, last, trace
             population, likelihood = population.m_step(totals, first, weight), likelihood.updated(last)
-
-
-def start(likelihood: str, ratings: Any, levels: Floats, K: Floats) -> tuple[Population, UserLikelihood, Any]:
-    """
-    Return the initial population, the likelihood, and the ratings in the form that the likelihood takes.
-
-    K: kernel of the items, with a mean diagonal of 1.
-    """
-    n = len(K)
-    if likelihood == "gaussian":
-        var = 0.5 * float(np.var(ratings.data)) or 1.0
-        return Population(np.full(n, float(ratings.data.mean())), var * K, var), GaussianLikelihood(), ratings
-    if len(levels) > _MAX_LEVELS:
-        raise InputError(
-            f"ratings take {len(levels)} distinct values, but likelihood='ordinal' takes at most {_MAX_LEVELS}; round "
-            "the ratings, or use likelihood='gaussian'."
-        )
-    if len(levels) < 2:
-        raise InputError(f"every rating is {levels[0]:g}, so no order can be learnt; pass ratings that differ.")
-    codes = grade_numbers(ratings, levels)
-    counts = np.bincount(codes.data.astype(np.int64), minlength=len(levels)).astype(np.float64)
-    return Population(np.zeros(n), K, 1.0), OrdinalLikelihood(ThresholdPrior.start(counts, float(np.sqrt(2.0)))), codes
 
 
 def grade_numbers(ratings: Any, levels: Floats) -> Any:

@@ -14,6 +14,9 @@ Grades have thresholds per user instead: θ = (b_1, logarithms of the gaps) with
 with few ratings, or without some grade, get the thresholds of the others. They maximise Σ_k log Z_k(θ) + log N(θ), Z_k
 the probability of rating k under the user's posterior without it. At a joint fixed point of thresholds and sites, the
 gradient of this sum is the gradient of the evidence.
+
+The paper has s = 1 (`has_scales=False`), and thresholds and a noise per user without a prior (`is_free=True`): those
+maximise Σ_k log Z_k(θ, noise) alone, inside a box, as a user without some grade has no finite maximum.
 """
 
 from __future__ import annotations
@@ -44,8 +47,9 @@ Integers = NDArray[np.int64]
 
 # initial and smallest standard deviation of the thresholds' prior
 _START, _LEAST = 0.5, 0.05
-# bound on a user's thresholds, in standard deviations of the prior
-_REACH = 8.0
+# bound on a user's thresholds, in standard deviations of the prior; if they are free, the distance from the mean of all
+# users, also of the logarithm of the noise
+_REACH, _BOX = 8.0, 4.0
 # step of finite differences of the gradient
 _STEP = 1e-4
 # tolerance of expectation propagation
@@ -83,12 +87,7 @@ class ThresholdPrior:
         codes (k,): grades of the ratings.
         means, variances (k,): of the rated values with noise, without the rating itself.
         """
-        low, high = self.mean - _REACH * np.sqrt(self.var), self.mean + _REACH * np.sqrt(self.var)
-        solution = optimize.minimize(
-            self._loss, np.clip(free, low, high), (codes, means, variances), jac=True, method="L-BFGS-B",
-            bounds=list(zip(low, high, strict=True)), options={"ftol": 1e-10, "gtol": 1e-4},
-        )  # fmt: skip
-        return np.asarray(solution.x)
+        return _minimise(self._loss, free, self.mean, _REACH * np.sqrt(self.var), (codes, means, variances))
 
     def posterior_var(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
         """Posterior variance of a user's thresholds, from the curvature at `free`."""
@@ -110,13 +109,35 @@ class ThresholdPrior:
         return ThresholdPrior(mean, np.maximum(((free - mean) ** 2 + variances).mean(axis=0), _LEAST**2))
 
     def _loss(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> tuple[float, Floats]:
-        lo, hi = ends_of(thresholds_of(free))
-        out = np.empty((len(codes), 6))
-        interval_moments(means, variances, lo[codes], hi[codes], out)
-        of_b = threshold_gradient(codes, out[:, 3], out[:, 4], len(lo))
+        log_z, gradient, _ = _log_z(free, codes, means, variances)
         away = (free - self.mean) / self.var
-        value = float(out[:, 0].sum()) - 0.5 * float(away @ (free - self.mean))
-        return -value, away - free_gradient(free, of_b)
+        return 0.5 * float(away @ (free - self.mean)) - log_z, away - gradient
+
+
+def _log_z(free: Floats, codes: Integers, means: Floats, variances: Floats) -> tuple[float, Floats, float]:
+    """Σ_k log Z_k, its gradient in the thresholds' parameters, and its derivative in a variance added to all."""
+    lo, hi = ends_of(thresholds_of(free))
+    out = np.empty((len(codes), 6))
+    interval_moments(means, variances, lo[codes], hi[codes], out)
+    of_b = threshold_gradient(codes, out[:, 3], out[:, 4], len(lo))
+    return float(out[:, 0].sum()), free_gradient(free, of_b), float(out[:, 2].sum())
+
+
+def _free_loss(theta: Floats, codes: Integers, means: Floats, variances: Floats) -> tuple[float, Floats]:
+    """−Σ_k log Z_k and its gradient in (b_1, logarithms of the gaps, logarithm of the noise)."""
+    noise = float(np.exp(theta[-1]))
+    log_z, of_free, of_var = _log_z(theta[:-1], codes, means, variances + noise)
+    return -log_z, -np.append(of_free, noise * of_var)
+
+
+def _minimise(loss: Any, start: Floats, centre: Floats, reach: Floats | float, ratings: tuple[Any, ...]) -> Floats:
+    """Minimise a loss with its gradient in the box centre ± reach."""
+    low, high = centre - reach, centre + reach
+    solution = optimize.minimize(
+        loss, np.clip(start, low, high), ratings, jac=True, method="L-BFGS-B",
+        bounds=list(zip(low, high, strict=True)), options={"ftol": 1e-10, "gtol": 1e-4},
+    )  # fmt: skip
+    return np.asarray(solution.x)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +151,8 @@ class UserFit:
     scale: s, the factor of the user's variances.
     noise: E|y − f|²/s; None if the noise is not learnt.
     free: the user's thresholds; None without thresholds.
-    threshold_var: variance of the thresholds.
+    threshold_var: variance of the thresholds; None if they are free.
+    own_noise: the user's variance of the noise; None if it is that of all users.
     """
 
     alpha: Floats
@@ -142,11 +164,18 @@ class UserFit:
     noise: float | None = None
     free: Floats | None = None
     threshold_var: Floats | None = None
+    own_noise: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianLikelihood:
-    """Ratings y = f + noise, with a scale per user."""
+    """
+    Ratings y = f + noise.
+
+    has_scales: whether each user has a scale; otherwise s = 1 (CGPR of the paper).
+    """
+
+    has_scales: bool = True
 
     def fit(self, population: Population, items: Integers, y: Floats, _: UserFit | None = None) -> UserFit:
         """Find the posterior by one linear system."""
@@ -157,7 +186,7 @@ class GaussianLikelihood:
         M = np.tril(lower) + np.tril(lower, -1).T
         alpha = M @ r
         q = float(r @ alpha)
-        scale = (_SCALE_WEIGHT + q) / (_SCALE_WEIGHT + k)
+        scale = (_SCALE_WEIGHT + q) / (_SCALE_WEIGHT + k) if self.has_scales else 1.0
         log_z = -0.5 * q / scale - float(np.log(np.diagonal(L)).sum()) - 0.5 * k * np.log(2.0 * np.pi * scale)
         # y − f̂ = noise α, and Σ̂_JJ = s (noise I − noise² M)
         squares = float(noise**2 * (alpha @ alpha / scale - np.trace(M)) + noise * k)
@@ -179,17 +208,20 @@ class OrdinalLikelihood:
     Grades between each user's thresholds, with noise.
 
     threshold_prior: of all users' thresholds.
+    is_free: whether thresholds and noise of each user maximise the likelihood, without a prior (CGPOR of the paper).
     """
 
     threshold_prior: ThresholdPrior
+    is_free: bool = False
 
     def fit(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
         """Run expectation propagation, starting from `last`, and then update the thresholds once."""
         grades, prior = codes.astype(np.int64), self.threshold_prior
         free = prior.mean if last is None or last.free is None else last.free
+        noise = population.noise if last is None or last.own_noise is None else last.own_noise
         mean = population.mean[items]
         lo, hi = (ends[grades] - mean for ends in ends_of(thresholds_of(free)))
-        sites = Sites.grades(np.arange(len(items)), lo, hi, population.noise)
+        sites = Sites.grades(np.arange(len(items)), lo, hi, noise)
         R, _ = root_of(population.covariance[np.ix_(items, items)])
         start = None if last is None else (last.tau, last.nu)
         approximation = propagate(R, sites, start=start, tol=_TOLERANCE, quiet=True)
@@ -199,11 +231,15 @@ class OrdinalLikelihood:
         # cavity: mean and variance of g without the site itself
         c, means = np.sum(approximation.features(R) ** 2, axis=1), R @ approximation.mu
         rest = np.maximum(1.0 - approximation.tau * c, 1e-8)
-        cavity = grades, mean + (means - c * approximation.nu) / rest, c / rest + population.noise
+        cavity_mean, cavity_var = mean + (means - c * approximation.nu) / rest, c / rest
+        found = UserFit(alpha, M, approximation.tau, approximation.nu, approximation.log_evidence)
+        if self.is_free:
+            centre, now = np.append(prior.mean, np.log(population.noise)), np.append(free, np.log(noise))
+            theta = _minimise(_free_loss, now, centre, _BOX, (grades, cavity_mean, cavity_var))
+            return replace(found, free=theta[:-1], own_noise=float(np.exp(theta[-1])))
+        cavity = grades, cavity_mean, cavity_var + noise
         moved = prior.fitted(free, *cavity)
-        threshold_var = prior.posterior_var(moved, *cavity)
-        tau, nu, log_evidence = approximation.tau, approximation.nu, approximation.log_evidence
-        return UserFit(alpha, M, tau, nu, log_evidence, 1.0, None, moved, threshold_var)
+        return replace(found, free=moved, threshold_var=prior.posterior_var(moved, *cavity))
 
     def converge(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:
         """Alternate sites and thresholds until they converge, starting from `last`."""
@@ -213,14 +249,16 @@ class OrdinalLikelihood:
             assert user.free is not None
             assert last.free is not None
             if np.abs(user.free - last.free).max() < _STILL:
-                # the thresholds under which the sites were found
-                return replace(user, free=last.free)
+                # the thresholds and the noise under which the sites were found
+                return replace(user, free=last.free, own_noise=last.own_noise)
             last = user
         return last
 
     def updated(self, users: list[UserFit]) -> OrdinalLikelihood:
-        """The M-step: update the prior of the thresholds."""
+        """The M-step: update the prior of the thresholds; only its mean, where the search starts, if they are free."""
         free = np.array([user.free for user in users])
+        if self.is_free:
+            return replace(self, threshold_prior=replace(self.threshold_prior, mean=free.mean(axis=0)))
         return OrdinalLikelihood(self.threshold_prior.updated(free, np.array([user.threshold_var for user in users])))
 
 
