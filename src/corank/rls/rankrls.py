@@ -33,7 +33,7 @@ from corank.core.rows.scaled import factors_of
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.scoring import score_columns
-from corank.errors import InputError
+from corank.errors import InputError, warn
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
 from corank.estimator.missing import MISSING
@@ -46,6 +46,7 @@ from corank.kernels.views import View
 from corank.parameters import Rules, integer, none, one_of
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
+from corank.rls.hint import gaussian_is_better
 from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for, require_pairs_memory
 from corank.rls.spectrum import Equations, ridge_of, solve_one
@@ -201,7 +202,9 @@ class RankRLS(LeastSquares):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
+    def _fit(
+        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, hints: bool = True
+    ) -> FittedRankRLS:
         view = View(None, self.kernel).fit(data.X, rng, data.weights)
         is_linear = view.kernel.is_linear and not self.uses_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
@@ -236,6 +239,11 @@ class RankRLS(LeastSquares):
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
         (at,) = best(scores, metric, alphas)
+        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[at]), metric):
+            warn(
+                f"on left-out queries {metric} is clearly better with a Gaussian kernel than with the linear one; try "
+                "kernel='gaussian' with smaller alphas, such as numpy.logspace(-6, 0, 13), or AutoRanker."
+            )
         return _fitted(
             view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
             alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
