@@ -3,8 +3,8 @@ Whether a Gaussian kernel would rank better than a linear one, by leaving out fi
 
 For at most `N_QUERIES` random queries, both kernels predict each fifth from the others: the linear one with the chosen
 alpha, the Gaussian one with `N_BASIS` basis rows and the best of three alphas. With d_q the gain in the metric of query
-q, the Gaussian kernel is better if mean d ≥ `MARGIN` and mean d ≥ `N_ERRORS` standard errors of it. Three errors leave
-room for the choice among alphas and for users who fit often. Fifths instead of single queries are several times as
+q, the Gaussian kernel is better if mean d ≥ `MARGIN` and mean d ≥ `N_ERRORS` standard errors of it. Three errors
+allow for the choice among alphas and for users who fit often. Fifths instead of single queries are several times as
 fast, so that the check takes about as long as the fit of 100 queries, whatever the size of the problem.
 """
 
