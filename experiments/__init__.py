@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "collaborative": "experiments.gp_collaborative.run",
     "collaborative-paper": "experiments.gp_collaborative.paper",
     "compare-advice": "experiments.compare_advice.run",
+    "crr-clicks": "experiments.crr.clicks",
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",

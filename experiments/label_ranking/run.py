@@ -13,13 +13,14 @@ from functools import partial
 
 import numpy as np
 
+from corank.choices import Targets
 from corank.evaluation.report import Report
-from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.label_ranking.crossing import RANKS, SETS, TOPS, Folds, crossed, n_folds
 from experiments.label_ranking.methods import ALPHAS, FEW_ROWS, RANKING, cut_methods
 from experiments.label_ranking.sets import LabelData, make_top_lists, read_multilabel, read_rankings, read_sushi
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 RANKINGS = (
     "bodyfat", "fried", "glass", "housing", "iris", "stock", "vehicle", "vowel", "cold", "diau", "dtt", "heat", "spo",
@@ -85,7 +86,7 @@ def ranking_table(options: ExperimentOptions) -> tuple[ReportTable, list[str]]:
 
 
 def cut_table(
-    options: ExperimentOptions, name: str, read: Callable[[], LabelData], targets: str
+    options: ExperimentOptions, name: str, read: Callable[[], LabelData], targets: Targets
 ) -> tuple[ReportTable, list[str]]:
     """
     Measure utilities with a zero point.
@@ -109,6 +110,5 @@ def cut_table(
 def _contrast(name: str, sets: list[Folds], ours: str, theirs: str, measure: str) -> str:
     pairs = [np.subtract(folds[ours][measure], folds[theirs][measure]) for folds in sets]
     differences = np.concatenate(pairs)
-    return (
-        f"{name}, {measure}: {ours} minus {theirs} is {differences.mean():+.4f} (p={wilcoxon(differences):.1g}, folds)."
-    )
+    tested = p_text(differences, ".1g", "p=")
+    return f"{name}, {measure}: {ours} minus {theirs} is {differences.mean():+.4f} ({tested}, folds)."

@@ -19,9 +19,10 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
+from corank.data.problem.ranking import RankingData
 from corank.data.records.records import read_records
 from corank.linear import LCRA, SPD
-from corank.metrics import evaluate, wilcoxon
+from corank.metrics import evaluate
 from corank.tables import ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.datasets.wikispeedia import read_articles, read_links
@@ -30,6 +31,7 @@ from experiments.lcra.problems import TEST_SHARE, ProblemSource, SplitRepeat, pr
 from experiments.lcra.trial import draw_repeat
 from experiments.options import ExperimentOptions
 from experiments.screening.reviews import TITLES
+from experiments.significance import p_text
 
 LOSSES = ("squared", "logistic", "hinge")
 ALPHAS = (1e-3, 1e-2, 1e-1)
@@ -78,7 +80,7 @@ def loss_table(options: ExperimentOptions, repeats: int) -> ReportTable:
                     how,
                     *means.values(),
                     float(gain.mean()),
-                    f"{wilcoxon(gain):.2g}",
+                    p_text(gain, before=""),
                 )
             )
     return ReportTable(
@@ -113,8 +115,10 @@ def _outcome(problem: ProblemSource, loss: str, fraction: float, repeat: int, se
         for point in grid:
             scores = np.full(len(y), np.nan)
             for number in range(N_FOLDS):
-                held = np.flatnonzero(fold == number)
-                scores[held] = fit(method, np.where(fold == number, np.nan, y), *point).predict(X[held])
+                held, rest = np.flatnonzero(fold == number), np.where(fold == number, np.nan, y)
+                # a fold may leave no pair to learn from
+                has_pairs = RankingData.of(X, rest, qid).n_pairs > 0
+                scores[held] = fit(method, rest, *point).predict(X[held]) if has_pairs else 0.0
             scored = fold >= 0
             # pairs of different folds are compared too: the scale of scores is that of one problem
             error = evaluate(y[scored], scores[scored], qid[scored], "disagreement", n_jobs=1)["disagreement"].micro

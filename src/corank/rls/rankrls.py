@@ -36,7 +36,6 @@ from corank.data.problem.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.estimator.missing import MISSING
 from corank.kernels import Kernel, SumKernel
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import auto_basis
@@ -167,11 +166,7 @@ class RankRLS(LeastSquares):
     """
 
     _criteria = (EVIDENCE,)
-    _rules: ClassVar[Rules] = {
-        **LeastSquares._rules,
-        "n_basis": integer(1) | one_of("auto") | none,
-        "missing": one_of(*MISSING),
-    }
+    _rules: ClassVar[Rules] = {**LeastSquares._rules, "n_basis": integer(1) | one_of("auto") | none}
 
     def __init__(
         self,

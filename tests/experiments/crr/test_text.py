@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from experiments.crr import text
 from experiments.datasets.reuters import Stories
@@ -54,3 +55,21 @@ def test_a_run_on_stories_made_of_words(monkeypatch, tmp_path):
         assert max(row[2::2]) < 0.35
         assert max(row[3], row[7]) < 0.25
     assert "on the 1 topics under 10%" in report.findings[2]
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_accuracy_is_that_of_the_best_training_threshold(balanced, seed):
+    rng = np.random.default_rng(seed)
+    y, test_y = (rng.random(40) < 0.3).astype(float), (rng.random(60) < 0.3).astype(float)
+    scores, test_scores = np.round(y + rng.normal(size=40), 1), np.round(test_y + rng.normal(size=60), 1)
+
+    def accuracy(scores, y, threshold):
+        right = (scores >= threshold) == (y > 0)
+        return (right[y > 0].mean() + right[y == 0].mean()) / 2 if balanced else right.mean()
+
+    every = [np.inf, *np.unique(scores)]
+    values = [accuracy(scores, y, threshold) for threshold in every]
+    best = [accuracy(test_scores, test_y, t) for t, v in zip(every, values, strict=True) if v > max(values) - 1e-12]
+    found = text._accuracy(scores, y, test_scores, test_y, balanced)
+    assert min(abs(found - value) for value in best) < 1e-12
