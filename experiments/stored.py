@@ -217,9 +217,9 @@ def committed_code() -> str:
     return commit
 
 
-def is_stored(name: str) -> bool:
+def is_stored(name: str, folder: Path | None = None) -> bool:
     """Return whether results of an experiment are stored."""
-    return (FOLDER / f"{name}.json").is_file()
+    return ((folder or FOLDER) / f"{name}.json").is_file()
 
 
 def stored_seconds(name: str) -> float:
