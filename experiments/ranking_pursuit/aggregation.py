@@ -22,7 +22,7 @@ from experiments.ranking_pursuit.users import GROUPS, draw_users
 from experiments.significance import LEVEL, is_testable
 
 WIDTHS = tuple(2.0**power for power in range(2, 15, 2))
-REPEATS = 1
+REPEATS = 3
 USERS = 50
 QUICK_USERS = 20
 PLAIN_MEAN = "Disjoint, mean"
@@ -34,7 +34,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 1 repeat of 50 users by default; quick runs make 1 of 20.
+    options: 3 repeats of 50 users by default; quick runs make 1 of 20.
     Returns: errors, sparsity, and paired tests against the single solution and the plain mean.
     """
     repeats = options.repeats or (1 if options.quick else REPEATS)
