@@ -97,6 +97,7 @@ class CoRankRLS(LeastSquares):
     ties : bool
         Whether two rows of equal score form a pair with target difference 0, as in the paper.
     {scale}
+    {missing}
     {random_state}
     {verbose}
 
@@ -163,6 +164,7 @@ class CoRankRLS(LeastSquares):
         query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -178,6 +180,7 @@ class CoRankRLS(LeastSquares):
         self.query_weight = query_weight
         self.ties = ties
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
 

@@ -18,6 +18,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install, named_columns
+from corank.estimator.missing import MISSING
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.features import FeatureMap
@@ -53,6 +54,7 @@ class LeastSquares(Ranker):
     query_weight: str
     ties: bool
     scale: bool
+    missing: str
     random_state: Any
     verbose: bool
 
@@ -68,6 +70,7 @@ class LeastSquares(Ranker):
         "query_weight": one_of(*QUERY_WEIGHTS),
         "ties": boolean,
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "random_state": parameters.seed,
         "verbose": boolean,
     }

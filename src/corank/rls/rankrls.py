@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,13 +36,11 @@ from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.estimator.missing import MISSING
 from corank.kernels import Kernel, SumKernel
 from corank.kernels.basis import Basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.grams import require_square
 from corank.kernels.views import View
-from corank.parameters import Rules, one_of
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
 from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
@@ -160,7 +158,6 @@ class RankRLS(LeastSquares):
     """
 
     _criteria = (EVIDENCE,)
-    _rules: ClassVar[Rules] = {**LeastSquares._rules, "missing": one_of(*MISSING)}
 
     def __init__(
         self,

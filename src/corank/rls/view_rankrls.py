@@ -94,6 +94,7 @@ class ViewRankRLS(RankRLS):
     ties : bool
         Whether two rows of equal score form a pair with target difference 0.
     {scale}
+    {missing}
     {random_state}
     {verbose}
 
@@ -152,12 +153,13 @@ class ViewRankRLS(RankRLS):
         query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
         super().__init__(
             alpha, kernel, alphas=alphas, metric=metric, n_basis=n_basis, basis=basis, query_weight=query_weight,
-            ties=ties, scale=scale, missing="error", random_state=random_state, verbose=verbose,
+            ties=ties, scale=scale, missing=missing, random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.views = views
 

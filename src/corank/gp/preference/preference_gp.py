@@ -34,6 +34,7 @@ from corank.errors import InputError
 from corank.estimator.contract import check_parameters, install, kept_columns
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.gp.ep.features import (
     PriorFeatures,
     basis_features,
@@ -64,7 +65,7 @@ _SAMPLE, _MAX_ANSWERS = 300, 1500
 # one width per column is tried from this number of answers on (or one per column), and up to this number of columns
 _FEW_ANSWERS, _MAX_WIDTHS = 12, 30
 # attributes that `partial_fit` keeps, in addition to the notes on columns
-_KEPT = ("column_scale_", "has_prior_")
+_KEPT = ("column_scale_", "has_prior_", "missing_columns_", "missing_means_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +125,7 @@ class PreferenceGP(PreferencePosterior):
     {basis}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
+    {missing}
     {random_state}
 
     Attributes
@@ -178,6 +180,7 @@ class PreferenceGP(PreferencePosterior):
         "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "random_state": seed,
     }
 
@@ -201,6 +204,7 @@ class PreferenceGP(PreferencePosterior):
         n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -213,6 +217,7 @@ class PreferenceGP(PreferencePosterior):
         self.n_basis = n_basis
         self.basis = basis
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
 
     def _check_combinations(self) -> None:
