@@ -1,7 +1,7 @@
 """
 Kill `corank service` under load: no acknowledged event may be lost, and none may be learnt twice.
 
-    PYTHONPATH=.:tests python tests/faults/kill_service.py --kills 200 [--database sqlite] [--seed 0]
+    PYTHONPATH=.:tests python tests/faults/kill_service.py --kills 200 [--database sqlite] [--seed 0] [--minutes 5]
 
 Shops ask for rankings and send clicks as fast as they can, each request again until it is acknowledged, always with the
 same id. Services are killed with SIGKILL at random times and started again; on PostgreSQL two of them share a database,
@@ -24,14 +24,16 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 
 from corank.cli.service import start
 from corank.judging.sessions.open_store import open_answer_store
 from corank.service.forget import compare_with_replay
 from corank.service.keys import Keys
 from corank.service.learner import Learner
-from corank.service.log import EventLog
+from corank.service.log import CLICK, EventLog, NewEvent, pack
 from corank.service.making import make_version
+from corank.service.rankers import rng_state_of
 from corank.service.registry import Registry
 from some_postgres import PostgresServer
 
@@ -45,6 +47,21 @@ LONGEST = 0.3
 """Longest time between the first answer after a start and a kill, in seconds."""
 WINDOW = 0.5
 """Seconds to wait for feedback, so that lists are closed by time as well."""
+
+
+def warm_up():
+    """Load compiled code once, in the process from which all services are forked."""
+    with tempfile.TemporaryDirectory() as folder, open_answer_store(Path(folder, "corank.db")) as store:
+        add_models(store)
+        log, registry = EventLog(store), Registry(store)
+        for name in registry.active:
+            _, version, model = registry.serving(name)
+            drawn = model.draw(np.zeros((2, D)), None, 2, rng_state_of(name))
+            body = json.dumps({"items": ["a", "b"], "learnt": 0})
+            shown = NewEvent("impression", name, 0, body, "", f"{name}/{version}", "", 0, pack(drawn.arrays))
+            log.append([shown, NewEvent("feedback", name, 0, "{}", "", name, "a", CLICK)]).result()
+        while Learner(log, registry).step():
+            pass
 
 
 def run_service(place, port):
@@ -84,7 +101,7 @@ class Shop(threading.Thread):
                 answer = client.post(self._rng.choice(self._bases) + path, json=value)
             except httpx.TransportError:
                 self.n_retries += 1
-                time.sleep(0.01)
+                time.sleep(0.1)
                 continue
             if answer.status_code in (429, 503):
                 self.n_retries += 1
@@ -156,7 +173,7 @@ def add_models(store):
     registry.add("test", *make_version(registry, None, None, None, "shop,duel", has_prior=False))
 
 
-def kill_many(kills, seed, place, n_services):
+def kill_many(kills, seed, place, n_services, minutes):
     """Return the results of one database."""
     rng = random.Random(seed)
     address = place if "://" in place else str(Path(place, "corank.db"))
@@ -179,8 +196,8 @@ def kill_many(kills, seed, place, n_services):
     shops = [Shop(bases, key, 1000 * seed + number, is_over) for number in range(N_SHOPS)]
     for shop in shops:
         shop.start()
-    n_killed = 0
-    while n_killed < kills and any(shop.is_alive() for shop in shops):
+    n_killed, end = 0, time.monotonic() + 60 * minutes
+    while n_killed < kills and time.monotonic() < end and any(shop.is_alive() for shop in shops):
         if rng.random() < EARLY:
             time.sleep(rng.uniform(0.0, 0.3))
         else:
@@ -200,7 +217,7 @@ def kill_many(kills, seed, place, n_services):
         process.kill()
         process.join()
     faults = [shop.fault for shop in shops if shop.fault]
-    if n_killed < kills:
+    if n_killed < kills and time.monotonic() < end:
         faults.append(f"all shops stopped after {n_killed} kills")
     return check(address, shops, faults) | {"kills": n_killed, "retries": sum(shop.n_retries for shop in shops)}
 
@@ -240,6 +257,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=1e6, help="time after which no more kills begin")
     parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
     options = parser.parse_args()
     results = {}
@@ -251,7 +269,9 @@ def main():
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 place = folder if server is None else server.new_database("service")
-                results[database] = kill_many(options.kills, options.seed, place, 1 if server is None else 2)
+                results[database] = kill_many(
+                    options.kills, options.seed, place, 1 if server is None else 2, options.minutes
+                )
         finally:
             if server is not None:
                 server.remove()
@@ -259,5 +279,7 @@ def main():
     sys.exit(any(one["faults"] for one in results.values()))
 
 
-if __name__ == "__main__":
+if __name__ == "__mp_main__":  # the server from which services are forked
+    warm_up()
+elif __name__ == "__main__":
     main()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.imports import import_scikit_learn
 from corank.cli.options import Json
 from corank.cli.output import emit
 from corank.errors import InputError
@@ -76,6 +77,7 @@ def start(
 
     for module in ("starlette", "uvicorn"):
         import_extra(module, "web")
+    import_scikit_learn()
     import uvicorn
 
     from corank.service.app import ServiceApp
@@ -96,7 +98,6 @@ def start(
                 "others on the network can read the keys.",
                 err=True,
             )
-        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         config = uvicorn.Config(
             app.asgi, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off",
             timeout_graceful_shutdown=5, timeout_keep_alive=75,
@@ -106,6 +107,7 @@ def start(
         gc.freeze()  # what is loaded now stays, so collections need not look at it
         gc.set_threshold(50_000, 20, 50)
         running.start()
+        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         try:
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
