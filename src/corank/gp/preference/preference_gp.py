@@ -24,7 +24,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.special import logsumexp
 
 from corank.core.threads import blas_threads_for
@@ -93,8 +92,8 @@ class PreferenceGP(PreferencePosterior):
 
     Scores are compared inside their queries, and only their order is used. A tie can be passed as two preferences, one
     in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. What is learnt is
-    not one value of the hyper-parameters but an average over plausible ones: over the width of the kernel and over the
-    noise. ``kernel="auto"`` also averages over one width for each column, for columns of which some may say nothing.
+    not one value of the hyper-parameters but an average over plausible ones: over the noise, and over kernels with one
+    width or with one for each column, since some columns may say nothing.
     Each row may have a part of its value that its features do not explain: probabilities stay calibrated with few
     answers.
 
@@ -193,7 +192,7 @@ class PreferenceGP(PreferencePosterior):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         sigma: float | None = None,
         *,
         learn: bool = True,
@@ -290,7 +289,7 @@ class PreferenceGP(PreferencePosterior):
         if self.kernel != "auto":
             return [as_kernel(self.kernel).fit(items.rows, rng)]
         common = GaussianKernel().fit(items.rows, rng)
-        n_columns = items.rows.shape[1] if items.rows.ndim == 2 and not sparse.issparse(items.rows) else 0
+        n_columns = items.rows.shape[1] if items.rows.ndim == 2 else 0
         if not self.learn or not 1 < n_columns <= _MAX_WIDTHS or n_answers < max(_FEW_ANSWERS, n_columns):
             return [common]
         return [common, ARDKernel((float(common.gamma),) * n_columns)]
