@@ -100,11 +100,12 @@ class SharedLeastSquares:
         data, prior = replace(left_out.data, prior=None, names=names), left_out.data.prior
         data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, "pairs", ties=False)
-        k = min(len(frame.rows), model.n_basis or np.inf, data.n_features if model.kernel == "linear" else np.inf)
+        n_basis = None if model.n_basis == "auto" else model.n_basis  # "auto" is all rows or columns here
+        k = min(len(frame.rows), n_basis or np.inf, data.n_features if model.kernel == "linear" else np.inf)
         if not left_out.is_by_query or k > _MOST_FEATURES or k * len(frame.targets) > _MOST_NUMBERS:
             return None
         rng = rng_of(model.random_state).spawn(2)[1]
-        phi = model._map(View(None, model.kernel).fit(data.X, rng, data.weights), data, frame.rows, rng)
+        phi = model._map(View(None, model.kernel).fit(data.X, rng, data.weights), data, frame.rows, rng, n_basis)
         rows = np.union1d(frame.rows, left_out.rows)
         places = np.zeros(data.n_rows, dtype=np.int64)
         places[rows] = np.arange(len(rows))

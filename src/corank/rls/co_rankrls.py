@@ -221,7 +221,9 @@ class CoRankRLS(LeastSquares):
         rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
         views, generators = self.split_views(n_features, rng, data.names)
         views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
-        return tuple(self._map(view, data, rows, own) for view, own in zip(views, generators, strict=True))
+        return tuple(
+            self._map(view, data, rows, own, self.n_basis) for view, own in zip(views, generators, strict=True)
+        )
 
     def split_views(
         self, n_features: int | None, rng: np.random.Generator, names: Sequence[str] | None = None

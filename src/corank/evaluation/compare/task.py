@@ -14,6 +14,7 @@ import pickle
 import select
 import signal
 import sys
+import warnings
 from base64 import b64decode
 from pathlib import Path
 from time import process_time
@@ -26,7 +27,7 @@ from sklearn.pipeline import Pipeline
 from corank.data.problem.missing import MissingValues
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
 from corank.data.problem.rows import has_missing
-from corank.errors import InputError, MissingExtra, reason
+from corank.errors import InputError, MissingExtra, UsageWarning, reason
 from corank.estimator.path_display import path_of, ranker_of
 from corank.evaluation.compare.fold import Settings, TrainingPart
 from corank.evaluation.compare.methods import LightGBM, Method
@@ -54,7 +55,10 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
         # nothing could be learnt about missing values: use the means of the training rows
         X = MissingValues.of(part.X).fill(X, marked=False)
     before, began = _peak_bytes(), process_time()
-    model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
+    with warnings.catch_warnings():
+        # a comparison tries the kernel that this hint suggests
+        warnings.filterwarnings("ignore", "on left-out queries", UsageWarning)
+        model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
     fitted = process_time()
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
     ended, peak = process_time(), _peak_bytes()
