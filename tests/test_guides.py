@@ -41,7 +41,14 @@ MOST_NOT_RUN = 6
 SERVES = "the server runs until it is stopped"
 SHOWN = {"xgboost.md": "xgboost"}
 # these start many processes, or learn for seconds
-LONG = {"clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer"}
+LONG = {
+    "clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer",
+    "tours/service",
+}  # fmt: skip
+
+
+def is_long(page):
+    return page.stem in LONG or f"{page.parent.name}/{page.stem}" in LONG
 
 
 class Block(NamedTuple):
@@ -103,7 +110,7 @@ def run_script(block):
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=[pytest.mark.long] if page.stem in LONG else [])
+        pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=[pytest.mark.long] if is_long(page) else [])
         for page in PAGES
     ],
 )
