@@ -131,7 +131,7 @@ verdict, means, lows, highs = server.model("test")["verdict"], [], [], []
 for number in range(1, 1501):
     rows = users.ask()
     items = {"items": rows.astype(str).tolist(), "features": data.X[rows].tolist()}
-    answer = server.send("POST", "/rank", {"model": "test", "k": 10, **items})
+    answer = server.send("POST", "/rank", {"model": "test", "id": f"test {number}", "k": 10, **items})
     shown = [int(one["id"]) for one in answer["items"]]
     clicks = [str(row) for row, is_clicked in zip(shown, users.click(shown), strict=True) if is_clicked]
     server.send("POST", "/feedback", {"impression": answer["impression"], "clicks": clicks, "final": True})

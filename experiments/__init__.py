@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "bounds": "experiments.bounds.run",
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
+    "cold-start": "experiments.gp_collaborative.cold_start",
     "collaborative": "experiments.gp_collaborative.run",
     "collaborative-paper": "experiments.gp_collaborative.paper",
     "compare-advice": "experiments.compare_advice.run",
