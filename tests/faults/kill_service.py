@@ -24,16 +24,14 @@ import time
 from pathlib import Path
 
 import httpx
-import numpy as np
 
 from corank.cli.service import start
 from corank.judging.sessions.open_store import open_answer_store
 from corank.service.forget import compare_with_replay
 from corank.service.keys import Keys
 from corank.service.learner import Learner
-from corank.service.log import CLICK, EventLog, NewEvent, pack
+from corank.service.log import EventLog
 from corank.service.making import make_version
-from corank.service.rankers import rng_state_of
 from corank.service.registry import Registry
 from some_postgres import PostgresServer
 
@@ -47,21 +45,6 @@ LONGEST = 0.3
 """Longest time between the first answer after a start and a kill, in seconds."""
 WINDOW = 0.5
 """Seconds to wait for feedback, so that lists are closed by time as well."""
-
-
-def warm_up():
-    """Load compiled code once, in the process from which all services are forked."""
-    with tempfile.TemporaryDirectory() as folder, open_answer_store(Path(folder, "corank.db")) as store:
-        add_models(store)
-        log, registry = EventLog(store), Registry(store)
-        for name in registry.active:
-            _, version, model = registry.serving(name)
-            drawn = model.draw(np.zeros((2, D)), None, 2, rng_state_of(name))
-            body = json.dumps({"items": ["a", "b"], "learnt": 0})
-            shown = NewEvent("impression", name, 0, body, "", f"{name}/{version}", "", 0, pack(drawn.arrays))
-            log.append([shown, NewEvent("feedback", name, 0, "{}", "", name, "a", CLICK)]).result()
-        while Learner(log, registry).step():
-            pass
 
 
 def run_service(place, port):
@@ -279,7 +262,5 @@ def main():
     sys.exit(any(one["faults"] for one in results.values()))
 
 
-if __name__ == "__mp_main__":  # the server from which services are forked
-    warm_up()
-elif __name__ == "__main__":
+if __name__ == "__main__":
     main()
