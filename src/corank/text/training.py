@@ -295,22 +295,22 @@ def train(
             best, best_step = networks, n_steps
         return precision is not None and stopping.is_over
 
-    ends = check_steps(schedule, n_batches)
+    ends = check_steps(schedule.n_steps, n_batches, schedule.checks_per_pass)
     if run_training(step, ends, check, verbose=schedule.verbose):
         raise KeyboardInterrupt
     errors = None if precision is None else np.array([1.0 + value for value in stopping.errors])
     return FittedLinkLearn(best, best_step, np.array(losses), errors)
 
 
-def check_steps(schedule: Schedule, n_batches: int) -> list[int]:
+def check_steps(n_steps: int, n_batches: int, checks_per_pass: int) -> list[int]:
     """
     Return the numbers of steps after which the validation links are checked.
 
     n_batches: steps of one pass.
     """
-    n_checks = -(-schedule.n_steps * schedule.checks_per_pass // n_batches)
-    ends = {k * n_batches // schedule.checks_per_pass for k in range(1, n_checks)}
-    return sorted({end for end in ends if 0 < end < schedule.n_steps} | {schedule.n_steps} - {0})
+    n_checks = -(-n_steps * checks_per_pass // n_batches)
+    ends = {k * n_batches // checks_per_pass for k in range(1, n_checks)}
+    return sorted({end for end in ends if 0 < end < n_steps} | {n_steps} - {0})
 
 
 class ValidationPrecision:
