@@ -271,13 +271,14 @@ def train(
         if number == 0:
             order = rng.permutation(objective.texts)
         texts = order[number * schedule.batch : (number + 1) * schedule.batch]
-        loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
         if schedule.summed:
             directions = [schedule.eta0 * gradient for gradient in gradients]
         else:
             adam = adam.update(gradients)
             directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
-        if not all(np.isfinite(direction).all() for direction in directions):
+        if not np.isfinite(np.concatenate(directions)).all():
             raise InputError(f"training diverged after {n_steps} steps with eta0={schedule.eta0:g}; pass a lower eta0.")
         f1, f2, f3 = (
             replace(network, theta=network.theta - direction)
