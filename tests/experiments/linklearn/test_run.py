@@ -39,20 +39,24 @@ def some_review(name):
     return records, Corpus.of(texts, ids, language=None)
 
 
-@pytest.mark.long
-def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
+def use_made_up_texts(monkeypatch, of_citations):
     articles = Articles()
     collections = {name: made(at) for at, name in enumerate(run.COLLECTIONS)}
     monkeypatch.setattr(problems, "searched", lambda: collections)
     monkeypatch.setattr(problems, "read_articles", lambda: articles)
     monkeypatch.setattr(problems, "read_links", articles.links)
-    monkeypatch.setattr(citations, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
-    monkeypatch.setattr(citations, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
+    monkeypatch.setattr(of_citations, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
+    monkeypatch.setattr(of_citations, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
+    problems._articles.cache_clear()
+
+
+@pytest.mark.long
+def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
+    use_made_up_texts(monkeypatch, citations)
     monkeypatch.setattr(run, "VARIANTS", (run.PLAIN, *run.VARIANTS[6:8]))
     monkeypatch.setattr(run, "STEPS", 60)
     monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
     monkeypatch.setattr(reviews, "_read", some_review)
-    problems._articles.cache_clear()
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     problems._articles.cache_clear()
     assert [len(table.rows) for table in report.tables] == [15, 3, 3, 7, 4]
@@ -75,16 +79,9 @@ def test_the_choice_for_a_collection_does_not_see_it():
 
 @pytest.mark.long
 def test_both_forms_learn_from_the_same_links(tmp_path, monkeypatch):
-    articles = Articles()
-    collections = {name: made(at) for at, name in enumerate(run.COLLECTIONS)}
-    monkeypatch.setattr(problems, "searched", lambda: collections)
-    monkeypatch.setattr(problems, "read_articles", lambda: articles)
-    monkeypatch.setattr(problems, "read_links", articles.links)
-    monkeypatch.setattr(paper, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
-    monkeypatch.setattr(paper, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
+    use_made_up_texts(monkeypatch, paper)
     monkeypatch.setattr(paper, "STEPS", 300)
     monkeypatch.setattr(paper, "RATES", (0.02, 0.1, 1e9))
-    problems._articles.cache_clear()
     report = paper.run(ExperimentOptions(tmp_path))
     problems._articles.cache_clear()
     curve, links, found = report.tables
