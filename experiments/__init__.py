@@ -36,6 +36,7 @@ EXPERIMENTS = {
     "lcra": "experiments.lcra.run",
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
+    "linklearn-paper": "experiments.linklearn.paper",
     "ordinal": "experiments.gp_ordinal.run",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
