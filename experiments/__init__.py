@@ -36,6 +36,7 @@ EXPERIMENTS = {
     "lcra": "experiments.lcra.run",
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
+    "linklearn-paper": "experiments.linklearn.paper",
     "ordinal": "experiments.gp_ordinal.run",
     "pursuit-aggregation": "experiments.ranking_pursuit.aggregation",
     "pursuit-squares": "experiments.ranking_pursuit.squares",
