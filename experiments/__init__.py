@@ -18,6 +18,7 @@ from experiments.options import ExperimentOptions
 
 EXPERIMENTS = {
     "bounds": "experiments.bounds.run",
+    "bounds-coverage": "experiments.bounds.coverage",
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
     "collaborative": "experiments.gp_collaborative.run",
