@@ -13,6 +13,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 RESULTS = DOCS / "results.md"
 MARK = "**How to read it.**"
+TITLE = re.compile(r"\*\*[^*]+\*\*")
 COMMAND = re.compile(r"(?:corank (?:compare|screen) |python -m experiments |python benchmarks/)\S+(?: \S+)*")
 OPENING = """# Results
 
@@ -38,8 +39,7 @@ def findings(page: str) -> str:
         return ""
     kept = []
     for block in re.split(r"\n{2,}", page.split(MARK, 1)[1].strip()):
-        ends = block.startswith(("#", "|", "!", "    ", "<!-- results")) or re.fullmatch(r"\*\*[^*]+\*\*", block)
-        if ends:
+        if block.startswith(("#", "|", "!", "    ", "<!-- results", "*Figures of ")) or TITLE.fullmatch(block):
             break
         kept.append(block)
     text = re.sub(r"<!--=.*?-->", "", "\n\n".join(kept), flags=re.DOTALL)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +19,7 @@ if TYPE_CHECKING:
     from experiments.options import ExperimentOptions
 
 ALL = "all"
-QUICK = (
-    "A quick run shows that the experiment works. It has too few repeats, steps or rows to show which method is "
-    "better: signs and sizes of differences may be other than on the page of the full run."
-)
+QUICK = "They show that the experiment works, not which method is better: see the page of the full run."
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
@@ -145,11 +144,17 @@ class _RunOptions:
             )  # fmt: skip
             report = run(options)
         if self.quick:
-            report = replace(report, about=f"{QUICK} {report.about}")
+            report = replace(report, about=f"{_quick_note(run)}{report.about}")
         if self.store:
             for line in keep(StoredResults.of(name, self.command(name), report, options)):
                 typer.echo(f"{name}: {line}")
         return report
+
+
+def _quick_note(run: Callable[[ExperimentOptions], Report]) -> str:
+    """Return one line on what quick runs leave out and cannot show; empty if they are full runs."""
+    found = re.search(r"quick runs (.*?)\.$", inspect.getdoc(run) or "", flags=re.DOTALL | re.MULTILINE)
+    return f"Quick runs {' '.join(found[1].split())}. {QUICK} " if found else ""
 
 
 def _run_all(options: _RunOptions, root: Path) -> None:

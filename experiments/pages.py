@@ -173,14 +173,20 @@ def pages(root: Path = ROOT) -> Iterable[Path]:
 
 
 def fill_pages() -> None:
-    """Fill all pages, and print those that changed and the figures in sentences that changed."""
+    """
+    Fill all pages, and print those that changed and the figures in sentences that changed.
+
+    Raises `InputError` at the end if a page has a mark without a result; the other pages are filled.
+    """
     filler = Filler()
+    faults = []
     for path in pages():
         old = path.read_text(encoding="utf-8")
         try:
             new = filler.fill(old)
         except InputError as error:
-            raise InputError(f"{path.relative_to(ROOT)}: {error}") from error
+            faults.append(f"{path.relative_to(ROOT)}: {error}")
+            continue
         if new == old:
             continue
         with atomic_file(path, overwrite=True) as scratch:
@@ -190,6 +196,8 @@ def fill_pages() -> None:
             if before["figure"] != after["figure"]:
                 print(f"  {before['figure']} is now {after['figure']}: read the sentence again ({after['source']})")
     runpy.run_path(str(ROOT / "docs" / "make_results.py"), run_name="__main__")
+    if faults:
+        raise InputError("\n".join(faults))
 
 
 if __name__ == "__main__":

@@ -67,9 +67,8 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
 def test_every_public_package_is_imported_lazily():
     packages = {module.name for module in pkgutil.iter_modules(corank.__path__)}
     assert set(corank._PACKAGES) == packages - {
-        "__main__", "_lazy", "_version", "choices", "core", "cli", "server", "console", "memory", "parameters",
-            "progress",
-        "tables",
+        "__main__", "_lazy", "_version", "choices", "core", "cli", "server", "service", "console", "memory",
+        "parameters", "progress", "tables",
     }  # fmt: skip
     reach = "import corank, sys\nassert 'corank.metrics' not in sys.modules\n"
     for name in corank._PACKAGES:

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
-from corank.metrics import evaluate, wilcoxon
+from corank.metrics import evaluate
 from corank.pairwise.factors import drawn_weight
 from corank.rls import CoRankRLS, RankRLS, Summary
 from corank.tables import ReportTable
 from experiments.co_rankrls.draw import ViewsRepeat, draw_views
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 Floats = NDArray[np.float64]
 
@@ -192,7 +193,7 @@ def _test(cells: list[dict[str, Any]], base: str, other: str, hidden: float) -> 
     difference = b[both] - a[both]
     return (
         f"{hidden:.0%} unscored, {other} against {base}: {difference.mean():+.4f} in disagreement error over "
-        f"{len(difference)} test queries of all repeats (Wilcoxon p = {wilcoxon(difference):.2g}; a query may be in "
+        f"{len(difference)} test queries of all repeats (Wilcoxon {p_text(difference)}; a query may be in "
         "several repeats)."
     )
 

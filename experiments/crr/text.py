@@ -19,10 +19,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from corank.evaluation.report import Report
 from corank.linear import CRR
-from corank.metrics import wilcoxon
 from corank.tables import ReportTable
 from experiments.datasets.reuters import Stories, read_modapte
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 MIX = {"regression": 1.0, "ranking": 0.0, "CRR": 0.5}
 ALPHAS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
@@ -80,7 +80,7 @@ def run(options: ExperimentOptions) -> Report:
         (
             *_counts(values),
             f"MSE of CRR minus regression on the {int(rare.sum())} topics under {RARE:.0%}: lower on "
-            f"{int((lower < 0).sum())}, higher on {int((lower > 0).sum())}, Wilcoxon p = {wilcoxon(lower):.2g} (paper: "
+            f"{int((lower < 0).sum())}, higher on {int((lower > 0).sum())}, Wilcoxon {p_text(lower)} (paper: "
             "lower on 20 of 33, equal on the rest to three digits, p = 0.002).",
         ),
     )
@@ -108,7 +108,7 @@ def _features() -> tuple[Any, Any]:
 
 def _accuracies(values: NDArray[np.float64]) -> ReportTable:
     """Average accuracy and balanced accuracy (n_topics, n_methods, 2) over topics."""
-    test = wilcoxon(values[:, 2, 0] - values[:, 0, 0])
+    tested = p_text(values[:, 2, 0] - values[:, 0, 0])
     return ReportTable(
         f"Accuracy, mean over {len(values)} topics",
         ("method", "accuracy", "balanced accuracy", "paper"),
@@ -117,7 +117,7 @@ def _accuracies(values: NDArray[np.float64]) -> ReportTable:
         ),
         note="The threshold of each column is the one with the highest value on the training stories. The paper "
         "reports a macro-averaged accuracy and does not define it; never naming a topic of 1 % has an accuracy of .99. "
-        f"Accuracy of CRR against regression: Wilcoxon p = {test:.2g}.",
+        f"Accuracy of CRR against regression: Wilcoxon {tested}.",
     )
 
 

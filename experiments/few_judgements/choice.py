@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.judging.suggestions import judging_curve
-from corank.metrics import average_precision, wilcoxon
+from corank.metrics import average_precision
 from corank.tables import Cell, ReportTable
 from experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTHED, learners
 from experiments.few_judgements.problems import LEAST_TEST, TopicPool
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 START, BATCH, STEPS = 5, 10, 4
 N_JUDGED = tuple(START + BATCH * step for step in range(STEPS + 1))
@@ -83,7 +84,7 @@ class ChoiceCurves:
         found = []
         for place, one, other in COMPARED:
             gap = self.values[place, *one] - self.values[place, *other]
-            gains = ", ".join(f"{gap[:, at].mean():+.3f} (p = {wilcoxon(gap[:, at]):.2g})" for at in SHOWN[1:])
+            gains = ", ".join(f"{gap[:, at].mean():+.3f} ({p_text(gap[:, at])})" for at in SHOWN[1:])
             sides = f"{' by '.join(one)} minus {' by '.join(other)}"
             found.append(f"{self.pool.name}, {place} rows, {counts} judged: {sides} {gains}.")
         return tuple(found)

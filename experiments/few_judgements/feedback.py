@@ -20,12 +20,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank.data.problem.routing import fit_with_qid
 from corank.estimator.smooth import Smooth
-from corank.metrics import evaluate, wilcoxon
+from corank.metrics import evaluate
 from corank.tables import Cell, ReportTable
 from experiments.datasets.smart import COLLECTIONS, read_topics
 from experiments.few_judgements.learners import learners
 from experiments.few_judgements.retrieval import BM25Index, Feedback
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 N_JUDGED = 5
 N_PRESUMED = 100
@@ -73,7 +74,7 @@ def feedback_table(
         for name in names:
             ap, chosen = values[name][method]
             gap = ap - values[name][ROCCHIO][0]
-            against = "" if method == ROCCHIO else f"{gap.mean():+.3f} ({wilcoxon(gap):.1g})"
+            against = "" if method == ROCCHIO else f"{gap.mean():+.3f} ({p_text(gap, '.1g', '')})"
             shown += [float(ap.mean()), against, chosen]
         seconds = [cell[method]["seconds"] for of in cells.values() for cell in of]
         rows.append((method, *shown, f"{1000 * float(np.median(seconds)):.1f}"))
@@ -96,7 +97,7 @@ def _pooled(values: dict[str, dict[str, tuple[Floats, str]]], method: str) -> st
     together = np.concatenate(list(gaps.values()))
     return (
         f"Feedback, {method} minus Rocchio: {np.mean([gap.mean() for gap in gaps.values()]):+.3f} on the mean of the "
-        f"collections (Wilcoxon over all {len(together)} queries p = {wilcoxon(together):.2g})."
+        f"collections (Wilcoxon over all {len(together)} queries {p_text(together)})."
     )
 
 

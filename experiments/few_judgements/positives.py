@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.problem.routing import fit_with_qid
-from corank.metrics import average_precision, wilcoxon
+from corank.metrics import average_precision
 from corank.tables import Cell, ReportTable
 from experiments.few_judgements.learners import RANKRLS, learners
 from experiments.few_judgements.problems import TopicPool
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 N_KNOWN = (1, 2, 5)
 N_PRESUMED = 500
@@ -46,7 +47,7 @@ def positives_table(options: ExperimentOptions, pool: TopicPool, repeats: int, t
         cells: list[Cell] = []
         for n in N_KNOWN:
             values, bar = (_by_topic(found[n], name) for name in (method, RANKRLS))
-            cells += [float(values.mean()), f"{(values - bar).mean():+.3f} ({wilcoxon(values - bar):.1g})"]
+            cells += [float(values.mean()), f"{(values - bar).mean():+.3f} ({p_text(values - bar, '.1g', '')})"]
         seconds = float(np.median([draw[method][1] for draws in found[N_KNOWN[-1]] for draw in draws]))
         rows.append((method, *cells, f"{1000 * seconds:.0f}" if seconds else ""))
     return ReportTable(

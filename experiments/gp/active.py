@@ -22,10 +22,10 @@ from corank.errors import import_extra
 from corank.evaluation.report import Report
 from corank.gp import PreferenceGP, gains
 from corank.kernels import GaussianKernel
-from corank.metrics import wilcoxon
 from corank.tables import ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 Floats = NDArray[np.float64]
 
@@ -130,16 +130,14 @@ def _findings(curves: dict[tuple[str, str], Floats], n: int) -> tuple[str, ...]:
     for method in METHODS:
         entropy, random = curves[method, "entropy"], curves[method, "random"]
         reached = np.flatnonzero(entropy.mean(axis=0) <= random[:, n - 1].mean())
-        p = wilcoxon(random[:, n - 1] - entropy[:, n - 1])
+        tested = p_text(random[:, n - 1] - entropy[:, n - 1])
         found.append(
             f"{method}: {n} random questions give an error of {random[:, n - 1].mean():.3f}, as many chosen by entropy "
-            f"{entropy[:, n - 1].mean():.3f} (p = {p:.2g}); entropy reaches the error of random questions after "
+            f"{entropy[:, n - 1].mean():.3f} ({tested}); entropy reaches the error of random questions after "
             f"{reached[0] + 1 if len(reached) else 'more'} questions."
         )
     gap = curves["supervised", "entropy"][:, n - 1] - curves["semi-supervised", "entropy"][:, n - 1]
-    found.append(
-        f"The graph changes the error after {n} questions by {-gap.mean():+.3f} (p = {wilcoxon(gap):.2g}, entropy)."
-    )
+    found.append(f"The graph changes the error after {n} questions by {-gap.mean():+.3f} ({p_text(gap)}, entropy).")
     return tuple(found)
 
 

@@ -17,11 +17,11 @@ from scipy import sparse
 from corank.evaluation.report import Report
 from corank.gp.collaborative.shared_prior import SharedPrior
 from corank.gp.collaborative.user_likelihoods import e_step
-from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
 from experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USERS, movies, training_movies
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ def _table(measure: str, rows: list[tuple[str, str]], cells: dict[Any, Any], siz
             gaps = np.concatenate(
                 [values_of(cells[name, kind, n], measure) - values_of(cells[name[1:], kind, n], measure) for n in sizes]
             )
-            p = f"{wilcoxon(gaps[~np.isnan(gaps)]):.1g}"
+            p = p_text(gaps, ".1g", "")
         lines.append((name, kind, *means, p))
     paper = [(f"{name} (paper, EachMovie)", "correlation", *of, "") for name, of in PAPER[measure].items()]
     if len(sizes) == len(SIZES):

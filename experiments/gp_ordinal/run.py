@@ -18,11 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.data.formats.text import open_text
 from corank.evaluation.report import Report
-from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.gp_ordinal.methods import METHODS
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 Floats = NDArray[np.float64]
 
@@ -127,5 +127,5 @@ def _findings(sets: tuple[str, ...], cells: dict[Any, Any]) -> tuple[str, ...]:
         of = {m: np.array([cell[measure] for name in sets for cell in cells[name, m]]) for m in METHODS}
         for rival in ("ridge, rounded", "logistic, all thresholds", "logistic, classes", "random forest", "GPR"):
             gap = of["GPOR"] - of[rival]
-            lines.append(f"{words}: GPOR against {rival} {gap.mean():+.3f} (p={wilcoxon(gap):.1g}).")
+            lines.append(f"{words}: GPOR against {rival} {gap.mean():+.3f} ({p_text(gap, '.1g', 'p=')}).")
     return tuple(lines)

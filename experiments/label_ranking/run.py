@@ -14,12 +14,12 @@ from functools import partial
 import numpy as np
 
 from corank.evaluation.report import Report
-from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.label_ranking.crossing import RANKS, SETS, TOPS, Folds, crossed, n_folds
 from experiments.label_ranking.methods import ALPHAS, FEW_ROWS, RANKING, cut_methods
 from experiments.label_ranking.sets import LabelData, make_top_lists, read_multilabel, read_rankings, read_sushi
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 RANKINGS = (
     "bodyfat", "fried", "glass", "housing", "iris", "stock", "vehicle", "vowel", "cold", "diau", "dtt", "heat", "spo",
@@ -109,6 +109,5 @@ def cut_table(
 def _contrast(name: str, sets: list[Folds], ours: str, theirs: str, measure: str) -> str:
     pairs = [np.subtract(folds[ours][measure], folds[theirs][measure]) for folds in sets]
     differences = np.concatenate(pairs)
-    return (
-        f"{name}, {measure}: {ours} minus {theirs} is {differences.mean():+.4f} (p={wilcoxon(differences):.1g}, folds)."
-    )
+    tested = p_text(differences, ".1g", "p=")
+    return f"{name}, {measure}: {ours} minus {theirs} is {differences.mean():+.4f} ({tested}, folds)."

@@ -22,7 +22,7 @@ from sklearn.preprocessing import normalize
 from corank.data.problem.ranking import RankingData
 from corank.data.records.records import read_records
 from corank.linear import LCRA, SPD
-from corank.metrics import evaluate, wilcoxon
+from corank.metrics import evaluate
 from corank.tables import ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.datasets.wikispeedia import read_articles, read_links
@@ -31,6 +31,7 @@ from experiments.lcra.problems import TEST_SHARE, ProblemSource, SplitRepeat, pr
 from experiments.lcra.trial import draw_repeat
 from experiments.options import ExperimentOptions
 from experiments.screening.reviews import TITLES
+from experiments.significance import p_text
 
 LOSSES = ("squared", "logistic", "hinge")
 ALPHAS = (1e-3, 1e-2, 1e-1)
@@ -79,7 +80,7 @@ def loss_table(options: ExperimentOptions, repeats: int) -> ReportTable:
                     how,
                     *means.values(),
                     float(gain.mean()),
-                    f"{wilcoxon(gain):.2g}",
+                    p_text(gain, before=""),
                 )
             )
     return ReportTable(

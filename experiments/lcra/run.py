@@ -24,6 +24,7 @@ from experiments.lcra.plot import plot_gains
 from experiments.lcra.problems import ProblemSource, problems
 from experiments.lcra.trial import ALPHAS, COUPLINGS, GRIDS, N_FOLDS, Outcomes, draw_repeat, try_grids
 from experiments.options import ExperimentOptions
+from experiments.significance import TOO_FEW, is_testable, p_text
 
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 PAPER_FRACTION = 0.2
@@ -107,7 +108,7 @@ def _gain_table(known: dict[str, ProblemSource], cells: dict[tuple[str, float], 
         fixed = {method: np.mean([cell[method]["values"] for cell in found], axis=0) for method in GRIDS}
         best = [float(v.max() if problem.metric == "AP" else v.min()) for v in fixed.values()]
         rows.append(
-            (name, problem.metric, f"{fraction:.0%}", *means, float(gain.mean()), f"{wilcoxon(gain):.2g}", *best)
+            (name, problem.metric, f"{fraction:.0%}", *means, float(gain.mean()), p_text(gain, before=""), *best)
         )
     return ReportTable(
         "Exact optima: chosen by cross-validation, and the best fixed point of the grid on the test part (a bound)",
@@ -132,7 +133,7 @@ def _paper_table(options: ExperimentOptions, problem: ProblemSource, repeats: in
     )
     rows: list[tuple[str | float, ...]] = []
     for at, name in enumerate(METHODS):
-        against = [f"{wilcoxon(values[:, at] - values[:, base]):.2g}" if at > base else "" for base in (0, 1)]
+        against = [p_text(values[:, at] - values[:, base], before="") if at > base else "" for base in (0, 1)]
         gain = float((values[:, at] - values[:, 0]).mean())
         rows.append((name, float(values[:, at].mean()), float(values[:, at].std(ddof=1)), gain, *against))
     return ReportTable(
@@ -167,6 +168,9 @@ def _findings(gains: dict[str, list[tuple[float, Floats]]]) -> tuple[str, ...]:
     for name, by_fraction in gains.items():
         helps = [f"{fraction:.0%}" for fraction, gain in by_fraction if gain.mean() > 0 and wilcoxon(gain) < 0.05]
         hurts = [f"{fraction:.0%}" for fraction, gain in by_fraction if gain.mean() < 0 and wilcoxon(gain) < 0.05]
+        if not all(is_testable(gain) for _, gain in by_fraction):
+            lines.append(f"{name}: {TOO_FEW}.")
+            continue
         words = [f"helps at {', '.join(helps)} scored"] if helps else []
         words += [f"hurts at {', '.join(hurts)} scored"] if hurts else []
         lines.append(f"{name}: co-regularisation {' and '.join(words) or 'makes no significant difference'}.")

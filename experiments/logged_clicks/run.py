@@ -18,10 +18,11 @@ from corank.estimator import ColumnMean
 from corank.estimator.base import Ranker
 from corank.evaluation.report import Report
 from corank.linear import SPD
-from corank.metrics import evaluate, wilcoxon
+from corank.metrics import evaluate
 from corank.tables import Cell, ReportTable
 from experiments.logged_clicks.problems import BM25, JUDGED, SWAPPED, K, Part, clicks, looks, part, production
 from experiments.options import ExperimentOptions
+from experiments.significance import p_text
 
 REPEATS = 2
 ETAS = (1.0, 2.0)
@@ -157,7 +158,7 @@ def _table(eta: float, lists: tuple[int, ...], cells: Cells) -> ReportTable:
     for way in (*RIVALS[:2], *WAYS, RIVALS[2]):
         values = [float(np.mean(cells[eta, n, way])) for n in lists]
         gap = np.concatenate([np.subtract(cells[eta, n, way], cells[eta, n, WAYS[0]]) for n in lists])
-        rows.append((way, *values, "" if way == WAYS[0] else f"{wilcoxon(gap):.1g}"))
+        rows.append((way, *values, "" if way == WAYS[0] else p_text(gap, ".1g", "")))
     columns = ("learnt from", *(f"{n:,} lists" for n in lists), "p against plain clicks")
     return ReportTable(f"nDCG@10, examination falls as position^-{eta:g}", columns, tuple(rows), digits=4)
 
@@ -168,5 +169,5 @@ def _findings(lists: tuple[int, ...], cells: Cells) -> tuple[str, ...]:
         of = {way: np.concatenate([cells[eta, n, way] for n in lists]) for way in (*WAYS, *RIVALS)}
         for way in WAYS[1:]:
             gap = of[way] - of[WAYS[0]]
-            found.append(f"position^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} (p = {wilcoxon(gap):.1g}).")
+            found.append(f"position^-{eta:g}: {way} against plain clicks {gap.mean():+.4f} ({p_text(gap, '.1g')}).")
     return tuple(found)

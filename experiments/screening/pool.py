@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from corank.data.records.records import Records
 from corank.judging.screening import make_views
 from corank.judging.screening.views import Views
-from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.reuters import read_modapte
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, RANDOM, SVM, WAYS, Collection, flags, read_in_order
+from experiments.significance import p_text
 
 DEPTHS = (100, 300)
 KINDS = ("frequent", "rarer")
@@ -83,7 +83,7 @@ class Pool:
             gain = np.concatenate([self.shares(CORANK, kind, depth) - self.shares(SVM, kind, depth) for kind in KINDS])
             said.append(
                 f"After {depth} stories of the collection, corank minus the linear SVM is {gain.mean():+.4f} over "
-                f"{len(gain)} topics, Wilcoxon p = {wilcoxon(gain):.2g}."
+                f"{len(gain)} topics, Wilcoxon {p_text(gain)}."
             )
         return said
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from corank.data.records.records import read_records
 from corank.judging.screening import STOPPING_RULES, Screening, ScreeningReplay, make_views
 from corank.judging.stopping import stopping_rule
-from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, RANDOM, SVM, Collection, read_in_order, replay_of, screen_on
+from experiments.significance import p_text
 
 TITLES = {
     "Donners_2021": "Pharmacokinetics and associated efficacy of emicizumab in humans: a systematic review",
@@ -77,8 +77,8 @@ class Reviews:
         return (
             f"{measure}: corank is ahead of {rival} in {int((ahead > 0).sum())} of {ahead.size} starts and on "
             f"{int((means > 0).sum())} of {len(means)} reviews; mean lead {ahead.mean():+.3f}, worst review "
-            f"{means.min():+.3f}; Wilcoxon over the starts p = {wilcoxon(ahead.ravel()):.1g}, over the means of the "
-            f"reviews p = {wilcoxon(means):.2g}."
+            f"{means.min():+.3f}; Wilcoxon over the starts {p_text(ahead.ravel(), '.1g')}, over the means of the "
+            f"reviews {p_text(means)}."
         )
 
     def stopping_table(self) -> ReportTable:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,15 @@ def files(target: Path) -> Path:
     """Copy the files to a folder."""
     shutil.copytree(_made(), target, dirs_exist_ok=True)
     return target
+
+
+def _shown_lists(made: Any, rng: np.random.Generator) -> Iterator[str]:
+    """Yield lines of a log of 400 lists in random order, whose positions are examined as 1/position."""
+    for number in range(400):
+        rows = rng.permutation(np.flatnonzero(made.qid == made.qid[8 * (number % 20)]))
+        for place, row in enumerate(rows, 1):
+            clicked = rng.random() < (made.y[row] + 0.5) / 5 / place
+            yield f"{number},{made.qid[row]},d{row},{place},{int(clicked)}\n"
 
 
 @cache
@@ -46,6 +57,9 @@ def _made() -> Path:
     (folder / "rows.csv").write_text(f"qid,docid,{features}\n" + "".join(rows))
     shown = [f"{made.qid[row]},d{row},{row % 8 + 1},{int(made.y[row] > 2)}\n" for row in range(len(y))]
     (folder / "clicks.csv").write_text("qid,docid,position,clicked\n" + "".join(shown))
+    (folder / "shown.csv").write_text(
+        "impression,qid,docid,position,clicked\n" + "".join(_shown_lists(made, np.random.default_rng(1)))
+    )
     graded = [
         f"{q},d{d},{judge},{(q + d + (judge == 'bob') * d) % 3}\n"
         for q in (1, 2)

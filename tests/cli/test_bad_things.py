@@ -54,6 +54,7 @@ COMMANDS = {
         "simulate-clicks <test.txt --impressions 20 --runs 1 --plot >p.png",
     ],
     "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
+    "replay": ["replay <shown.csv --model <model.safetensors --rows <rows.csv --bias 1"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
     "export": [
         "export <model.safetensors --to solr --output >m.json",

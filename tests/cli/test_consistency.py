@@ -17,7 +17,11 @@ from typer.testing import CliRunner
 from cli.some_files import files
 from corank import cli
 
-COMMANDS = typer.main.get_command(cli.app).commands
+ALL = typer.main.get_command(cli.app).commands
+COMMANDS = {name: command for name, command in ALL.items() if name not in cli.SERVICE}
+OF_SERVICE = [
+    (group, name) for group in cli.SERVICE for name, command in ALL[group].commands.items() if not command.hidden
+]
 EXAMPLES = {verb.name: f"corank {verb.example}" for verbs in cli.GROUPS.values() for verb in verbs}
 NOT_RUN = {"demo": "test_demo runs it", "serve": "tests/server runs it"}
 SAME = {
@@ -51,6 +55,13 @@ def test_help_ends_with_an_example_on_one_line_of_80_columns(verb):
     assert max(map(len, said.output.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(("group", "name"), OF_SERVICE)
+def test_help_of_the_service_ends_with_an_example_of_the_command(group, name):
+    said = CliRunner().invoke(cli.app, [group, name, "--help"], terminal_width=80)
+    assert said.output.rstrip().splitlines()[-1].strip().startswith(f"corank {group} {name} ")
+    assert max(map(len, said.output.splitlines())) <= 80
+
+
 @pytest.mark.parametrize(
     "verb", [pytest.param(verb, marks=[pytest.mark.long] if verb in ("ask", "compare") else []) for verb in EXAMPLES]
 )
@@ -79,6 +90,7 @@ def test_the_example_runs(verb, here, says):
         "explain model.safetensors test.txt --pair 1 2",
         "simulate-clicks test.txt --impressions 20 --runs 1",
         "learn-clicks rows.csv clicks.csv --bias 1 -o m",
+        "replay shown.csv --model model.safetensors --rows rows.csv --bias 1",
         "check-lambda ndcg@10 --points 5",
         "screen records.csv --simulate --starts 1",
         "ask items.csv --simulate grade --starts 1 --questions 3",
@@ -128,4 +140,4 @@ def test_pages_name_only_commands_that_exist(page):
         blocks = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
         named = {*re.findall(r"`corank ([a-z][a-z-]*)[ `]", text)}
         named |= {*re.findall(r"(?:^|[|;] *)corank ([a-z][a-z-]*)", blocks, flags=re.MULTILINE)}
-        assert named <= {*EXAMPLES, "train", "predict"}, path
+        assert named <= {*EXAMPLES, *cli.SERVICE, "train", "predict"}, path

@@ -122,8 +122,12 @@ def test_a_saved_ranker_goes_on_bit_for_bit(make, tmp_path):
         assert one.id == other.id
         clicks = np.arange(len(one)) % 2 == 0
         np.testing.assert_array_equal(model.learn(one, clicks).coef_, again.learn(other, clicks).coef_)
-        # what one showed, the other knows
-        assert again.learn(one, clicks).n_ignored_ == again.n_ignored_
+    # the files are equal too: a service can compare models by their bytes
+    for name, one_model in (("one", model), ("other", again)):
+        corank.save(one_model, tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    # what one showed, the other knows
+    assert again.learn(one, clicks).n_ignored_ == model.n_ignored_ + 1
 
 
 def test_servers_with_their_own_generators_show_other_lists():

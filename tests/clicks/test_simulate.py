@@ -6,13 +6,21 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.clicks import DBGD, MGD, PDGD, CascadeClicks, PairwiseEpsilonGreedy, PositionClicks, simulate
-from corank.core.clicks.sessions import draw_clicks
-from corank.core.random import random_below, seed_state
+from corank.clicks import (
+    DBGD,
+    MGD,
+    PDGD,
+    CascadeClicks,
+    PairwiseEpsilonGreedy,
+    PositionClicks,
+    SimulatedUsers,
+    simulate,
+)
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.metrics import evaluate
+from corank.persist import load, save
 from corank.rls import RankRLS
 
 PROBLEM = make_ranking(15, (1, 14), random_state=0)
@@ -27,33 +35,33 @@ MODELS = {
 USERS = {"any": CascadeClicks("navigational", 5, "any"), "fading": PositionClicks(1.0, "informational", 5)}
 
 
-def by_hand(model, data, user, n, k, seed, discount):
+def by_hand(model, data, user, n, k, seed, discount, saved_at=None):
     """Do what `simulate` documents, with show and learn."""
-    rng = np.random.default_rng(seed).spawn(1)[0]
-    model = type(model)(**{**model.get_params(), "random_state": int(rng.integers(2**31))})
-    rngs = np.stack([seed_state(rng), seed_state(rng)])
+    users = SimulatedUsers(data, user, random_state=seed)
+    model = type(model)(**{**model.get_params(), "random_state": users.ranker_seed})
     total = 0.0
     for t in range(n):
-        q = int(random_below(rngs[0], len(data.queries)))
-        rows = data.queries.order[data.starts[q] : data.starts[q + 1]]
+        rows = users.ask()
         prior = None if data.prior is None else data.prior[rows]
         impression = model.show(data.X[rows], k, prior=prior)
-        grades, clicks = data.y[rows].astype(np.int64), np.zeros(len(impression), dtype=bool)
-        draw_clicks(user.probabilities, grades[impression.rows], rngs[1], clicks)
+        grades = data.y[rows].astype(np.int64)
         place = np.full(len(rows), -1e9)
         place[impression.rows] = -np.arange(len(impression))
         if grades.any():
             total += discount**t * evaluate(grades, place, None, f"nDCG@{k}")[f"nDCG@{k}"].mean
-        model.learn(impression, clicks)
+        model.learn(impression, users.click(rows[impression.rows]))
+        if saved_at is not None and t in (n // 3, n // 2):  # a restart in the middle
+            save(model, saved_at, overwrite=True)
+            model = load(saved_at)
     return model, total
 
 
 @pytest.mark.parametrize("user", USERS.values(), ids=USERS.keys())
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-def test_the_compiled_loop_equals_show_and_learn(model, user):
+def test_the_compiled_loop_equals_show_and_learn_and_restarts(model, user, tmp_path):
     found = simulate(model, DATA, user, 120, k=5, discount=0.99, evaluate_at=[0, 50, 120], random_state=7)
-    wanted, total = by_hand(model, DATA, user, 120, 5, 7, 0.99)
-    np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
+    wanted, total = by_hand(model, DATA, user, 120, 5, 7, 0.99, tmp_path / "model.safetensors")
+    assert found.coefs[0].tobytes() == wanted.coef_.tobytes()
     assert found.online[0, -1] == pytest.approx(total, rel=1e-12)
     assert wanted.coef_.any()
     offline = evaluate(PROBLEM.y, wanted.predict(PROBLEM.X), PROBLEM.qid, "nDCG@5")["nDCG@5"].mean
@@ -67,10 +75,25 @@ def test_the_same_with_a_prior_and_sparse_rows(name):
     data = RankingData.of(sparse.csr_array(PROBLEM.X), PROBLEM.y, PROBLEM.qid).with_prior(prior)
     found = simulate(MODELS[name], data, USERS["any"], 60, k=5, random_state=3)
     wanted, _ = by_hand(MODELS[name], data, USERS["any"], 60, 5, 3, 1.0)
-    np.testing.assert_allclose(found.coefs[0], wanted.coef_, rtol=1e-12, atol=1e-12)
+    assert found.coefs[0].tobytes() == wanted.coef_.tobytes()
     dense = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid).with_prior(prior)
     other = simulate(MODELS[name], dense, USERS["any"], 60, k=5, random_state=3)
     np.testing.assert_allclose(found.coefs, other.coefs, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("user", [USERS["any"], "own"], ids=["compiled", "own"])
+def test_simulated_users_are_those_of_every_run(user):
+    user = InPython("navigational", 5) if user == "own" else user
+    found = simulate(PDGD(), DATA, user, 40, k=5, n_runs=3, random_state=5)
+    for run in range(3):
+        users = SimulatedUsers(DATA, user, random_state=5, run=run)
+        model = PDGD(random_state=users.ranker_seed)
+        for _ in range(40):
+            rows = users.ask()
+            impression = model.show(DATA.X[rows], 5)
+            model.learn(impression, users.click(rows[impression.rows]))
+        assert found.coefs[run].tobytes() == model.coef_.tobytes()
+    assert len(np.unique(found.coefs, axis=0)) == 3
 
 
 class NeverClicks(CascadeClicks):

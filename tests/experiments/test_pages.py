@@ -125,3 +125,15 @@ def test_a_file_is_read_as_it_was_written(stored):
     replace(results).write(stored)
     assert (stored / "tiny.json").read_bytes() == before
     assert [path.name for path in stored.iterdir()] == ["tiny.json"]
+
+
+DATED = re.compile(r"[Ff]igures of commit [0-9a-f]{8}, \d{4}-\d\d-\d\d")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "experiments").glob("*.md")), ids=lambda path: path.stem)
+def test_tables_that_are_not_stored_say_how_old_they_are(path):
+    first, *sections = re.split(r"^(?=## )", BLOCK.sub("", path.read_text(encoding="utf-8")), flags=re.MULTILINE)
+    for section in (first, *sections):
+        if re.search(r"^\|.*\d.*\|$", section, flags=re.MULTILINE):
+            dated = DATED.search(section) or DATED.search(first)
+            assert dated, f"add to '{section.splitlines()[0]}': *Figures of commit (8 digits), (date).*"

@@ -15,7 +15,7 @@ import experiments
 from corank.errors import InputError
 from corank.evaluation.report import Report
 from corank.tables import ReportTable
-from experiments import pages, stored
+from experiments import command, pages, stored
 from experiments.command import QUICK, app
 from experiments.options import ExperimentOptions
 from experiments.stored import StoredResults, differences, keep, spreads
@@ -81,6 +81,12 @@ def tiny(monkeypatch, tmp_path):
     module.__spec__ = ModuleSpec("tiny_experiment", None)
 
     def run(options):
+        """
+        Run it.
+
+        options: 2 repeats; quick runs make 1, of
+            two sets.
+        """
         values = [options.result({"repeat": r}, lambda r=r: r / 10) for r in range(options.repeats or 2)]
         return Report("Tiny", "about", (ReportTable("T", ("n", "mean"), ((len(values), float(np.mean(values))),)),))
 
@@ -122,4 +128,11 @@ def test_uncommitted_code_and_quick_runs_are_not_stored(tiny, monkeypatch):
 def test_a_quick_run_says_what_it_cannot_show(tiny):
     result = CliRunner().invoke(app, ["tiny", "--quick", "-o", str(tiny / "out")])
     assert result.exit_code == 0, result.output
-    assert QUICK in (tiny / "out" / "report.md").read_text(encoding="utf-8")
+    text = (tiny / "out" / "report.md").read_text(encoding="utf-8")
+    assert f"Quick runs make 1, of two sets. {QUICK} about" in text
+
+
+@pytest.mark.parametrize("name", experiments.EXPERIMENTS)
+def test_every_experiment_says_what_its_quick_runs_leave_out(name):
+    note = command._quick_note(experiments.find(name))
+    assert note.startswith("Quick runs ") or name == "gp-spiral"  # which has no shorter form

@@ -49,11 +49,22 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
     ],
 )
 def test_a_killed_server_keeps_what_it_acknowledged(kills, kind, database):
+    kill("kill_server.py", "--kills", str(kills), "--kind", kind, "--database", database)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@long
+def test_a_killed_service_loses_no_event_and_learns_none_twice(database):
+    kill("kill_service.py", "--kills", "5", "--database", database)
+
+
+def kill(program, *options):
+    """Run a program that kills servers, and check that it found no fault."""
     tests = Path(__file__).parent.parent
     paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    options = ["--kills", str(kills), "--kind", kind, "--database", database]
     done = subprocess.run(
-        [sys.executable, tests / "faults" / "kill_server.py", *options],
+        [sys.executable, tests / "faults" / program, *options],
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,

@@ -150,7 +150,7 @@ def test_a_public_address_warns_about_encryption(tmp_path):
 @pytest.mark.long
 def test_newer_and_foreign_files_are_refused_at_the_start(tmp_path):
     with SqliteStore(tmp_path / "corank.db") as store:
-        store._write(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
+        store.run(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
     with pytest.raises(RuntimeError, match="which a newer corank wrote"):
         ServerProcess(tmp_path)
     (tmp_path / "corank.db").write_bytes(b"something else" * 100)

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
 from corank.cli.card import card
-from corank.cli.clicks import learn_clicks
+from corank.cli.clicks import learn_clicks, replay
 from corank.cli.convert import convert
 from corank.cli.demo import demo
 from corank.cli.export import export
@@ -38,6 +38,7 @@ from corank.cli.screening.screen import screen
 from corank.cli.screening.verify import certify, verify
 from corank.cli.search import index, learn_links, search
 from corank.cli.serve import serve
+from corank.cli.service import events, service
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 
@@ -96,6 +97,11 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
             "Learn a ranker from logged clicks.",
             "learn-clicks rows.csv clicks.csv --bias 1 --output clicks.safetensors",
         ),
+        Verb(
+            replay,
+            "Estimate a new ranker from logged clicks.",
+            "replay shown.csv --model model.safetensors --rows rows.csv --bias 1",
+        ),
     ),
     "Files": (
         Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
@@ -117,13 +123,19 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
 }
 """All commands by group, in the order of the help."""
 
+SERVICE = {
+    "service": (service, "Rank over HTTP and learn from clicks."),
+    "events": (events, "Check the log of a service; forget people."),
+}
+"""Commands that have commands of their own."""
+
 OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
     "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
-    "lab": "serve", "kappa": "agreement", "alpha": "agreement",
+    "lab": "serve", "kappa": "agreement", "alpha": "agreement", "ope": "replay", "counterfactual": "replay",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
 
@@ -155,7 +167,9 @@ class CommandGroup(Interruptible, TyperGroup):
         is_known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name) is not None
         if not is_known:
             meant = OTHER_NAMES.get(name.lower())
-            hint = f"use 'corank {meant}'" if meant else suggest_names(name, [verb.name for verb in _verbs()])
+            hint = (
+                f"use 'corank {meant}'" if meant else suggest_names(name, [*(verb.name for verb in _verbs()), *SERVICE])
+            )
             typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)
             raise typer.Exit(2)
         return super().resolve_command(ctx, args)
@@ -166,6 +180,8 @@ class CommandGroup(Interruptible, TyperGroup):
         for title, verbs in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(verb.name.ljust(width), verb.summary) for verb in verbs])
+        with formatter.section("Service"):
+            formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in SERVICE.items()])
 
 
 def _verbs() -> list[Verb]:
@@ -231,6 +247,10 @@ for _verb in _verbs():
     app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(
         _keeping_inputs(_verb.function)
     )
+
+
+for _name, (_commands, _summary) in SERVICE.items():
+    app.add_typer(_commands, name=_name, short_help=_summary)
 
 
 def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:

@@ -1,4 +1,4 @@
-"""`corank learn-clicks`: learn a ranker from logged clicks, and estimate offline how it would perform."""
+"""`corank learn-clicks` and `corank replay`: learn a ranker from logged clicks, and estimate how one would perform."""
 
 from __future__ import annotations
 
@@ -111,6 +111,64 @@ def learn_clicks(
         )
     elif held_out > 0.0:
         typer.echo("the log contains no held-out query, so there is no offline estimate")
+
+
+def replay(
+    log: Annotated[
+        Path,
+        typer.Argument(help="Clicks: a table of qid, docid, position, clicked, log_propensity; or UBI's JSON."),
+    ],
+    model: Annotated[Path, typer.Option("--model", "-m", help="Model file of the new ranker.")],
+    rows: Annotated[Path, typer.Option(help="Features of documents: LETOR text with docids, store, Parquet or CSV.")],
+    queries: Annotated[Path | None, typer.Option(help="Queries of UBI, if they are in another file.")] = None,
+    bias: Annotated[
+        str,
+        typer.Option(
+            help="Position bias: log (its propensities, or none if its lists are random), moved (documents shown at "
+            "several positions), regression (by features), or a number p: examination proportional to position^-p."
+        ),
+    ] = "log",
+    metric: Annotated[
+        str | None,
+        typer.Option(help="DCG@k, P@k or clicks@k.  [default: DCG@10; without a position bias clicks@3]"),
+    ] = None,
+    method: Annotated[str, typer.Option(help="Estimator: ips, self_normalised or doubly_robust.")] = "doubly_robust",
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    qid: Qid = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate from a log how a new ranker would perform; refuse if the log cannot tell."""
+    from corank.cli.learn.models import load_ranker, preferred_layout
+    from corank.cli.rows import require_model_features
+    from corank.clicks import replay as estimate
+    from corank.data.formats.click_files import read_clicks
+    from corank.data.formats.read import read
+    from corank.data.problem.routing import predict_with_qid
+    from corank.data.problem.rows import with_names
+    from corank.errors import InputError
+
+    fitted = load_ranker(model, [rows])
+    data = read(rows, y=False, qid=qid, layout=preferred_layout(fitted.ranker), features=fitted.names)
+    require_model_features(data, rows, fitted)
+    if data.qid is None or data.docids is None:
+        missing = "query ids" if data.qid is None else "document ids"
+        raise InputError(f"{rows} has no {missing}, which join its rows with the clicks; add them.")
+    clicks = read_clicks(log, queries=queries)
+    examination = None if bias == "log" else _bias(bias, clicks, data)
+    scores = predict_with_qid(fitted.ranker, with_names(data.X, data.names), data.qid)
+    found = estimate(clicks, scores, data.qid, data.docids, metric=metric, method=method, bias=examination, level=level)
+    new, old, gain = found.new, found.old, found.difference
+    if as_json:
+        print_json("replay", {"model": model, "new": new, "old": old, "difference": gain, "assumes": found.assumes})
+        return
+    verdict = "better" if gain.low > 0.0 else "worse" if gain.high < 0.0 else "not distinguishable from it"
+    typer.echo(
+        f"{new.metric}, {new.method}, {level:.0%} intervals: {new.value:.4f} ({new.low:.4f} to {new.high:.4f}) for the "
+        f"new ranker, {old.value:.4f} ({old.low:.4f} to {old.high:.4f}) for the lists shown\n"
+        f"difference {gain.value:+.4f} ({gain.low:+.4f} to {gain.high:+.4f}): the new ranker is {verdict}\n"
+        f"from {new.n_impressions} lists and {new.n_clicks} clicks, effective sample size {new.n_effective:.0f}; "
+        f"assumes that {found.assumes}"
+    )
 
 
 def _bias(name: str, clicks: ClickLog, data: Collection) -> PositionBias | None:

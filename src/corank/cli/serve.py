@@ -126,7 +126,7 @@ def run_server(
                 f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db."
             )
         folder.mkdir()
-    with open_answer_store(database or folder / "corank.db") as store, _socket(host, port) as listening:
+    with open_answer_store(database or folder / "corank.db") as store, listen(host, port) as listening:
         number = listening.getsockname()[1]
         name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
         first = begin(store)
@@ -158,7 +158,8 @@ def run_server(
             console.print("Stopped.")
 
 
-def _socket(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Open a socket that listens, or raise if the port is taken."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

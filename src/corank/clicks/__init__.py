@@ -3,7 +3,7 @@
 from corank.clicks.click_models import CLICK_MODELS, CascadeClicks, ClickModel, PositionClicks
 from corank.clicks.click_pairs import ClickPairs, click_pairs, propensities
 from corank.clicks.dueling import DBGD, MGD
-from corank.clicks.estimate import ClickEstimate, estimate_from_clicks
+from corank.clicks.estimate import ClickEstimate, Interval, estimate_from_clicks
 from corank.clicks.interleaving import (
     INTERLEAVINGS,
     InterleavedList,
@@ -15,7 +15,10 @@ from corank.clicks.interleaving import (
 from corank.clicks.pairwise import PDGD, PairwiseEpsilonGreedy
 from corank.clicks.position_bias import PositionBias, position_bias
 from corank.clicks.ranker import Duel, Impression, OnlineRanker
+from corank.clicks.replay import Replay, replay
+from corank.clicks.sequential import InterleavingTest, Verdict
 from corank.clicks.simulate import ClickCurve, simulate
+from corank.clicks.users import SimulatedUsers
 
 __all__ = [
     "CLICK_MODELS",
@@ -32,16 +35,22 @@ __all__ = [
     "Impression",
     "InterleavedList",
     "Interleaving",
+    "InterleavingTest",
+    "Interval",
     "OnlineRanker",
     "PairwiseEpsilonGreedy",
     "PairwisePreference",
     "PositionBias",
     "PositionClicks",
     "Probabilistic",
+    "Replay",
+    "SimulatedUsers",
     "TeamDraft",
+    "Verdict",
     "click_pairs",
     "estimate_from_clicks",
     "position_bias",
     "propensities",
+    "replay",
     "simulate",
 ]

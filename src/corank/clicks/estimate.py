@@ -84,6 +84,11 @@ def estimate_from_clicks(
     - ``"doubly_robust"``: Σ λ (r' + (c - p r') / p for documents shown), r' the expected relevance: unbiased if either
       p or r' is right, with less variance; r' stands in for documents that were never shown.
 
+    If lists were drawn at random and the log has their `log_propensity`, each document shown counts b times, such that
+    the sums over documents shown are unbiased for sums over all documents, shown or not: with π_k the probability of
+    the document at position k given those above, the means of Σ_{j<k} y_j + y_k / π_k and of Σ_d y_d are equal for
+    every k (Des Raj, 1956), hence b_k = a_k / π_k + Σ_{j>k} a_j for weights a that sum to 1; here a_k ∝ p_k.
+
     Parameters
     ----------
     log : ClickLog
@@ -130,90 +135,223 @@ def estimate_from_clicks(
             "method is 'doubly_robust', which needs all documents shown, but the log has incomplete lists; pass "
             "method='ips'."
         )
+    joined = JoinedLog.of(log, scores, qid, docids, metric, bias, clip)
+    r = None if relevance is None else _probabilities(relevance, len(joined.rank))
+    gain, total = joined.gains(method, r), joined.weighted_clicks if method == "self_normalised" else None
+    return joined.estimate(gain, total, metric, method, level)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """
+    A value with its confidence interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The value and its interval.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of_lists(cls, gain: Floats, total: Floats | None, level: float) -> Interval:
+        """Return the mean of the gains of lists, or Σ gain / Σ total, by normal approximation (the delta method)."""
+        n = len(gain)
+        value = float(gain.mean())
+        terms = gain - value
+        if total is not None:
+            if not total.sum() > 0.0:
+                raise InputError(
+                    "no row was clicked, but the self-normalised estimate needs a click; pass more lists or "
+                    "method='ips'."
+                )
+            value = float(gain.sum() / total.sum())
+            terms = (gain - value * total) / total.mean()
+        return cls.of_terms(value, terms, n, level)
+
+    @classmethod
+    def of_terms(cls, value: float, terms: Floats, n: int, level: float) -> Interval:
+        """Return a value with the interval of a mean of n terms."""
+        margin = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(terms @ terms / max(n - 1, 1) / n))
+        return cls(value, value - margin, value + margin)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedLog:
+    """
+    A log joined with the rows of a new ranker, under the position-based model.
+
+    rows, known: row of each document shown, and whether there is one.
+    p: propensity of each document shown, at least `clip`; factor: b, how often it counts.
+    rank, rank_weight: rank of each row, and λ.
+    query_of: number of the query of each list, -1 without rows; counted: lists with a query.
+    """
+
+    log: ClickLog
+    rows: Integers
+    known: NDArray[np.bool_]
+    p: Floats
+    factor: Floats
+    queries: Queries
+    rank: Integers
+    rank_weight: Floats
+    query_of: Integers
+    counted: Integers
+
+    @classmethod
+    def of(
+        cls,
+        log: ClickLog,
+        scores: ArrayLike,
+        qid: ArrayLike,
+        docids: ArrayLike,
+        metric: str,
+        bias: PositionBias | None,
+        clip: float,
+    ) -> JoinedLog:
+        """Check the input and join."""
+        queries, rank = ranks_of(scores, qid)
+        rows, p = join_rows(log, qid, docids), np.maximum(propensities(log, bias), clip)
+        query_of = queries_of_lists(log, queries)
+        factor = _raj_factors(log, p) if log.log_propensity is not None else np.ones(len(log))
+        rank_weight = rank_weights(metric, rank, bias, int(rank.max()))
+        counted = np.flatnonzero(query_of >= 0)
+        return cls(log, rows, rows >= 0, p, factor, queries, rank, rank_weight, query_of, counted)
+
+    @property
+    def click_weights(self) -> Floats:
+        """b c / p of each document shown that has a row, else 0."""
+        return np.where(self.known, self.factor * self.log.clicked / self.p, 0.0)
+
+    @property
+    def weighted_clicks(self) -> Floats:
+        """Σ b c / p of each counted list."""
+        return self.sum_lists(self.click_weights)
+
+    @property
+    def is_shown(self) -> NDArray[np.bool_]:
+        """Whether each row was shown."""
+        shown = np.zeros(len(self.rank), dtype=bool)
+        shown[self.rows[self.known]] = True
+        return shown
+
+    def sum_lists(self, values: Floats) -> Floats:
+        """Sum over the documents of each counted list."""
+        sums = np.bincount(self.log.impression, weights=values, minlength=self.log.n_impressions)
+        return np.asarray(sums[self.counted], np.float64)
+
+    def gains(self, method: str, relevance: Floats | None = None) -> Floats:
+        """Return V of each counted list."""
+        if method == "doubly_robust":
+            return _doubly_robust(self, relevance)[self.counted]
+        return self.sum_lists(self.click_weights * np.where(self.known, self.rank_weight[self.rows], 0.0))
+
+    def estimate(self, gain: Floats, total: Floats | None, metric: str, method: str, level: float) -> ClickEstimate:
+        """Return the estimate of the gains of the counted lists."""
+        found = Interval.of_lists(gain, total, level)
+        weights = self.click_weights[self.log.clicked & self.known]
+        is_logged = np.zeros(len(self.queries), dtype=bool)
+        is_logged[self.query_of[self.counted]] = True
+        return ClickEstimate(
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            level=level,
+            metric=metric,
+            method=method,
+            n_impressions=len(self.counted),
+            n_clicks=len(weights),
+            n_effective=effective_size(weights),
+            unseen=float(np.mean(~self.is_shown[is_logged[self.queries.codes]])),
+        )
+
+
+def ranks_of(scores: ArrayLike, qid: ArrayLike) -> tuple[Queries, Integers]:
+    """Return the queries, and the rank of each row by falling score, from 1."""
     s = as_numbers(scores, "scores", "score")
     queries = Queries.of(qid, len(s))
     if not np.isfinite(s).all():
         raise InputError(
             f"scores are not finite at row {int(np.flatnonzero(~np.isfinite(s))[0])}; pass one finite score per row."
         )
-    rows, p = log.find(qid, docids), np.maximum(propensities(log, bias), clip)
-    known = rows >= 0
-    if not known.any():
+    return queries, queries.ranks(s)
+
+
+def join_rows(log: ClickLog, qid: ArrayLike, docids: ArrayLike) -> Integers:
+    """Return the row of each document shown, -1 if there is none; raise if all are."""
+    rows = log.find(qid, docids)
+    if not (rows >= 0).any():
         raise InputError(
             "no document of the log is among the rows; check that both use the same query and document ids."
         )
-    rank_weight = _rank_weights(metric, queries.ranks(s), bias)
-    r = None if relevance is None else _probabilities(relevance, len(s))
-    query_of = _queries_of_lists(log, queries)
-    counted = np.flatnonzero(query_of >= 0)
-    n = len(counted)
-    weighted_clicks = np.where(known, log.clicked / p, 0.0)
-    credit = np.where(known, rank_weight[rows], 0.0)
-    if method == "doubly_robust":
-        gain = _doubly_robust(log, rows, known, p, rank_weight, queries, query_of, r)[counted]
-    else:
-        gains = np.bincount(log.impression, weights=weighted_clicks * credit, minlength=log.n_impressions)
-        gain = np.asarray(gains[counted], np.float64)
-    value = float(gain.mean())
-    terms = gain - value
-    if method == "self_normalised":
-        total = np.bincount(log.impression, weights=weighted_clicks, minlength=log.n_impressions)[counted]
-        if not total.sum() > 0.0:
-            raise InputError(
-                "no row was clicked, but the self-normalised estimate needs a click; pass more lists or method='ips'."
-            )
-        value = float(gain.sum() / total.sum())
-        terms = (gain - value * total) / total.mean()
-    margin = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(terms @ terms / max(n - 1, 1) / n))
-    weights = weighted_clicks[log.clicked & known]
-    is_shown = np.zeros(len(s), dtype=bool)
-    is_shown[rows[known]] = True
-    is_logged = np.zeros(len(queries), dtype=bool)
-    is_logged[query_of[counted]] = True
-    return ClickEstimate(
-        value=value,
-        low=value - margin,
-        high=value + margin,
-        level=level,
-        metric=metric,
-        method=method,
-        n_impressions=n,
-        n_clicks=len(weights),
-        n_effective=float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0,
-        unseen=float(np.mean(~is_shown[is_logged[queries.codes]])),
-    )
+    return rows
 
 
-def _doubly_robust(
-    log: ClickLog,
-    rows: Integers,
-    known: NDArray[np.bool_],
-    p: Floats,
-    rank_weight: Floats,
-    queries: Queries,
-    query_of: Integers,
-    relevance: Floats | None,
-) -> Floats:
+def effective_size(weights: Floats) -> float:
+    """Return (Σ w)² / Σ w²."""
+    return float(weights.sum() ** 2 / (weights @ weights)) if weights.any() else 0.0
+
+
+def in_order(log: ClickLog) -> tuple[Integers, Integers]:
+    """
+    Return the rows of a log of random lists by list and position, and where each list starts.
+
+    Raises for lists with gaps: the probabilities of lists need all positions from the first.
+    """
+    order = np.lexsort((log.position, log.impression))
+    sizes = np.bincount(log.impression)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    expected = np.arange(len(log)) - np.repeat(starts[:-1], sizes) + 1
+    if log.complete is not None or not np.array_equal(log.position[order], expected):
+        raise InputError(
+            "lists of the log have gaps or are incomplete, but their probabilities need every position from the "
+            "first; leave these lists out."
+        )
+    return order, starts
+
+
+def _raj_factors(log: ClickLog, p: Floats) -> Floats:
+    """Return b_k = a_k / π_k + Σ_{j>k} a_j of each document shown, a_k ∝ p_k."""
+    order, starts = in_order(log)
+    per_list = np.add.reduceat(p[order], starts[:-1])
+    a = p[order] / np.repeat(per_list, np.diff(starts))
+    until = np.cumsum(a)
+    through = until - np.repeat(until[starts[:-1]] - a[starts[:-1]], np.diff(starts))
+    b = np.empty(len(log))
+    b[order] = a * np.exp(-log.log_propensity[order]) + np.maximum(1.0 - through, 0.0)  # type: ignore[index]
+    return b
+
+
+def _doubly_robust(joined: JoinedLog, relevance: Floats | None) -> Floats:
     """Return V of each list: Σ λ r' over the rows of its query, plus the correction by clicks on the rows shown."""
+    log, rows, known, p, rank_weight = joined.log, joined.rows, joined.known, joined.p, joined.rank_weight
     n, gain = log.n_impressions, np.empty(log.n_impressions)
-    # any split that does not depend on clicks will do; lists of one query are spread over the folds
-    part_of = np.arange(n) % FOLDS
+    part_of = folds_of(n)
     for part in range(FOLDS):
         shown = (part_of == part)[log.impression] & known
         if relevance is None:
             r = _expected(rows, log.clicked, p, known & ~(part_of == part)[log.impression], len(rank_weight))
         else:
             r = relevance
-        base = np.bincount(queries.codes, weights=rank_weight * r, minlength=len(queries))
-        shown_rows = rows[shown]
-        correction = rank_weight[shown_rows] * (log.clicked[shown] - p[shown] * r[shown_rows]) / p[shown]
+        base = np.bincount(joined.queries.codes, weights=rank_weight * r, minlength=len(joined.queries))
+        at = rows[shown]
+        correction = rank_weight[at] * joined.factor[shown] * (log.clicked[shown] - p[shown] * r[at]) / p[shown]
         lists = np.flatnonzero(part_of == part)
         added = np.bincount(log.impression[shown], weights=correction, minlength=n)
-        gain[lists] = np.where(query_of[lists] >= 0, base[query_of[lists]], 0.0) + added[lists]
+        query = joined.query_of[lists]
+        gain[lists] = np.where(query >= 0, base[query], 0.0) + added[lists]
     return gain
 
 
-def _queries_of_lists(log: ClickLog, queries: Queries) -> Integers:
+def folds_of(n_lists: int) -> Integers:
+    """Return the fold of each list; any split that does not depend on clicks will do."""
+    return np.arange(n_lists) % FOLDS
+
+
+def queries_of_lists(log: ClickLog, queries: Queries) -> Integers:
     """Return the number of each list's query, -1 if it has no rows."""
     number = {str(name): code for code, name in enumerate(queries.ids.tolist())}
     of_query = np.full(int(log.query_codes.max()) + 1, -1, dtype=np.int64)
@@ -233,11 +371,12 @@ def _expected(rows: Integers, clicked: NDArray[np.bool_], p: Floats, used: NDArr
     return expected
 
 
-def _rank_weights(metric: str, rank: Integers, bias: PositionBias | None) -> Floats:
+def rank_weights(metric: str, rank: Integers, bias: PositionBias | None, longest: int) -> Floats:
+    """Return λ of ranks or positions; a metric without k counts those up to `longest`."""
     match = re.fullmatch(r"(DCG|P|clicks)(?:@([1-9]\d*))?", metric)
     if match is None or metric == "P":
         raise InputError(f"metric is {metric!r}; pass 'DCG@k', 'P@k' or 'clicks'.")
-    k = int(match[2]) if match[2] else int(rank.max())
+    k = int(match[2]) if match[2] else longest
     if match[1] == "P":
         rank_weight = np.full(len(rank), 1.0 / k)
     elif match[1] == "DCG":

@@ -15,8 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.clicks.click_models import ClickModel, as_click_model, as_grades, is_compiled
+from corank.clicks.click_models import ClickModel, is_compiled
 from corank.clicks.ranker import LISTS, OnlineRanker, Session
+from corank.clicks.users import RANKER_SEEDS, graded_user
 from corank.core.clicks.sessions import JudgedQueries
 from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
@@ -238,9 +239,8 @@ def simulate(
         raise InputError(
             f"ranker is a {type(ranker).__name__}, which cannot learn from clicks; pass PDGD or another OnlineRanker."
         )
-    model = as_click_model(user, _highest(data))
+    model, grades = graded_user(data, user)
     compiled = is_compiled(model)
-    grades = as_grades(data.y, len(model.probabilities.click) if compiled else None)  # type: ignore[attr-defined,arg-type]
     queries = judged_queries(data, grades, k)
     points = _points(evaluate_at, impressions)
     rows, measured = as_core_rows(data.X), data if test is None else test
@@ -298,7 +298,7 @@ def judged_queries(data: RankingData, grades: NDArray[np.int64], k: int) -> Judg
 def _started(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) -> OnlineRanker:
     """Return a copy of the ranker with weights and the random generators of this run."""
     copy = deepcopy(ranker)
-    copy.random_state = int(rng.integers(2**31))
+    copy.random_state = int(rng.integers(RANKER_SEEDS))
     if not hasattr(copy, "run_"):
         check_parameters(copy)
         copy._begin(data.X, data.prior)
@@ -308,12 +308,6 @@ def _started(ranker: OnlineRanker, data: RankingData, rng: np.random.Generator) 
         raise InputError(f"data has {data.n_features} features, but the ranker {copy.n_features_in_}; pass the same.")
     copy.run_ = {**copy.run_, "rng_state": np.stack([seed_state(rng), seed_state(rng)])}
     return copy
-
-
-def _highest(data: RankingData) -> int:
-    if data.y is None or data.n_rows == 0 or np.isnan(data.y).any():
-        raise InputError("some rows have no grade, but click models need grades; pass a grade for every row.")
-    return int(data.y.max())
 
 
 def _points(evaluate_at: ArrayLike | None, impressions: int) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ tries every prediction on two rows before it is returned.
 from __future__ import annotations
 
 import json
+import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import fields
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from safetensors import SafetensorError
+from safetensors.numpy import save as save_tensors
 from safetensors.numpy import save_file
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -61,6 +63,29 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
     --------
     ``save(SPD().fit(X, y, qid=qid), "model.safetensors")``
     """
+    tensors, metadata = _encoded(model)
+    with atomic_file(path, overwrite=overwrite) as scratch:
+        try:
+            save_file(tensors, scratch, metadata=metadata)
+        except SafetensorError as error:  # raised for a full disk
+            raise InputError(f"{path} cannot be written ({reason(error)}); no file was created.") from error
+
+
+def model_bytes(model: Ranker | LabelRanker | Pipeline | Summary) -> bytes:
+    """Return the content of the file that `save` writes; equal models give equal bytes."""
+    tensors, metadata = _encoded(model)
+    return bytes(save_tensors(tensors, metadata=metadata))
+
+
+def model_from_bytes(content: bytes, kind: type[Model]) -> Model:
+    """Load a model from the content of a file, with the checks of `load`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.safetensors")
+        path.write_bytes(content)
+        return load(path, kind)
+
+
+def _encoded(model: Any) -> tuple[Tensors, dict[str, str]]:
     tensors: Tensors = {}
     header: dict[str, Any] = {"format": FORMAT, "version": corank.__version__}
     if isinstance(model, Summary):
@@ -70,11 +95,7 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
         header |= encode_estimator(model, "", tensors)
         _require_fitted(model)
     header["sha256"] = digest_of(header, tensors)
-    with atomic_file(path, overwrite=overwrite) as scratch:
-        try:
-            save_file(tensors, scratch, metadata={"corank": json.dumps(header)})
-        except SafetensorError as error:  # raised for a full disk
-            raise InputError(f"{path} cannot be written ({reason(error)}); no file was created.") from error
+    return tensors, {"corank": json.dumps(header)}
 
 
 @overload

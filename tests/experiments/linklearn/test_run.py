@@ -49,6 +49,7 @@ def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(citations, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
     monkeypatch.setattr(citations, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
     monkeypatch.setattr(run, "VARIANTS", (run.PAPER, *run.VARIANTS[6:8]))
+    monkeypatch.setattr(run, "STEPS", 60)
     monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
     monkeypatch.setattr(reviews, "_read", some_review)
     problems._articles.cache_clear()

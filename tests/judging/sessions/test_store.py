@@ -267,7 +267,7 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
 def test_a_newer_database_is_refused_and_unchanged(kind, tmp_path):
     address = address_of(kind, tmp_path)
     with open_answer_store(address) as store:
-        store._write(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
+        store.run(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
     with pytest.raises(InputError, match="the database has version 99, which a newer corank wrote"):
         open_answer_store(address)
 

@@ -16,7 +16,7 @@ from corank.data.formats.ubi import JSON, read_ubi, write_ubi
 from corank.errors import InputError, suggest_names
 
 COLUMNS = ("qid", "docid", "position", "clicked")
-OPTIONAL = ("impression", "propensity", "complete")
+OPTIONAL = ("impression", "propensity", "complete", "log_propensity")
 TABLES = (".csv", ".tsv", ".parquet")
 
 
@@ -25,10 +25,11 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     Read a log of clicks.
 
     A table (.csv, .tsv or .parquet) has one row per document shown: ``qid``, ``docid``, ``position`` (from 1),
-    ``clicked`` (0 or 1) and, if known, ``impression`` (id of the list), ``propensity`` and ``complete`` (0 for rows of
-    lists whose documents are not all known). Files with the suffix .json, .jsonl or .ndjson are read as User Behavior
-    Insights (UBI): events, and queries with the documents shown, in one file or two. Saved answers of OpenSearch
-    (``{"hits": {"hits": [...]}}``) are unwrapped. A warning gives the number of objects and clicks that are left out.
+    ``clicked`` (0 or 1) and, if known, ``impression`` (id of the list), ``propensity``, ``log_propensity`` and
+    ``complete`` (0 for rows of lists whose documents are not all known). Files with the suffix .json, .jsonl or .ndjson
+    are read as User Behavior Insights (UBI): events, and queries with the documents shown, in one file or two. Saved
+    answers of OpenSearch (``{"hits": {"hits": [...]}}``) are unwrapped. A warning gives the number of objects and
+    clicks that are left out.
 
     Parameters
     ----------
@@ -68,6 +69,7 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
             impression=cells.get("impression"),
             propensity=numbers.get("propensity"),
             complete=numbers.get("complete"),
+            log_propensity=numbers.get("log_propensity"),
         )
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
@@ -121,6 +123,8 @@ def _write_table(path: Path, log: ClickLog, comma: str, overwrite: bool) -> None
     }
     if log.propensity is not None:
         columns["propensity"] = log.propensity.tolist()
+    if log.log_propensity is not None:
+        columns["log_propensity"] = log.log_propensity.tolist()
     if log.complete is not None:
         columns["complete"] = log.complete.astype(np.int64).tolist()
     with write_text(path, overwrite=overwrite) as stream:

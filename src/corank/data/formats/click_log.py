@@ -36,6 +36,9 @@ class ClickLog:
         Whether the document was clicked, once or more.
     propensity : array of float64 or None
         Probability that the row is examined, known when the list was made; None if the log has none.
+    log_propensity : array of float64 or None
+        Logarithm of the probability that the row was shown at its position, given the rows above it, as in
+        `Impression`; None if the log has none.
     complete : array of bool or None
         Whether the row's list is complete; in other lists, documents that were not clicked may be missing. None if all
         lists are complete. Methods that need them leave incomplete lists out, or refuse them.
@@ -48,6 +51,7 @@ class ClickLog:
     clicked: NDArray[np.bool_]
     propensity: NDArray[np.float64] | None = None
     complete: NDArray[np.bool_] | None = None
+    log_propensity: NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -60,6 +64,7 @@ class ClickLog:
         impression: ArrayLike | None = None,
         propensity: ArrayLike | None = None,
         complete: ArrayLike | None = None,
+        log_propensity: ArrayLike | None = None,
     ) -> ClickLog:
         """
         Check a log of lists and clicks.
@@ -79,6 +84,9 @@ class ClickLog:
             Probability that the row is examined, above 0.
         complete : array of shape (n_shown,), optional
             1 or True for rows of complete lists; by default all are.
+        log_propensity : array of shape (n_shown,), optional
+            Logarithm of the probability that the row was shown at its position, given the rows above it; for lists
+            drawn at random.
 
         Returns
         -------
@@ -115,7 +123,13 @@ class ClickLog:
                 raise InputError(f"complete has {len(whole)} values for {n} rows shown; pass one for each.")
             _require((whole == 0) | (whole == 1), whole, "complete", "0 or 1")
         partial = None if whole is None or whole.all() else whole.astype(bool)
-        log = cls(lists, queries, documents, places.astype(np.int64), clicks.astype(bool), chance, partial)
+        drawn = None if log_propensity is None else as_numbers(log_propensity, "log_propensity", "logarithm")
+        if drawn is not None:
+            if len(drawn) != n:
+                raise InputError(f"log_propensity has {len(drawn)} values for {n} rows shown; pass one for each.")
+            # sums of probabilities may exceed 1 by rounding
+            _require((drawn <= 1e-9) & np.isfinite(drawn), drawn, "log_propensity", "the logarithm of a probability")
+        log = cls(lists, queries, documents, places.astype(np.int64), clicks.astype(bool), chance, partial, drawn)
         log._require_lists()
         return log
 
@@ -190,6 +204,7 @@ class ClickLog:
             impression=self.impression[rows],
             propensity=None if self.propensity is None else self.propensity[rows],
             complete=None if self.complete is None else self.complete[rows],
+            log_propensity=None if self.log_propensity is None else self.log_propensity[rows],
         )
 
     def _require_lists(self) -> None:

@@ -170,7 +170,7 @@ def write_ubi(
     queries: a file for the queries; None writes them before the events.
     overwrite: whether to replace existing files.
     """
-    if log.propensity is not None:
+    if log.propensity is not None or log.log_propensity is not None:
         raise InputError(f"the log has propensities, which UBI cannot store; write {path} as .csv.")
     if log.complete is not None:
         raise InputError(f"the log has incomplete lists, which UBI cannot store; write {path} as .csv.")

@@ -13,9 +13,12 @@ from typing import Any
 from corank.errors import InputError
 
 TYPES = {
-    "sqlite": {"number": "INTEGER PRIMARY KEY AUTOINCREMENT", "bytes": "BLOB", "real": "REAL"},
+    "sqlite": {
+        "number": "INTEGER PRIMARY KEY AUTOINCREMENT", "key": "INTEGER PRIMARY KEY", "bytes": "BLOB", "real": "REAL",
+    },
     "postgresql": {
-        "number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "bytes": "BYTEA", "real": "DOUBLE PRECISION",
+        "number": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "key": "BIGINT PRIMARY KEY", "bytes": "BYTEA",
+        "real": "DOUBLE PRECISION",
     },
 }  # fmt: skip
 """Types of columns that are spelt differently, by dialect."""
@@ -63,7 +66,31 @@ def _add_imports(execute: Callable[..., Any], types: dict[str, str]) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[Callable[..., Any], dict[str, str]], None], ...] = (_create, _add_version, _add_imports)
+_SERVICE = """
+CREATE TABLE events (number {number}, kind TEXT NOT NULL, id TEXT NOT NULL, time BIGINT NOT NULL, person TEXT NOT NULL,
+    subject TEXT NOT NULL, item TEXT NOT NULL, flag BIGINT NOT NULL, body TEXT NOT NULL, UNIQUE (kind, id));
+CREATE TABLE event_arrays (number {key}, content {bytes} NOT NULL);
+CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE models (name TEXT NOT NULL, version INTEGER NOT NULL, kind TEXT NOT NULL, recipe TEXT NOT NULL,
+    initial {bytes} NOT NULL, state {bytes} NOT NULL, counts TEXT NOT NULL, learnt BIGINT NOT NULL,
+    created TEXT NOT NULL, PRIMARY KEY (name, version));
+CREATE TABLE active_models (name TEXT PRIMARY KEY, version INTEGER NOT NULL, history TEXT NOT NULL);
+CREATE TABLE learner (id {key}, number BIGINT NOT NULL, oldest BIGINT NOT NULL, counts TEXT NOT NULL);
+CREATE TABLE api_keys (id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, hash TEXT NOT NULL,
+    created TEXT NOT NULL, is_revoked INTEGER NOT NULL)
+"""
+
+
+def _add_service(execute: Callable[..., Any], types: dict[str, str]) -> None:
+    """Version 4: the log of events, models and keys of the ranking service."""
+    for statement in _SERVICE.split(";"):
+        execute(statement.format(**types))
+    execute("INSERT INTO learner (id, number, oldest, counts) VALUES (1, 0, 1, '{}')")
+
+
+MIGRATIONS: tuple[Callable[[Callable[..., Any], dict[str, str]], None], ...] = (
+    _create, _add_version, _add_imports, _add_service,
+)  # fmt: skip
 """Number k, from 0, leads from version k to version k + 1."""
 
 VERSION = len(MIGRATIONS)

@@ -40,7 +40,8 @@ class PostgresStore(AnswerStore):
     def _sql(self, statement: str) -> str:
         return statement.replace("?", "%s")
 
-    def _explained(self, error: Exception) -> Exception:
+    def explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database."""
         if isinstance(error, self._psycopg.errors.DiskFull):
             return StoreError("the disk of the PostgreSQL server is full; free some space, then try again.")
         if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):

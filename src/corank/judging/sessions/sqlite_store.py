@@ -75,7 +75,8 @@ class SqliteStore(AnswerStore):
         finally:
             connection.close()
 
-    def _explained(self, error: Exception) -> Exception:
+    def explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database."""
         if not isinstance(error, sqlite3.Error):
             return error
         return StoreError(f"{self.path} {_words(error)}")

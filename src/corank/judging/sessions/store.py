@@ -15,6 +15,7 @@ import secrets
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -139,7 +140,7 @@ class AnswerStore(ABC):
         """Return whether a connection may be used again after an error."""
 
     @abstractmethod
-    def _explained(self, error: Exception) -> Exception:
+    def explained(self, error: Exception) -> Exception:
         """Return a `StoreError` for an error of the database; other errors as they are."""
 
     def close(self) -> None:
@@ -158,7 +159,7 @@ class AnswerStore(ABC):
         try:
             yield
         except Exception as error:
-            explained = self._explained(error)
+            explained = self.explained(error)
             if explained is error:
                 raise
             raise explained from error
@@ -175,15 +176,25 @@ class AnswerStore(ABC):
         statements: each is the text and its values.
         """
 
-        def job(db: _Statements) -> None:
+        def job(db: Statements) -> None:
             for sql, *values in statements:
                 db(sql, *values)
 
-        self._write(job)
+        self.run(job)
 
-    def _write(self, job: Callable[[_Statements], T]) -> T:
+    def run(self, job: Callable[[Statements], T]) -> T:
+        """Run a job in one transaction, possibly with others. When this returns, its effect is on the disk."""
         with self._explaining():
-            return self._writer.run(lambda db: job(_Statements(db, self._sql)))
+            return self.submit(job).result()
+
+    def submit(self, job: Callable[[Statements], T]) -> Future[T]:
+        """Queue a job for `run`; the result is set after the commit."""
+        return self._writer.submit(lambda db: job(Statements(db, self._sql)))
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of jobs that are queued."""
+        return self._writer.n_waiting
 
     def _sql(self, statement: str) -> str:
         return statement
@@ -217,7 +228,7 @@ class AnswerStore(ABC):
         project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), _now())
         packed = zlib.compress(json.dumps(payload).encode(), 1)
 
-        def job(db: _Statements) -> str:
+        def job(db: Statements) -> str:
             if upload is not None:
                 made = db("SELECT project FROM imports WHERE id = ? AND project IS NOT NULL", upload).fetchone()
                 if made:
@@ -239,7 +250,7 @@ class AnswerStore(ABC):
                 )  # fmt: skip
             return project.id
 
-        id = self._write(job)
+        id = self.run(job)
         return project if id == project.id else self.project(id) or project
 
     def projects(self) -> list[Project]:
@@ -259,7 +270,7 @@ class AnswerStore(ABC):
     def change_project(self, project: str, *, name: str, settings: Mapping[str, Any], is_archived: bool) -> None:
         """Change name, settings and visibility of a project."""
         text = json.dumps(dict(settings))
-        self._write(
+        self.run(
             lambda db: db(
                 "UPDATE projects SET name = ?, settings = ?, is_archived = ? WHERE id = ?",
                 name, text, int(is_archived), project,
@@ -272,7 +283,7 @@ class AnswerStore(ABC):
 
         files: media type and content by name; a file of the same name is replaced.
         """
-        self._write(lambda db: _put_files(db, project, files))
+        self.run(lambda db: _put_files(db, project, files))
 
     def file(self, project: str, name: str) -> tuple[str, bytes] | None:
         """Return media type and content of a file."""
@@ -293,7 +304,7 @@ class AnswerStore(ABC):
         sign out the owner.
         """
 
-        def job(db: _Statements) -> str:
+        def job(db: Statements) -> str:
             # the new token is added last: if the clock went back, it would seem to be the oldest
             found = "SELECT id FROM judges WHERE project IS NULL AND is_opened = ? ORDER BY created DESC, id"
             for is_opened, most in ((0, OWNER_TOKENS - 1), (1, OWNER_TOKENS)):
@@ -301,37 +312,37 @@ class AnswerStore(ABC):
                     db("DELETE FROM judges WHERE id = ?", id)
             return _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
 
-        return self._write(job)
+        return self.run(job)
 
     def add_judge(self, project: str, name: str) -> str:
         """Add a judge to a project, and return the token, which is not stored."""
 
-        def job(db: _Statements) -> str:
+        def job(db: Statements) -> str:
             if db("SELECT 1 FROM judges WHERE project = ? AND name = ?", project, name).fetchone():
                 raise InputError(
                     f"{name!r} is a judge of this project already; make a new link, or choose another name."
                 )
             return _add_judge(db, Judge(secrets.token_urlsafe(6), project, name))
 
-        return self._write(job)
+        return self.run(job)
 
     def renew_token(self, judge: str) -> str:
         """Give a judge a new token, and return it; the former one becomes invalid."""
         secret = secrets.token_urlsafe(32)
 
-        def job(db: _Statements) -> None:
+        def job(db: Statements) -> None:
             db("UPDATE judges SET token_hash = ?, is_revoked = 0 WHERE id = ?", _hash(secret), judge)
 
-        self._write(job)
+        self.run(job)
         return f"{judge}.{secret}"
 
     def mark_opened(self, judge: str) -> None:
         """Note that the link of a judge was opened."""
-        self._write(lambda db: db("UPDATE judges SET is_opened = 1 WHERE id = ? AND is_opened = 0", judge))
+        self.run(lambda db: db("UPDATE judges SET is_opened = 1 WHERE id = ? AND is_opened = 0", judge))
 
     def revoke(self, judge: str) -> None:
         """Make the link of a judge invalid; the answers stay."""
-        self._write(lambda db: db("UPDATE judges SET is_revoked = 1 WHERE id = ? AND project IS NOT NULL", judge))
+        self.run(lambda db: db("UPDATE judges SET is_revoked = 1 WHERE id = ? AND project IS NOT NULL", judge))
 
     def judges(self, project: str) -> list[tuple[Judge, bool]]:
         """Return the judges of a project, in the order in which they were added, and whether their link is valid."""
@@ -374,7 +385,7 @@ class AnswerStore(ABC):
         client = client_id or secrets.token_urlsafe(12)
         action, line, time = str(entry["action"]), json.dumps(dict(entry)), _now()
 
-        def job(db: _Statements) -> tuple[StoredAnswer, bool]:
+        def job(db: Statements) -> tuple[StoredAnswer, bool]:
             values = (project, judge, client, item, action, line, time, __version__)
             found = db(_INSERT, *values).fetchone()
             if found is None:
@@ -384,7 +395,7 @@ class AnswerStore(ABC):
                 db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
             return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
 
-        return self._write(job)
+        return self.run(job)
 
     def append_all(self, project: str, rows: Sequence[AnswerRow]) -> int:
         """
@@ -393,7 +404,7 @@ class AnswerStore(ABC):
         rows: judge, item, entry, client id and time (empty for now) of each answer; those that are stored are skipped.
         Returns: number of new answers.
         """
-        return self._write(lambda db: _append_rows(db, project, rows))
+        return self.run(lambda db: _append_rows(db, project, rows))
 
     def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
         """Return answers in the order in which they were given: those after a number, those of one judge."""
@@ -428,7 +439,7 @@ class AnswerStore(ABC):
         Returns: the items; empty if other judges hold all candidates.
         """
 
-        def job(db: _Statements) -> list[str]:
+        def job(db: Statements) -> list[str]:
             now = datetime.now(UTC).timestamp()
             # a clock that went back must not extend holds
             db(
@@ -453,7 +464,7 @@ class AnswerStore(ABC):
                     return free
             return []
 
-        return self._write(job)
+        return self.run(job)
 
     def held_by(self, project: str, judge: str) -> str | None:
         """Return an item that a judge holds, None without one."""
@@ -470,13 +481,14 @@ _INSERT = (
 )
 
 
-class _Statements:
+class Statements:
     """Runs statements of a transaction."""
 
     def __init__(self, connection: Any, sql: Callable[[str], str]) -> None:
         self._connection, self._sql = connection, sql
 
     def __call__(self, statement: str, *values: Any) -> Any:
+        """Run a statement, and return its cursor."""
         return self._connection.execute(self._sql(statement), _storable(values))
 
 
@@ -488,14 +500,14 @@ def _storable(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _put_files(db: _Statements, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
+def _put_files(db: Statements, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
     for name, (kind, content) in files.items():
         db("DELETE FROM files WHERE project = ? AND name = ?", project, name)
         values = (project, name, kind, content)
         db("INSERT INTO files (project, name, type, content) VALUES (?, ?, ?, ?)", *values)
 
 
-def _append_rows(db: _Statements, project: str, rows: Sequence[AnswerRow]) -> int:
+def _append_rows(db: Statements, project: str, rows: Sequence[AnswerRow]) -> int:
     n_new = 0
     for judge, item, entry, client, time in rows:
         values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
@@ -503,7 +515,7 @@ def _append_rows(db: _Statements, project: str, rows: Sequence[AnswerRow]) -> in
     return n_new
 
 
-def _add_judge(db: _Statements, judge: Judge) -> str:
+def _add_judge(db: Statements, judge: Judge) -> str:
     secret = secrets.token_urlsafe(32)
     values = (judge.id, judge.project, judge.name, _hash(secret), _now())
     db("INSERT INTO judges (id, project, name, token_hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)", *values)

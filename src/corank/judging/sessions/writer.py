@@ -40,11 +40,20 @@ class Writer:
 
     def run(self, job: Callable[[Any], T]) -> T:
         """Run a job, and return its result after the commit."""
+        return self.submit(job).result()
+
+    def submit(self, job: Callable[[Any], T]) -> Future[T]:
+        """Queue a job; the result is set after the commit."""
         future: Future[T] = Future()
         self._jobs.put((job, future))
         if self._is_closed:  # the thread may not see the job any more
             self._refuse_rest()
-        return future.result()
+        return future
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of jobs that are queued."""
+        return self._jobs.qsize()
 
     def close(self) -> None:
         """Run the jobs that wait, then end the thread and close the connection."""

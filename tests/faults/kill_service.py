@@ -1,0 +1,263 @@
+"""
+Kill `corank service` under load: no acknowledged event may be lost, and none may be learnt twice.
+
+    PYTHONPATH=.:tests python tests/faults/kill_service.py --kills 200 [--database sqlite] [--seed 0]
+
+Shops ask for rankings and send clicks as fast as they can, each request again until it is acknowledged, always with the
+same id. Services are killed with SIGKILL at random times and started again; on PostgreSQL two of them share a database,
+and the right to learn moves from one to the other. At the end the log must hold each acknowledged event once and no
+other, and the models must be byte-equal to a clean replay of the log. Prints one line of JSON; the exit code is 1 if a
+check failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import httpx
+
+from corank.cli.service import start
+from corank.judging.sessions.open_store import open_answer_store
+from corank.service.forget import compare_with_replay
+from corank.service.keys import Keys
+from corank.service.learner import Learner
+from corank.service.log import EventLog
+from corank.service.making import make_version
+from corank.service.registry import Registry
+from some_postgres import PostgresServer
+
+N_SHOPS = 4
+D = 5
+PATIENCE = 600
+"""Seconds after which a service that does not answer counts as hung; a busy machine is slow."""
+EARLY = 0.2
+"""Share of the kills that come soon after a start; before the others, shops have got on."""
+LONGEST = 0.3
+"""Longest time between the first answer after a start and a kill, in seconds."""
+WINDOW = 0.5
+"""Seconds to wait for feedback, so that lists are closed by time as well."""
+
+
+def run_service(place, port):
+    """Run the command, in a process of its own."""
+    start(place, port=port, host="127.0.0.1", window=WINDOW, rate=1e6, exclude=[], most_waiting=2000, early=False)
+
+
+class Shop(threading.Thread):
+    """
+    A shop that ranks and sends clicks until told to stop.
+
+    lists, clicks: ids of lists and of feedback that the service acknowledged.
+    """
+
+    def __init__(self, bases, key, number, is_over):
+        super().__init__(daemon=True)
+        self._bases, self._number, self._is_over = bases, number, is_over
+        self._headers = {"authorization": f"Bearer {key}"}
+        self._rng = random.Random(number)
+        self.lists: list[str] = []
+        self.clicks: list[str] = []
+        self.n_retries = 0
+        self.fault = ""
+
+    def run(self):
+        try:
+            with httpx.Client(timeout=60, headers=self._headers) as client:
+                while not self._is_over.is_set():
+                    self._work(client)
+        except Exception as error:
+            self.fault = f"{type(error).__name__}: {error}"
+
+    def _send(self, client, path, value):
+        """Send a request to any service until it is answered."""
+        while True:
+            try:
+                answer = client.post(self._rng.choice(self._bases) + path, json=value)
+            except httpx.TransportError:
+                self.n_retries += 1
+                time.sleep(0.01)
+                continue
+            if answer.status_code in (429, 503):
+                self.n_retries += 1
+                time.sleep(0.02)
+                continue
+            if answer.status_code != 200:
+                raise RuntimeError(f"{path}: {answer.status_code} {answer.text[:200]}")
+            return answer.json()
+
+    def _work(self, client):
+        rng, id = self._rng, f"shop{self._number}-{len(self.lists)}"
+        items = [{"id": f"i{at}", "features": [round(rng.gauss(0, 1), 2) for _ in range(D)]} for at in range(8)]
+        model = rng.choice(["shop", "duel", "test"])
+        answer = self._send(
+            client, "/rank", {"id": id, "items": items, "k": 6, "model": model, "user": f"u{self._number}"}
+        )
+        self.lists.append(id)
+        shown = [one["id"] for one in answer["items"]]
+        best = max(range(6), key=lambda rank: items[int(shown[rank][1:])]["features"][0])
+        events = []
+        if rng.random() < 0.7:
+            events.append({"id": f"{id}-click", "impression": id, "item": shown[best]})
+        if rng.random() < 0.2:
+            events.append({"id": f"{id}-view", "impression": id, "item": shown[0], "action": "view"})
+        if rng.random() < 0.5:
+            events.append({"id": f"{id}-final", "impression": id, "final": True})
+        if self.lists and rng.random() < 0.1:  # late, or twice
+            old = rng.choice(self.lists)
+            events.append({"id": f"{id}-late", "impression": old, "item": "i1"})
+        if events:
+            self._send(client, "/feedback", {"events": events})
+            if rng.random() < 0.1:
+                self._send(client, "/feedback", {"events": events})
+            self.clicks += [event["id"] for event in events]
+
+
+def wait_for(base):
+    """Wait until a service answers."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            if httpx.get(f"{base}/readyz", timeout=60).status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.01)
+    raise RuntimeError("the service does not start")
+
+
+def wait_for_answer(shops):
+    """Wait until a list is acknowledged."""
+    end = time.monotonic() + PATIENCE
+    before = sum(len(shop.lists) for shop in shops)
+    while sum(len(shop.lists) for shop in shops) == before and any(shop.is_alive() for shop in shops):
+        if time.monotonic() > end:
+            raise RuntimeError("no shop got on after a start")
+        time.sleep(0.01)
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def add_models(store):
+    registry = Registry(store)
+    for name, online in (("shop", "PDGD"), ("duel", "DBGD")):
+        registry.add(name, *make_version(registry, None, online, str(D), None, has_prior=False))
+    registry.add("test", *make_version(registry, None, None, None, "shop,duel", has_prior=False))
+
+
+def kill_many(kills, seed, place, n_services):
+    """Return the results of one database."""
+    rng = random.Random(seed)
+    address = place if "://" in place else str(Path(place, "corank.db"))
+    with open_answer_store(address) as store:
+        add_models(store)
+        key = Keys(store).add("shops", ["rank", "feedback"])
+    ports = [free_port() for _ in range(n_services)]
+    bases = [f"http://127.0.0.1:{port}" for port in ports]
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", "corank.service.app", "corank.cli.service", "corank.clicks", "uvicorn"])
+
+    def begin(at):
+        process = context.Process(target=run_service, args=(place, ports[at]), daemon=True)
+        process.start()
+        wait_for(bases[at])
+        return process
+
+    is_over = threading.Event()
+    services = [begin(at) for at in range(n_services)]
+    shops = [Shop(bases, key, 1000 * seed + number, is_over) for number in range(N_SHOPS)]
+    for shop in shops:
+        shop.start()
+    n_killed = 0
+    while n_killed < kills and any(shop.is_alive() for shop in shops):
+        if rng.random() < EARLY:
+            time.sleep(rng.uniform(0.0, 0.3))
+        else:
+            wait_for_answer(shops)
+            time.sleep(rng.uniform(0.0, LONGEST))
+        at = rng.randrange(n_services)
+        services[at].kill()
+        services[at].join()
+        n_killed += 1
+        if not n_killed % 20:
+            print(f"{n_killed} kills", file=sys.stderr, flush=True)
+        services[at] = begin(at)
+    is_over.set()
+    for shop in shops:
+        shop.join()
+    for process in services:
+        process.kill()
+        process.join()
+    faults = [shop.fault for shop in shops if shop.fault]
+    if n_killed < kills:
+        faults.append(f"all shops stopped after {n_killed} kills")
+    return check(address, shops, faults) | {"kills": n_killed, "retries": sum(shop.n_retries for shop in shops)}
+
+
+def check(address, shops, faults):
+    """Compare the log with what was acknowledged, and the models with a replay of the log."""
+    with open_answer_store(address) as store:
+        log = EventLog(store)
+        stored = {"impression": [], "feedback": []}
+        for part in log.batches():
+            for event in part:
+                if event.kind in stored:
+                    stored[event.kind].append(event.id)
+        for kind, name in (("impression", "lists"), ("feedback", "clicks")):
+            acknowledged = [id for shop in shops for id in getattr(shop, name)]
+            if sorted(stored[kind]) != sorted(acknowledged):
+                lost = len(set(acknowledged) - set(stored[kind]))
+                faults.append(f"{kind}: {lost} lost, {len(stored[kind])} stored, {len(acknowledged)} acknowledged")
+        before = int(store.read("SELECT number FROM learner")[0][0])
+        different, _, _ = compare_with_replay(log)  # as the last kill left it
+        learner = Learner(log, Registry(store))
+        while learner.step():
+            pass
+        different += compare_with_replay(log)[0]
+        faults += [f"{name} differs from a replay" for name in different]
+        counts = [json.loads(row[0]) for row in store.read("SELECT counts FROM models")]
+        n_learnt = sum(one.get("lists", 0) for one in counts)
+        if n_learnt + learner.n_open != len(stored["impression"]):
+            faults.append(f"{n_learnt} lists learnt and {learner.n_open} open of {len(stored['impression'])}")
+        return {
+            "lists": len(stored["impression"]), "feedback": len(stored["feedback"]), "learnt": n_learnt,
+            "learnt_before_last_kill": before, "counts": learner.counts, "faults": faults,
+        }  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
+    options = parser.parse_args()
+    results = {}
+    for database in options.database:
+        server = PostgresServer() if database == "postgresql" else None
+        try:
+            if server is not None and server.why_not:
+                results[database] = {"skipped": server.why_not, "faults": []}
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                place = folder if server is None else server.new_database("service")
+                results[database] = kill_many(options.kills, options.seed, place, 1 if server is None else 2)
+        finally:
+            if server is not None:
+                server.remove()
+    print(json.dumps(results))
+    sys.exit(any(one["faults"] for one in results.values()))
+
+
+if __name__ == "__main__":
+    main()
