@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "collaborative-paper": "experiments.gp_collaborative.paper",
     "compare-advice": "experiments.compare_advice.run",
     "crr-clicks": "experiments.crr.clicks",
+    "crr-deploy": "experiments.crr.deploy",
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",
