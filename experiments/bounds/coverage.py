@@ -38,7 +38,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 200 models by default, 5 in quick runs.
+    options: 200 models by default; quick runs fit 5.
     Returns: coverage and width of three intervals.
     """
     n_models = options.repeats or (5 if options.quick else 200)

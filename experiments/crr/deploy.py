@@ -96,7 +96,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 10 repeats by default, 2 in quick runs.
+    options: 10 repeats by default; quick runs make 2.
     Returns: nDCG@10, MSE and calibration error by collection and number of judged queries.
     """
     repeats = options.repeats or (2 if options.quick else 10)
