@@ -7,7 +7,8 @@ AutoRanker against the default of every single method, LightGBM and XGBoost with
 A setting is a collection, a number of judged queries (5, 20, 100 or all) and a draw of training and test queries. Each
 line of the file is one method in one setting: nDCG@10 of every test query and the processor time of ``fit``, on one
 thread. Tuning draws 30 settings at random and takes the best mean nDCG@10 over three folds of the training queries.
-Several processes may write to one file: ``--part 0/2`` and ``--part 1/2`` share the settings.
+Several processes may write to one file: ``--part 0/2`` and ``--part 1/2`` share the settings. ``--seconds 240`` stops
+after so much processor time; the next run continues.
 """
 
 from __future__ import annotations
@@ -138,6 +139,8 @@ METHODS: dict[str, Callable[[Rows, int], Any]] = {
     "RankRLS": default(lambda seed: RankRLS()),
     "RankRLS gaussian": default(lambda seed: RankRLS(kernel="gaussian", random_state=seed)),
     "SPD": default(lambda seed: corank.SPD(random_state=seed)),
+    "CRR": default(lambda seed: corank.CRR()),
+    "LCRA": default(lambda seed: corank.LCRA(random_state=seed)),
     "RankSVM": default(lambda seed: RankSVM()),
     "RankingPursuit": default(lambda seed: RankingPursuit(random_state=seed)),
     "LambdaRank": default(lambda seed: LambdaRank(random_state=seed)),
@@ -188,7 +191,9 @@ def measure(name: str, size: int | None, draw: int, method: str) -> dict[str, An
     }  # fmt: skip
 
 
-def run(path: Path, methods: list[str], chosen: list[tuple[str, int | None, int]], part: tuple[int, int]) -> None:
+def run(
+    path: Path, methods: list[str], chosen: list[tuple[str, int | None, int]], part: tuple[int, int], seconds: float
+) -> None:
     for name, size, draw in chosen:
         label = "all" if size is None else size
         if int(hashlib.sha256(f"{name} {label} {draw}".encode()).hexdigest(), 16) % part[1] != part[0]:
@@ -197,6 +202,8 @@ def run(path: Path, methods: list[str], chosen: list[tuple[str, int | None, int]
         for method in methods:
             if (name, label, draw, method) in done:
                 continue
+            if time.process_time() > seconds:
+                return
             line = measure(name, size, draw, method)
             if line is None:
                 break
@@ -265,11 +272,12 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", default=[*DEVELOPMENT, *JUDGING])
     parser.add_argument("--sizes", nargs="*", default=["5", "20", "100", "all"], help="numbers of judged queries")
     parser.add_argument("--part", default="0/1", help="share of the settings, such as 0/2")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="processor time after which to stop")
     chosen = parser.parse_args()
     if not chosen.table:
         first, second = map(int, chosen.part.split("/"))
         wanted = settings(range(*chosen.draws), chosen.sets, chosen.sizes)
-        run(chosen.results, chosen.methods, wanted, (first, second))
+        run(chosen.results, chosen.methods, wanted, (first, second), chosen.seconds)
     tables(chosen.results)
 
 

@@ -2,9 +2,9 @@
 Calibration of `Calibrated` on held-out rows, against scikit-learn's CalibratedClassifierCV on the same folds.
 
 Expected calibration error over ten bins of equal width of the predicted probability, log loss (probabilities clipped to
-1e-6) and Brier score, each a mean over sets after a mean over their draws. Rankers are `RankRLS`, `SPD` and trees;
-scikit-learn calibrates a logistic regression on standardised columns. "Before" is isotonic regression on the pooled
-scores of the folds, as corank 0.1 did. The sets of `CHOSEN_ON` decided between variants, the others only judge.
+1e-6) and Brier score, each a mean over sets after a mean over their draws. Rankers are `RankRLS`, `CRR`, `SPD` and
+trees; scikit-learn calibrates a logistic regression on standardised columns. "Before" is isotonic regression on the
+pooled scores of the folds, as corank 0.1 did. The sets of `CHOSEN_ON` decided between variants, the others only judge.
 
 Run: CORANK_DATA=... python benchmarks/bench_calibration.py [--rankers RankRLS]
 """
@@ -28,7 +28,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from corank import SPD, Calibrated, LambdaRank, QueryKFold, RankRLS
+from corank import CRR, SPD, Calibrated, LambdaRank, QueryKFold, RankRLS
 from corank.data.letor.reader import read_letor
 from corank.estimator import reliability_curve
 from experiments.datasets.catalog import dataset
@@ -43,6 +43,7 @@ ORDINAL = (
 )  # fmt: skip
 RANKERS = {
     "RankRLS": RankRLS(),
+    "CRR": CRR(mix=0.5),
     "SPD": SPD("logistic", random_state=0),
     "trees": LambdaRank(scorer="trees", random_state=0),
 }
@@ -115,6 +116,7 @@ def predictions(train: Part, test: Part, rankers: list[str]) -> Iterator[tuple[s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--rankers", nargs="+", choices=list(RANKERS), default=list(RANKERS))
+    parser.add_argument("--by-set", action="store_true", help="Print every set, too.")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
@@ -123,6 +125,11 @@ def main() -> None:
             safe = np.clip(p, 1e-6, 1.0 - 1e-6)
             error = reliability_curve(test.y, p, n_bins=10).expected_error
             found[method][name].append((error, log_loss(test.y, safe), brier_score_loss(test.y, p)))
+    for method, sets in found.items() if options.by_set else ():
+        for name, values in sets.items():
+            error, loss, brier = np.mean(values, axis=0).round(4).tolist()
+            line = {"bench": "calibration", "set": name, "method": method}
+            print(json.dumps({**line, "ece": error, "log_loss": loss, "brier": brier}), flush=True)
     for role, is_role in (("chosen on", True), ("judged on", False)):
         for method, sets in found.items():
             means = [np.mean(values, axis=0) for name, values in sets.items() if (name in CHOSEN_ON) == is_role]

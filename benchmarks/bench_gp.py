@@ -86,7 +86,7 @@ def compare(n: int, m: int, repeats: int, botorch: str | None) -> None:
     X, pairs, test = simulated(n, m, 0)
     models = {
         "fixed": PreferenceGP(GaussianKernel(GAMMA), SIGMA, learn=False, scale=False),
-        "learnt": PreferenceGP(scale=False),
+        "learnt": PreferenceGP("gaussian", scale=False),
         "learnt, one width per column": PreferenceGP("ard", scale=False),
     }
     for name, model in models.items():
@@ -133,7 +133,7 @@ def many_items() -> None:
     pairs = rng.integers(0, len(X), (20_000, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     pairs = np.where((f[pairs[:, 0]] > f[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
-    model = PreferenceGP(n_basis=200, scale=False, random_state=0)
+    model = PreferenceGP("gaussian", n_basis=200, scale=False, random_state=0)
     start = time.process_time()
     model.fit(X, pairs=pairs)
     took = time.process_time() - start

@@ -1,16 +1,17 @@
 """
 Benchmark of `corank service`: times of /rank under load, durable events a second, memory, restart, back-pressure.
 
-    python benchmarks/bench_service.py [rank] [events] [memory] [restart] [pressure] [--seconds 10] [--database URL]
+    python benchmarks/bench_service.py [rank] [events] [memory] [pressure] [--seconds 10] [--database URL]
 
 - rank: requests for 100 items with 50 features at a fixed rate, with feedback on every list, as an open loop: a
   request is sent at its time whether or not the one before was answered, and times count from then.
 - events: feedback as fast as it is acknowledged, one event and 100 events a request.
 - memory: resident memory against the number of events.
-- restart: time from the start of the process to the first ranking, with many learnt events in the log.
+- restart, part of memory: time from the start of the process to the first ranking, with all these events in the log.
 - pressure: more requests than the service can write: which answers come, and whether all acknowledged events are there.
 
-Each line of output is one JSON object. `fsync_ms` is the median time of one fdatasync of 20 kB on the same disk.
+Each line of output is one JSON object. `fsync_ms` is the median time of one fdatasync of 20 kB on the same disk. Times
+of requests are only meaningful on an idle machine; `load_average` shows whether it was. Processor times always are.
 """
 
 from __future__ import annotations
@@ -199,13 +200,15 @@ def bench_rank(args: argparse.Namespace, place: str, form: str, *options: str) -
         clickers = [asyncio.create_task(click(one)) for one in feedback]
         await at_rate(50, 1.0, connections, send)  # type: ignore[arg-type]
         times.clear()
+        nonlocal before
+        before = cpu_seconds(service.pid)
         n_late = await at_rate(args.rate, args.seconds, connections, send)  # type: ignore[arg-type]
         for one in clickers:
             one.cancel()
         return n_late
 
+    before = 0.0
     with Process(place, *options) as service:
-        before = cpu_seconds(service.pid)
         n_late = asyncio.run(everyone(service.port))
         used = cpu_seconds(service.pid) - before
         p50, p90, p99 = np.percentile(1000 * np.array(times), [50, 90, 99]).round(2).tolist()
@@ -223,7 +226,9 @@ def bench_events(args: argparse.Namespace, place: str, at_once: int) -> dict:
     n_sent = 0
 
     async def everyone(port: int) -> None:
-        nonlocal n_sent
+        nonlocal n_sent, before
+        await (await Connection(port, key).open()).post("/readyz", b"", "GET")
+        before = cpu_seconds(service.pid)
         end = time.perf_counter() + args.seconds
 
         async def work(number: int) -> None:
@@ -242,8 +247,8 @@ def bench_events(args: argparse.Namespace, place: str, at_once: int) -> dict:
 
         await asyncio.gather(*(work(number) for number in range(32)))
 
+    before = 0.0
     with Process(place) as service:
-        before = cpu_seconds(service.pid)
         asyncio.run(everyone(service.port))
         used = cpu_seconds(service.pid) - before
     with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
@@ -301,7 +306,7 @@ def bench_memory(args: argparse.Namespace, place: str) -> dict:
 
 
 def bench_restart(args: argparse.Namespace, place: str) -> dict:
-    key, times = prepare(place, 10), []
+    key, times, used = prepare(place, 10), [], []
     body = requests(1, 10, 10)[0]
     for _ in range(args.repeats):
         with Process(place) as service:
@@ -313,17 +318,17 @@ def bench_restart(args: argparse.Namespace, place: str) -> dict:
 
             asyncio.run(ask(service.port))
             times.append(time.perf_counter() - service.began)
+            used.append(cpu_seconds(service.pid))
             wait_learnt(service.port, key)  # the new list is counted before the next start
     with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
         learnt = int(store.read("SELECT number FROM learner")[0][0])
     bare = []
     for _ in range(args.repeats):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-c", "import corank.service.app, corank.clicks, uvicorn"], check=True)
-        bare.append(time.perf_counter() - began)
+        code = "import corank.service.app, corank.clicks, uvicorn, time; print(time.process_time())"
+        bare.append(float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout))
     return {
         "bench": "service", "part": "restart", "learnt_events": learnt, "seconds": [round(one, 2) for one in times],
-        "imports_alone": [round(one, 2) for one in bare],
+        "cpu_seconds": used, "cpu_seconds_of_imports": [round(one, 2) for one in bare],
     }  # fmt: skip
 
 
@@ -333,6 +338,8 @@ def bench_pressure(args: argparse.Namespace, place: str) -> dict:
     acknowledged: list[str] = []
 
     async def everyone(port: int) -> None:
+        await (await Connection(port, key).open()).post("/readyz", b"", "GET")
+
         async def work(number: int) -> None:
             connection, end, at = await Connection(port, key).open(), time.perf_counter() + args.seconds, 0
             while time.perf_counter() < end:
@@ -370,7 +377,8 @@ def main(args: argparse.Namespace) -> None:
         }[part]
         for run in runs:
             with tempfile.TemporaryDirectory() as folder:
-                print(json.dumps({**run(args.database or folder), "fsync_ms": fsync_ms(Path(folder))}), flush=True)
+                figures = {**run(args.database or folder), "fsync_ms": fsync_ms(Path(folder))}
+                print(json.dumps({**figures, "load_average": round(os.getloadavg()[0], 1)}), flush=True)
 
 
 if __name__ == "__main__":

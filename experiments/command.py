@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -142,11 +143,13 @@ class _RunOptions:
                 folder, self.quick, self.seed, self.repeats_of(name), asreview, expect, report_done, commit,
                 self.reuse or not self.store,
             )  # fmt: skip
+            began = process_time()
             report = run(options)
+            seconds = process_time() - began
         if self.quick:
             report = replace(report, about=f"{_quick_note(run)}{report.about}")
         if self.store:
-            for line in keep(StoredResults.of(name, self.command(name), report, options)):
+            for line in keep(StoredResults.of(name, self.command(name), report, options, seconds)):
                 typer.echo(f"{name}: {line}")
         return report
 

@@ -92,7 +92,7 @@ class ExperimentOptions:
     @property
     def commits(self) -> list[str]:
         """Commits of the code that computed the results that this run has used."""
-        return sorted({self._known[name].get("commit", "") for name in self._reported})
+        return sorted({self._known[name].get("commit", "") for name in self._reported}) or [self.commit]
 
     @property
     def _log(self) -> Path:

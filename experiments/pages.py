@@ -6,7 +6,7 @@ A page holds hand-written text and two kinds of marks, which are comments and do
 * ``<!-- results NAME -->`` ... ``<!-- end of results -->``: the lines between are replaced by the report of an
   experiment. ``<!-- results NAME: TITLE -->`` is the table whose title begins so; ``about``, ``findings`` and
   ``findings BEGINNING`` name the other parts. The mark without a title then shows what remains, with command, commit,
-  date, versions and machine.
+  date, versions and machine. An experiment without stored results is marked as not measured yet.
 * ``.473<!--= NAME > TITLE > ROW > COLUMN -->``: a figure inside a sentence. TITLE and ROW are beginnings, of a title
   and of the cells of a row, separated by commas. The new figure has the sign, the decimals and the unit of the old
   one. A last part ``> WORDS`` takes the number after these words; ``NAME > findings > BEGINNING > WORDS`` does so in a
@@ -28,7 +28,7 @@ from corank.errors import InputError
 from corank.evaluation.report import Report
 from corank.evaluation.report.blocks import BulletList, Paragraph, Picture
 from corank.tables import ReportTable
-from experiments.stored import ROOT, StoredResults
+from experiments.stored import ROOT, StoredResults, is_stored
 
 T = TypeVar("T")
 TEXTS = ("about", "findings")
@@ -48,6 +48,7 @@ class Filler:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
         self.read = cache(lambda name: StoredResults.read(name, folder))
 
     def fill(self, text: str) -> str:
@@ -82,6 +83,9 @@ class Filler:
         return float(cell) if isinstance(cell, (int, float)) else _number(source, f"{cell}", *parts[3:])
 
     def _block(self, found: re.Match[str], placed: set[tuple[str, str]]) -> str:
+        head = found[0].splitlines()[0]
+        if not is_stored(found["name"], self.folder):
+            return f"{head}\n\n*Not measured yet: `make experiment NAME={found['name']}`.*\n\n{END}"
         results = self.read(found["name"])
         report, part = results.report, found["part"]
         elsewhere = [of for name, of in placed if name == results.name]
@@ -103,7 +107,7 @@ class Filler:
                 ),
             ]
         body = "\n\n".join(shown)
-        return f"{found[0].splitlines()[0]}\n\n{body}\n\n{END}"
+        return f"{head}\n\n{body}\n\n{END}"
 
 
 def find_table(report: Report, title: str, source: str) -> ReportTable:

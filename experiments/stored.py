@@ -59,12 +59,18 @@ class StoredResults:
     note: str = ""
 
     @classmethod
-    def of(cls, name: str, command: str, report: Report, options: ExperimentOptions) -> StoredResults:
-        """Collect the results of a run that has just ended."""
+    def of(
+        cls, name: str, command: str, report: Report, options: ExperimentOptions, seconds: float = 0.0
+    ) -> StoredResults:
+        """
+        Collect the results of a run that has just ended.
+
+        seconds: its processor time; results of earlier runs took more, if it only read them.
+        """
         today = datetime.datetime.now(datetime.UTC).date().isoformat()
         return cls(
             name, command, ", ".join(options.commits), today, options.seed, options.repeats, library_versions(),
-            machine_class(), round(options.seconds, 1), report, spreads(options.results),
+            machine_class(), round(max(options.seconds, seconds), 1), report, spreads(options.results),
         )  # fmt: skip
 
     @classmethod
@@ -211,9 +217,9 @@ def committed_code() -> str:
     return commit
 
 
-def is_stored(name: str) -> bool:
+def is_stored(name: str, folder: Path | None = None) -> bool:
     """Return whether results of an experiment are stored."""
-    return (FOLDER / f"{name}.json").is_file()
+    return ((folder or FOLDER) / f"{name}.json").is_file()
 
 
 def stored_seconds(name: str) -> float:

@@ -27,12 +27,13 @@ def formats() -> dict[str, Format]:
     from fuzz.letor import Letor
     from fuzz.model import formats as models
     from fuzz.records import formats as records
+    from fuzz.service import Requests
     from fuzz.store import Store
     from fuzz.tables import formats as tables
     from fuzz.trec import qrels, runs
     from fuzz.trees import Trees, TreeText
 
-    plain = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container())
+    plain = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), Requests())
     known = (*plain, *records(), *journals(), *tables(), *models(), Trees(), TreeText())
     return {form.name: form for form in known}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-LONG = {"plot_crrp_mix", "plot_gp_active", "plot_linklearn", "plot_rankrls_path"}
+LONG = {"plot_crrp_mix", "plot_gp_active", "plot_linklearn", "plot_rankrls_path", "plot_service"}
 
 
 @pytest.mark.parametrize(

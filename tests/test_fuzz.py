@@ -90,6 +90,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
                 ("trees", "tree_text"),
                 RECORDS,
                 ("index",),
+                ("service",),
                 LINES,
             )
         ),

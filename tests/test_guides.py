@@ -41,7 +41,14 @@ MOST_NOT_RUN = 6
 SERVES = "the server runs until it is stopped"
 SHOWN = {"xgboost.md": "xgboost"}
 # these start many processes, or learn for seconds
-LONG = {"clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer"}
+LONG = {
+    "clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer",
+    "tours/service",
+}  # fmt: skip
+
+
+def is_long(page):
+    return page.stem in LONG or f"{page.parent.name}/{page.stem}" in LONG
 
 
 class Block(NamedTuple):
@@ -103,7 +110,7 @@ def run_script(block):
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=[pytest.mark.long] if page.stem in LONG else [])
+        pytest.param(page, id=f"{page.parent.name}/{page.stem}", marks=[pytest.mark.long] if is_long(page) else [])
         for page in PAGES
     ],
 )
@@ -164,9 +171,10 @@ def test_nothing_that_looks_like_a_block_escapes():
 
 def test_the_example_of_the_readme_prints_an_evaluation(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    files, example, *_ = (block for block in blocks(ROOT / "README.md") if block.language == "python")
-    for block in (files, example):
-        exec(compile(block.text, "README.md", "exec"), {})
+    files, *_ = (words for block in blocks(ROOT / "README.md") if block.language == "sh" for words in commands(block))
+    example, *_ = (block for block in blocks(ROOT / "README.md") if block.language == "python")
+    run_command(*files)
+    exec(compile(example.text, "README.md", "exec"), {})
     said = capsys.readouterr().out
     assert re.search(r"^nDCG@10 +0\.\d{4} ", said, flags=re.MULTILINE)
     assert "convention corank; " in said

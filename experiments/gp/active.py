@@ -107,7 +107,8 @@ def _trial(X: Floats, y: Floats, seed: int, *, method: str, by: str, trial: int,
     pool = np.column_stack([i[at], j[at]])
     pool = pool[y[pool[:, 0]] != y[pool[:, 1]]]  # pairs of equal prices have no answer
     pool = np.where((y[pool[:, 0]] > y[pool[:, 1]])[:, None], pool, pool[:, ::-1])
-    how = METHODS[method]
+    # one width, as when the stored results were computed
+    how = {"kernel": "gaussian", **METHODS[method]}
     model = PreferenceGP(**how).fit(X, pairs=pool[:1])
     answered, errors = [0], []
     for n in range(1, questions + 1):

@@ -140,7 +140,7 @@ def _order(posterior: Posterior) -> Floats:
 
 
 def _learnt(problem: Problem, pairs: Integers) -> Probabilities:
-    model = PreferenceGP(random_state=0).fit(problem.X, pairs=pairs)
+    model = PreferenceGP("gaussian", random_state=0).fit(problem.X, pairs=pairs)
     return _order(model.posterior()), model.predict_pair(problem.X, PAIRS)
 
 

@@ -11,10 +11,10 @@ from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, PAPER_FORM, errors
 from experiments.gp_collaborative.problem import N_MOVIES, N_USERS, movies, training_movies
-from experiments.gp_collaborative.run import PAPER, SIZES, WORDS, values_of
+from experiments.gp_collaborative.run import PAPER, WORDS, values_of
 from experiments.options import ExperimentOptions
 
-REPEATS = 1
+REPEATS, SIZES = 1, (100, 200)
 # each row with the row it is tested against
 ROWS = {
     "Item mean": "", "Collaborative": "", "CGPR": "CGPR, paper's form", "CGPOR": "CGPOR, paper's form",

@@ -13,6 +13,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from corank.choices import Conversion, RankingLoss, Targets
 from corank.estimator.landmarks import Landmarks
 from corank.label_ranking import (
     AutoLabelRanker,
@@ -50,7 +51,7 @@ def _online(average: bool, kernel: Any = None) -> Method:
     return run
 
 
-def _batch(conversion: str) -> Method:
+def _batch(conversion: Conversion) -> Method:
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
         return CalibratedLabelRanker(targets="ranks", conversion=conversion).fit(X, y).utilities(Z)
 
@@ -104,7 +105,7 @@ RANKING: dict[str, Method] = {
 """From positions of labels; None where a method would take too long."""
 
 
-def _calibrated(targets: str, **how: Any) -> Method:
+def _calibrated(targets: Targets, **how: Any) -> Method:
     def fitted(alpha: float, X: Floats, y: Floats) -> Any:
         return CalibratedLabelRanker(targets=targets, alpha=_penalty(alpha, X), **how).fit(X, y)
 
@@ -163,7 +164,7 @@ def _first(u: Floats, k: int) -> Floats:
     return u - (0.5 * (low + high) if k > 0 else low)[:, None]
 
 
-def _prior(targets: str) -> Method:
+def _prior(targets: Targets) -> Method:
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
         model = CalibratedLabelRanker(targets=targets).fit(np.zeros((len(X), 1)), y)
         return model.utilities(np.zeros((len(Z), 1)))
@@ -171,7 +172,7 @@ def _prior(targets: str) -> Method:
     return run
 
 
-def _stream(targets: str, loss: str) -> Method:
+def _stream(targets: Targets, loss: RankingLoss) -> Method:
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
         model = make_pipeline(StandardScaler(), OnlineLabelRanker(loss, targets, random_state=seed))
         return _utilities(model.fit(X, y), Z)
@@ -179,7 +180,7 @@ def _stream(targets: str, loss: str) -> Method:
     return run
 
 
-def cut_methods(targets: str) -> dict[str, Method]:
+def cut_methods(targets: Targets) -> dict[str, Method]:
     """
     Return methods whose utilities have a zero point.
 

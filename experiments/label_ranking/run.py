@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from corank.choices import Targets
 from corank.evaluation.report import Report
 from corank.tables import Cell, ReportTable
 from experiments.label_ranking.crossing import RANKS, SETS, TOPS, Folds, crossed, n_folds
@@ -85,7 +86,7 @@ def ranking_table(options: ExperimentOptions) -> tuple[ReportTable, list[str]]:
 
 
 def cut_table(
-    options: ExperimentOptions, name: str, read: Callable[[], LabelData], targets: str
+    options: ExperimentOptions, name: str, read: Callable[[], LabelData], targets: Targets
 ) -> tuple[ReportTable, list[str]]:
     """
     Measure utilities with a zero point.

@@ -18,7 +18,9 @@ F = np.column_stack([Y + RNG.normal(size=len(Y)), Y + RNG.normal(size=len(Y)), R
 
 
 def values(scores):
-    return np.array(evaluate(Y, scores, QID, "nDCG@5")["nDCG@5"].values)
+    columns = np.atleast_2d(scores.T)
+    found = np.array([evaluate(Y, one, QID, "nDCG@5")["nDCG@5"].values for one in columns]).T
+    return found.reshape(30, *scores.shape[1:])
 
 
 def test_two_good_members_are_averaged_and_noise_is_dropped():
@@ -30,7 +32,7 @@ def test_two_good_members_are_averaged_and_noise_is_dropped():
 
 
 def test_a_selection_is_nearly_as_good_as_the_best_bag_of_four():
-    single = np.column_stack([values(f) for f in F.T])
+    single = values(F)
     is_defined = ~np.isnan(single).any(axis=1)
     share = np.full(is_defined.sum(), 1.0 / is_defined.sum())
     found = np.nanmean(values(F @ _select(F, values, single, is_defined, share)))
@@ -43,7 +45,7 @@ def test_few_queries_give_weights_closer_to_equal():
     first = QID < 3
 
     def of_few(scores):
-        return np.where(np.arange(30) < 3, values(scores), np.nan)
+        return np.where(np.arange(30)[:, None] < 3, values(scores), np.nan)
 
     assert first.any()
     few = choose_weights(F[:, :2], of_few, np.random.default_rng(0))
@@ -52,5 +54,5 @@ def test_few_queries_give_weights_closer_to_equal():
 
 def test_one_member_or_no_defined_query_gives_equal_weights():
     np.testing.assert_array_equal(choose_weights(F[:, :1], values, np.random.default_rng(0)), [1.0])
-    nothing = lambda scores: np.full(30, np.nan)  # noqa: E731
+    nothing = lambda scores: np.full((30, scores.shape[1]), np.nan)  # noqa: E731
     np.testing.assert_allclose(choose_weights(F, nothing, np.random.default_rng(0)), [1 / 3] * 3)

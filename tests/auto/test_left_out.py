@@ -96,3 +96,20 @@ def test_spread_is_the_deviation_inside_queries():
 
 def test_large_problems_use_fewer_folds():
     assert [schedule(100, n)[1] for n in (10_000, 50_000, 500_000)] == [5, 2, 1]
+
+
+@pytest.mark.parametrize("is_pairs", [False, True])
+def test_several_models_are_evaluated_together(is_pairs):
+    pairs = np.array([(i, j) for i in range(len(Y)) for j in range(len(Y)) if QID[i] == QID[j] and Y[i] > Y[j]])
+    found = left_out(RankingData.of_pairs(X, pairs, QID) if is_pairs else DATA)
+    scores = np.random.default_rng(2).normal(size=(len(found.rows), 3)).round(1)
+    expected = np.column_stack([found.values(one) for one in scores.T])
+    np.testing.assert_allclose(found.values(scores), expected)
+
+
+def test_coarse_parts_leave_out_several_folds_together():
+    found = left_out()
+    parts = [out for _, out in found.parts(3)]
+    assert len(parts) == 3
+    np.testing.assert_array_equal(np.sum(parts, axis=0), 1)
+    assert all(out[found.folds == fold].all() for fold in range(found.n_folds) for out in [parts[fold % 3]])

@@ -53,6 +53,26 @@ def test_the_review_of_the_demo_can_be_screened_where_it_says(says, tmp_path):
     assert float(atd) < 0.1
 
 
+def test_the_files_of_the_demo_hold_what_it_says(says, tmp_path):
+    said = says("demo", "--files", "--output", tmp_path)
+    names = ("products.csv", "judged.csv", "train.txt.gz", "test.txt.gz", "old.scores")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert all(f"{tmp_path / name}: " in said for name in names)
+    products, judged = (corank.read(tmp_path / name) for name in names[:2])
+    graded = set(products.qid[~np.isnan(products.y)])
+    assert (len(graded), len(set(products.qid)), len(set(judged.qid))) == (40, 60, 40)
+    assert not np.isnan(judged.y).any()
+    assert not set(products.qid) & set(judged.qid)
+    assert products.names == judged.names == ["bm25", "title", "clicks", "age", "price", "stock"]
+    train, test = corank.read(tmp_path / "train.txt.gz", unscored=-1), corank.read(tmp_path / "test.txt.gz")
+    assert 10 < len(set(train.qid[~np.isnan(train.y)])) < 30
+    assert not np.isnan(test.y).any()
+    assert len(np.loadtxt(tmp_path / "old.scores")) == len(test.y)
+    before = {name: (tmp_path / name).read_bytes() for name in names}
+    says("demo", "--files", "--output", tmp_path)
+    assert before == {name: (tmp_path / name).read_bytes() for name in names}
+
+
 def table_of(said: str) -> list[str]:
     return [line for line in said.splitlines() if line.split()[:1] in (["SPD"], ["CRR"], ["LCRA"], ["ideal"])]
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from corank import SPD, RankRLS, load, save
 
@@ -64,18 +65,29 @@ def test_rank_evaluate_and_convert_need_neither_numba_nor_scikit_learn(tmp_path)
     assert np.loadtxt(scores).tolist() == load(model).predict(X).tolist()
 
 
-def test_small_fits_need_no_numba_and_little_of_scikit_learn(tmp_path):
+def written_table(folder):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(40, 3)).round(3), np.repeat([1, 2, 3, 4], 10)
     y = (X[:, 0] > 0).astype(int)
-    table = tmp_path / "rows.csv"
     cells = [",".join(map(str, (q, a, *row))) for a, q, row in zip(y, qid, X, strict=True)]
-    table.write_text("\n".join(["qid,label,a,b,c", *cells]) + "\n")
+    (folder / "rows.csv").write_text("\n".join(["qid,label,a,b,c", *cells]) + "\n")
+    return X, y, qid
+
+
+def test_small_fits_need_no_numba_and_little_of_scikit_learn(tmp_path):
+    X, y, qid = written_table(tmp_path)
+    table = tmp_path / "rows.csv"
     run([["fit", table, "-m", name, "-o", tmp_path / name] for name in ("spd", "rankrls")], HEAVY_OF_FITS)
     for kind in (SPD, RankRLS):
         # this process may have compiled kernels
         learnt = kind().fit(X, y, qid=qid).coef_
         assert load(tmp_path / kind.__name__.lower()).coef_.tolist() == learnt.tolist()
+
+
+@pytest.mark.long  # it may compile
+def test_the_default_model_needs_numba_but_no_other_large_library(tmp_path):
+    written_table(tmp_path)
+    run([["fit", tmp_path / "rows.csv", "-o", tmp_path / "model"]], [one for one in HEAVY_OF_FITS if one != "numba"])
 
 
 DELAYED = """

@@ -88,6 +88,8 @@ def test_simulated_users_are_those_of_every_run(user):
     for run in range(3):
         users = SimulatedUsers(DATA, user, random_state=5, run=run)
         model = PDGD(random_state=users.ranker_seed)
+        model._begin(DATA.X, None)
+        np.testing.assert_array_equal(model.run_["rng_state"][0], users.list_state)
         for _ in range(40):
             rows = users.ask()
             impression = model.show(DATA.X[rows], 5)

@@ -2,13 +2,15 @@
 
 import subprocess
 import sys
+from types import FunctionType
 
 import numpy as np
 import pytest
 
-from corank.core.jit import compile_kernels
+from corank.core.jit import PYTHON_ENTRIES, Kernel, _as_python, compile_kernels
 from corank.core.lists import ranked
 from corank.core.lists.top_k import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.core.models.trees import measure_depths
 from corank.core.pairs.inversions import pair_losses
 from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
 from corank.core.rows import blocks, products
@@ -25,12 +27,17 @@ SCORES = np.random.default_rng(0).integers(0, 9, 400).astype(float)
 GRADES = np.random.default_rng(1).integers(0, 4, 400).astype(float)
 
 
+def compiled_of(kernel):
+    """A kernel compiled by numba, however little it has run so far."""
+    compile_kernels()
+    return kernel.compiled if isinstance(kernel, Kernel) else kernel
+
+
 def both(kernel, *arguments, shape=(4,)):
     """The output of a kernel as Python code, and compiled."""
-    compile_kernels()
     outputs = np.zeros(shape), np.zeros(shape)
-    kernel.py_func(*arguments, outputs[0])
-    kernel(*arguments, outputs[1])
+    for run, output in zip((kernel.py_func, compiled_of(kernel)), outputs, strict=True):
+        run(*arguments, output)
     return [output.tobytes() for output in outputs]
 
 
@@ -53,6 +60,38 @@ def test_metrics_of_relevant_rows(ties):
     assert plain == compiled
     plain, compiled = both(ranked.precision_at_r, relevant, scores, STARTS, 0, 4, ties)
     assert plain == compiled
+
+
+def test_tree_depths():
+    starts, children = np.array([0, 2, 2, 3]), np.array([[1, -1], [-2, -3], [-1, -2]], dtype=np.int32)
+    plain, compiled = in_both_ways(measure_depths, (starts, children, np.zeros(3, dtype=np.int64)))
+    assert plain == compiled
+    assert plain[0] == -1
+
+
+def test_a_light_kernel_runs_as_python_until_it_has_visited_many_numbers(monkeypatch):
+    def count(numbers):
+        calls.append(len(numbers))
+        return len(numbers)
+
+    calls = []
+    kernel = Kernel(count, {}, is_light=True)
+    kernel.compiled = len
+    monkeypatch.setattr("corank.core.jit._as_python", lambda function: function)
+    half = np.zeros(PYTHON_ENTRIES // 2)
+    assert [kernel(half) for _ in range(4)] == [len(half)] * 4
+    assert len(calls) == 2  # the others were compiled
+    large = Kernel(count, {}, is_light=True)
+    large.compiled = len
+    large(np.zeros(PYTHON_ENTRIES + 1))
+    assert len(calls) == 2
+
+
+def test_python_code_of_a_kernel_calls_no_compiled_kernel():
+    compile_kernels()
+    names = _as_python(squared_hinge_loss.py_func).__globals__
+    assert isinstance(names["merge_sort"], FunctionType)
+    assert isinstance(names["merge_sort"].__globals__["_is_after"], FunctionType)
 
 
 def test_sorting_is_stable_and_puts_nan_last(monkeypatch):
@@ -79,9 +118,8 @@ def test_scores_do_not_depend_on_numba(dtype):
 
 def in_both_ways(kernel, arguments):
     """Results of a kernel, and all arrays that it may have changed, as Python code and compiled."""
-    compile_kernels()
     found = []
-    for run in (kernel.py_func, kernel):
+    for run in (kernel.py_func, compiled_of(kernel)):
         copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
         result = run(*copies)
         found.append((result, [one.tobytes() for one in copies if isinstance(one, np.ndarray)]))
@@ -164,14 +202,14 @@ def test_products_of_chosen_rows(dtype, monkeypatch):
 FIT = """
 import sys
 import corank
-from corank.core.jit import compile_kernels
+from corank.core import jit
 problem = corank.make_ranking(8, 8, random_state=0)
 found = []
 for _ in range(2):
     models = [kind().fit(problem.X, problem.y, qid=problem.qid) for kind in (corank.SPD, corank.RankRLS)]
     found.append([model.predict(problem.X).tobytes() for model in models])
     assert ("numba" in sys.modules) == (len(found) == 2)
-    compile_kernels()
+    jit.PYTHON_ENTRIES = jit.LIGHT_ENTRIES = 0
 assert found[0] == found[1]
 """
 

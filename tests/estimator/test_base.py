@@ -34,6 +34,18 @@ def test_a_problem_is_passed_alone():
         PlainRanker().fit(RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid), PROBLEM.y)
 
 
+def test_sizes_of_queries_replace_ids():
+    sizes, data = [5] * 6, RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
+    wanted = PlainRanker().fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid).coef_
+    for rows in (PROBLEM.X, PROBLEM.X.tolist(), pd.DataFrame(PROBLEM.X)):
+        np.testing.assert_array_equal(PlainRanker().fit(rows, PROBLEM.y, group=sizes).coef_, wanted)
+    with pytest.raises(InputError, match="group has sum 25, but X has 30 rows"):
+        PlainRanker().fit(PROBLEM.X, PROBLEM.y, group=sizes[1:])
+    for arguments in ((PROBLEM.X, PROBLEM.y), (data,)):
+        with pytest.raises(InputError, match="group was given in addition to query ids; pass one of them"):
+            PlainRanker().fit(*arguments, qid=None if len(arguments) == 1 else PROBLEM.qid, group=sizes)
+
+
 def test_arrays_an_indexed_problem_and_a_store_teach_the_same(tmp_path):
     write_store(tmp_path / "store", PROBLEM.X, PROBLEM.y, PROBLEM.qid)
     data = RankingData.of(PROBLEM.X, PROBLEM.y, PROBLEM.qid)

@@ -83,3 +83,13 @@ def test_it_is_saved(tmp_path):
 def test_bad_parameters_get_one_sentence(model, sentence):
     with pytest.raises(InputError, match=sentence):
         model.fit(X, qid=QID)
+
+
+def test_missing_values_get_the_mean_of_their_column():
+    X = np.array([[1.0, np.nan], [3.0, 4.0], [2.0, 8.0]])
+    model = ColumnMean([0, 1], method=None).fit(X)
+    np.testing.assert_allclose(model.predict(X), [(1.0 + 6.0) / 2, 3.5, 5.0])
+    with pytest.raises(InputError, match="from 0 to 1"):
+        ColumnMean([2]).fit(X)
+    with pytest.raises(InputError, match="X contains NaN"):
+        ColumnMean([0], missing="error").fit(X)

@@ -116,6 +116,15 @@ def test_store_keeps_the_results_and_their_repeats(tiny):
     assert StoredResults.read("tiny", tiny / "results").repeats == 3
 
 
+def test_an_experiment_without_trials_has_a_commit_and_a_time(tiny, monkeypatch):
+    clock = iter([1.0, 3.5])
+    monkeypatch.setattr(command, "process_time", lambda: next(clock))
+    sys.modules["tiny_experiment"].run = lambda options: Report("Tiny", "about", ())
+    assert CliRunner().invoke(app, ["tiny", "--store", "-o", str(tiny / "out")]).exit_code == 0
+    found = StoredResults.read("tiny", tiny / "results")
+    assert (found.commit, found.seconds) == ("abc", 2.5)
+
+
 def test_uncommitted_code_and_quick_runs_are_not_stored(tiny, monkeypatch):
     monkeypatch.setattr(stored, "code_commit", lambda: "abc+")
     for words, message in ((["--store"], "uncommitted changes"), (["--store", "--quick"], "leave one of them out")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from functools import cache
 from pathlib import Path
 
@@ -27,13 +28,20 @@ from corank.judging.reporting.prisma import PrismaCounts
 from corank.judging.reporting.report import write_report as write_screening_report
 from corank.judging.screening.simulate import ScreeningReplay, plot_recall
 from corank.lambdarank import plot_lambda
+from corank.service.export import write_letor_rows, write_parquet_parts, write_ubi_events
+from corank.service.log import EventLog
+from corank.service.service import Service
 from corank.tables import ReportTable
 from corank.text import read_corpus, save_corpus
 from experiments.index_page import ExperimentRun, write_index
 from experiments.lcra.plot import plot_gains
 from experiments.options import ExperimentOptions
 from faults.writers import PROBLEMS, Writer, model, sources
+from some_service import ask, online_bytes
+from some_stores import open_new
 from some_study import full_study
+
+_LOGS = tempfile.TemporaryDirectory()  # removed when Python ends
 
 
 @cache
@@ -106,6 +114,33 @@ def from_letor(target: Path, version: int, overwrite: bool) -> None:
     store_letor(target, [sources() / f"{version}.txt"], overwrite=overwrite)
 
 
+@cache
+def event_log(version: int) -> EventLog:
+    """The log of a service that has shown some lists; it stays open until Python ends."""
+    folder = Path(_LOGS.name) / f"{version}"
+    folder.mkdir()
+    service = Service(open_new("sqlite", folder))
+    service.registry.add("shop", "online", online_bytes(), {})
+    for number in range(3 + version):
+        shown = service.rank(ask(seed=number, query="tea", id=f"list {number}"))
+        shown.committed.result()
+        clicks = {"impression": f"list {number}", "clicks": ["item0"]}
+        service.append(service.feedback(clicks)).result()
+    return service.log
+
+
+def events_ubi(target: Path, version: int, overwrite: bool) -> None:
+    write_ubi_events(event_log(version), target, None, persons=False, overwrite=overwrite)
+
+
+def events_letor(target: Path, version: int, overwrite: bool) -> None:
+    write_letor_rows(event_log(version), target, None, bias=0.0, overwrite=overwrite)
+
+
+def events_parquet(target: Path, version: int, overwrite: bool) -> None:
+    write_parquet_parts(event_log(version), target, None, bias=0.0, overwrite=overwrite, n_rows=5)
+
+
 def parts(target: Path, version: int, overwrite: bool) -> None:
     made = PROBLEMS[version]
     convert_parts([(made.X, made.y, made.qid)], target, "letor", overwrite=overwrite)
@@ -176,6 +211,9 @@ FUNCTIONS = (
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
     Writer("convert_parts", "parts", parts),
+    Writer("events export to UBI", "events.jsonl", events_ubi),
+    Writer("events export to LETOR", "rows.txt.gz", events_letor),
+    Writer("events export to Parquet", "parts", events_parquet),
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
     Writer("plot_lambda", "lambda.png", lambda_plot, is_slow=True),
 )

@@ -1,21 +1,26 @@
 """
 Kill `corank service` under load: no acknowledged event may be lost, and none may be learnt twice.
 
-    PYTHONPATH=.:tests python tests/faults/kill_service.py --kills 200 [--database sqlite] [--seed 0]
+    PYTHONPATH=.:tests python tests/faults/kill_service.py --kills 200 [--database sqlite] [--seed 0] [--minutes 5]
 
 Shops ask for rankings and send clicks as fast as they can, each request again until it is acknowledged, always with the
 same id. Services are killed with SIGKILL at random times and started again; on PostgreSQL two of them share a database,
 and the right to learn moves from one to the other. At the end the log must hold each acknowledged event once and no
 other, and the models must be byte-equal to a clean replay of the log. Prints one line of JSON; the exit code is 1 if a
-check failed.
+check failed. No kill begins after `--minutes`. A service that does not answer in time, or ends by itself, is a fault;
+where it and the shops stand is then printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import faulthandler
+import http.client
 import json
 import multiprocessing
+import os
 import random
+import signal
 import socket
 import sys
 import tempfile
@@ -24,31 +29,51 @@ import time
 from pathlib import Path
 
 import httpx
+import numpy as np
 
 from corank.cli.service import start
 from corank.judging.sessions.open_store import open_answer_store
 from corank.service.forget import compare_with_replay
 from corank.service.keys import Keys
 from corank.service.learner import Learner
-from corank.service.log import EventLog
+from corank.service.log import CLICK, EventLog, NewEvent, pack
 from corank.service.making import make_version
+from corank.service.rankers import rng_state_of
 from corank.service.registry import Registry
 from some_postgres import PostgresServer
 
 N_SHOPS = 4
 D = 5
-PATIENCE = 600
+PATIENCE = 120
 """Seconds after which a service that does not answer counts as hung; a busy machine is slow."""
+REPORT = 20
+"""Seconds between two lines about the progress."""
 EARLY = 0.2
-"""Share of the kills that come soon after a start; before the others, shops have got on."""
+"""Share of the kills that come in the middle of a start or soon after; before the others, shops have got on."""
 LONGEST = 0.3
-"""Longest time between the first answer after a start and a kill, in seconds."""
+"""Longest time between the first answer after a start, or an early start itself, and a kill, in seconds."""
 WINDOW = 0.5
 """Seconds to wait for feedback, so that lists are closed by time as well."""
 
 
+def warm_up():
+    """Load compiled code, which takes longer than everything else at a start."""
+    with tempfile.TemporaryDirectory() as folder, open_answer_store(Path(folder, "corank.db")) as store:
+        add_models(store)
+        log, registry = EventLog(store), Registry(store)
+        for name in registry.active:
+            _, version, model = registry.serving(name)
+            drawn = model.draw(np.zeros((2, D)), None, 2, rng_state_of(name))
+            body = json.dumps({"items": ["a", "b"], "learnt": 0})
+            shown = NewEvent("impression", name, 0, body, "", f"{name}/{version}", "", 0, pack(drawn.arrays))
+            log.append([shown, NewEvent("feedback", name, 0, "{}", "", name, "a", CLICK)]).result()
+        while Learner(log, registry).step():
+            pass
+
+
 def run_service(place, port):
-    """Run the command, in a process of its own."""
+    """Run the command, in a process of its own, which prints on SIGUSR1 where it stands."""
+    faulthandler.register(signal.SIGUSR1)
     start(place, port=port, host="127.0.0.1", window=WINDOW, rate=1e6, exclude=[], most_waiting=2000, early=False)
 
 
@@ -84,7 +109,7 @@ class Shop(threading.Thread):
                 answer = client.post(self._rng.choice(self._bases) + path, json=value)
             except httpx.TransportError:
                 self.n_retries += 1
-                time.sleep(0.01)
+                time.sleep(0.1)
                 continue
             if answer.status_code in (429, 503):
                 self.n_retries += 1
@@ -121,26 +146,35 @@ class Shop(threading.Thread):
             self.clicks += [event["id"] for event in events]
 
 
-def wait_for(base):
-    """Wait until a service answers."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        try:
-            if httpx.get(f"{base}/readyz", timeout=60).status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.01)
-    raise RuntimeError("the service does not start")
+def is_ready(port):
+    """Return whether a service answers; without httpx, which needs a tenth of a second of work for a connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
-def wait_for_answer(shops):
-    """Wait until a list is acknowledged."""
+def wait_until(is_done, what, services):
+    """Wait, and raise if that takes too long or a service ended; prints where everything stands then."""
     end = time.monotonic() + PATIENCE
-    before = sum(len(shop.lists) for shop in shops)
-    while sum(len(shop.lists) for shop in shops) == before and any(shop.is_alive() for shop in shops):
-        if time.monotonic() > end:
-            raise RuntimeError("no shop got on after a start")
-        time.sleep(0.01)
+    while not is_done():
+        ended = [process.exitcode for process in services if not process.is_alive()]
+        if ended or time.monotonic() > end:
+            faulthandler.dump_traceback()
+            for process in services:
+                if process.is_alive():
+                    os.kill(process.pid, signal.SIGUSR1)
+            time.sleep(1)
+            raise RuntimeError(f"a service ended with code {ended[0]}" if ended else f"waited too long for {what}")
+        time.sleep(0.02)
+
+
+def n_lists(shops):
+    return sum(len(shop.lists) for shop in shops)
 
 
 def free_port():
@@ -156,7 +190,7 @@ def add_models(store):
     registry.add("test", *make_version(registry, None, None, None, "shop,duel", has_prior=False))
 
 
-def kill_many(kills, seed, place, n_services):
+def kill_many(kills, seed, place, n_services, minutes):
     """Return the results of one database."""
     rng = random.Random(seed)
     address = place if "://" in place else str(Path(place, "corank.db"))
@@ -166,42 +200,47 @@ def kill_many(kills, seed, place, n_services):
     ports = [free_port() for _ in range(n_services)]
     bases = [f"http://127.0.0.1:{port}" for port in ports]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", "corank.service.app", "corank.cli.service", "corank.clicks", "uvicorn"])
+    context.set_forkserver_preload(["faults.kill_service"])  # "__main__" is not loaded before a fork by Python 3.11
 
     def begin(at):
         process = context.Process(target=run_service, args=(place, ports[at]), daemon=True)
         process.start()
-        wait_for(bases[at])
         return process
 
-    is_over = threading.Event()
+    def wait_for_shops():
+        """Wait until all services answer, and then a shop has got on or failed."""
+        for port in ports:
+            wait_until(lambda port=port: is_ready(port), "a service to start", services)
+        n_before = n_lists(shops)
+        wait_until(lambda: n_lists(shops) > n_before or has_failed(), "a list", services)
+
+    def has_failed():
+        return not all(shop.is_alive() for shop in shops)
+
+    is_over, begun = threading.Event(), time.monotonic()
     services = [begin(at) for at in range(n_services)]
     shops = [Shop(bases, key, 1000 * seed + number, is_over) for number in range(N_SHOPS)]
     for shop in shops:
         shop.start()
-    n_killed = 0
-    while n_killed < kills and any(shop.is_alive() for shop in shops):
-        if rng.random() < EARLY:
-            time.sleep(rng.uniform(0.0, 0.3))
-        else:
-            wait_for_answer(shops)
-            time.sleep(rng.uniform(0.0, LONGEST))
+    n_killed, reported = 0, begun
+    while n_killed < kills and time.monotonic() < begun + 60 * minutes and not has_failed():
+        if rng.random() > EARLY:
+            wait_for_shops()
+        time.sleep(rng.uniform(0.0, LONGEST))
         at = rng.randrange(n_services)
         services[at].kill()
         services[at].join()
         n_killed += 1
-        if not n_killed % 20:
-            print(f"{n_killed} kills", file=sys.stderr, flush=True)
         services[at] = begin(at)
+        if time.monotonic() > reported + REPORT:
+            reported = time.monotonic()
+            print(f"{reported - begun:.0f} s: {n_killed} kills, {n_lists(shops)} lists", file=sys.stderr, flush=True)
     is_over.set()
-    for shop in shops:
-        shop.join()
+    wait_until(lambda: not any(shop.is_alive() for shop in shops), "the shops to end", services)
     for process in services:
         process.kill()
         process.join()
     faults = [shop.fault for shop in shops if shop.fault]
-    if n_killed < kills:
-        faults.append(f"all shops stopped after {n_killed} kills")
     return check(address, shops, faults) | {"kills": n_killed, "retries": sum(shop.n_retries for shop in shops)}
 
 
@@ -240,6 +279,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=60.0, help="time after which no more kills begin")
     parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
     options = parser.parse_args()
     results = {}
@@ -251,7 +291,9 @@ def main():
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 place = folder if server is None else server.new_database("service")
-                results[database] = kill_many(options.kills, options.seed, place, 1 if server is None else 2)
+                results[database] = kill_many(
+                    options.kills, options.seed, place, 1 if server is None else 2, options.minutes
+                )
         finally:
             if server is not None:
                 server.remove()
@@ -259,5 +301,7 @@ def main():
     sys.exit(any(one["faults"] for one in results.values()))
 
 
-if __name__ == "__main__":
+if __name__ == "faults.kill_service":  # the server from which services are forked
+    warm_up()
+elif __name__ == "__main__":
     main()

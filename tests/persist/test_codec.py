@@ -52,6 +52,10 @@ def test_plain_values_survive(value):
     assert type(again) is type(value)
 
 
+def test_a_range_becomes_a_list():
+    assert through([range(2), range(5, 1, -2)]) == [[0, 1], [5, 3]]
+
+
 def test_nan_survives():
     assert math.isnan(through(math.nan))
 

@@ -16,9 +16,10 @@ from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 from corank.kernels import GaussianKernel
 from corank.metrics import disagreement_error
+from corank.pursuit import dictionary
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)
@@ -218,10 +219,10 @@ def test_more_terms_order_the_training_rows_better():
         ({"dictionary": [1, 1]}, "dictionary contains a row twice"),
         (
             {"dictionary": [[1]]},
-            r"dictionary is \[\[1\]\]; pass 'scored' or 'all' or 'columns', or a whole number",
+            r"dictionary is \[\[1\]\]; pass 'auto' or 'scored' or 'all' or 'columns', or a whole number",
         ),
         ({"dictionary": np.ones(len(Y), dtype=bool)}, rf"dictionary has type bool and shape \({len(Y)},\); pass row"),
-        ({"dictionary": True}, "dictionary is True; pass 'scored' or 'all' or 'columns'"),
+        ({"dictionary": True}, "dictionary is True; pass 'auto' or 'scored' or 'all' or 'columns'"),
         ({"kernel": "precomputed"}, r"needs the Gram matrix of the training rows, but X has shape"),
     ],
 )
@@ -330,3 +331,22 @@ def test_columns_whose_squares_overflow_are_refused(kind):
     x = kind(np.array([[1.0, 1e200], [2.0, 0.0], [0.0, 3.0]]))
     with pytest.raises(InputError, match="products overflow; scale its columns"):
         RankingPursuit(2, dictionary="columns").fit(x, [0, 1, 2])
+
+
+def test_many_rows_have_a_random_dictionary_by_default(monkeypatch):
+    y = mask_scores(Y, QID, fraction=0.3, random_state=0)
+    scored = np.flatnonzero(~np.isnan(y))
+    whole = RankingPursuit(8, KERNEL, random_state=0).fit(X, y, qid=QID)
+    np.testing.assert_array_equal(
+        whole.predict(X), RankingPursuit(8, KERNEL, dictionary="scored").fit(X, y, qid=QID).predict(X)
+    )
+    monkeypatch.setattr(dictionary, "_MANY_ROWS", 40)
+    monkeypatch.setattr(dictionary, "_AUTO_ROWS", 20)
+    with pytest.warns(UsageWarning, match=f"20 of {len(scored)} scored rows .* set dictionary"):
+        model = RankingPursuit(40, KERNEL, fitting="back", random_state=0).fit(X, y, qid=QID)
+    # no term twice, so that they are exactly the candidates
+    rows = np.unique(model.terms_)
+    assert len(rows) <= 20
+    assert np.isin(rows, scored).all()
+    same = RankingPursuit(40, KERNEL, fitting="back", dictionary=rows.tolist()).fit(X, y, qid=QID)
+    np.testing.assert_allclose(model.predict(X), same.predict(X), rtol=1e-6, atol=1e-8)

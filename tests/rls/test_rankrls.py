@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,10 +15,10 @@ from corank.data.problem.query_splits import QueryKFold
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.synthetic import make_ranking
 from corank.data.store.store import open_store, write_store
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 from corank.kernels import GaussianKernel
 from corank.pairwise import Moments
-from corank.rls import CoRankRLS, RankRLS
+from corank.rls import CoRankRLS, RankRLS, rankrls
 
 PROBLEM = make_ranking(20, (2, 9), random_state=1)
 X, Y, QID = PROBLEM.X[:, :8], PROBLEM.y, PROBLEM.qid
@@ -223,3 +225,26 @@ def test_weights_too_different_to_compare_get_one_sentence(make):
 def test_single_precision_rows_are_scored_in_double():
     model, rows = RankRLS().fit(X, Y, qid=QID), X.astype(np.float32)
     np.testing.assert_allclose(model.predict(rows), rows.astype(np.float64) @ model.coef_, rtol=1e-13)
+
+
+def test_many_rows_have_random_basis_rows_by_default(monkeypatch):
+    monkeypatch.setattr(rankrls, "_MANY_ROWS", 40)
+    monkeypatch.setattr(rankrls, "_AUTO_BASIS", 15)
+    n = len(Y)
+    with pytest.warns(UsageWarning, match="rows are approximated by 15 basis rows .* set n_basis"):
+        model = RankRLS(kernel=GAUSSIAN, random_state=0).fit(X, Y, qid=QID)
+    same = RankRLS(kernel=GAUSSIAN, n_basis=15, random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(model.predict(X), same.predict(X))
+    better, worse = np.nonzero((Y[:, None] > Y) & (QID[:, None] == QID))
+    pairs = np.column_stack([better, worse])
+    with pytest.warns(UsageWarning, match="15 basis rows"):
+        assert len(RankRLS(kernel=GAUSSIAN, random_state=0).fit(X, pairs=pairs).dual_coef_) == 15
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UsageWarning)
+        # all rows if there are few or the user says so; rows that the user gave; a linear kernel has no need
+        first = np.flatnonzero(QID < 5)
+        assert len(RankRLS(kernel=GAUSSIAN).fit(X[first], Y[first], qid=QID[first]).dual_coef_) <= 40
+        assert len(RankRLS(kernel=GAUSSIAN, n_basis=None).fit(X, Y, qid=QID).dual_coef_) > 40
+        assert len(RankRLS(kernel=GAUSSIAN, basis=[1, 5, 9]).fit(X, Y, qid=QID).dual_coef_) == 3
+        linear = RankRLS(0.5, scale=False).fit(np.hstack([X, np.zeros((n, n))]), Y, qid=QID)
+    np.testing.assert_allclose(linear.coef_[:8], RankRLS(0.5, scale=False).fit(X, Y, qid=QID).coef_, atol=1e-8)

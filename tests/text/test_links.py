@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import corank
-from corank.core.text.links import add_links, link_hinge, similarities
+from corank.core.text.links import Tables, add_links, link_hinge, similarities
 from corank.errors import InputError
 from corank.text import Corpus, LinkLearn, Links, split_links
-from corank.text.network import Network
-from corank.text.training import LinkObjective, SimilarityForm
+from corank.text.network import LinearNetwork, Network
+from corank.text.training import LinkObjective, Schedule, SimilarityForm, check_steps
 
 
 def some_links(n=30, seed=0, of_queries=False):
@@ -61,8 +61,8 @@ def networks(seed=0):
     return tuple(Network(0.1, 1.3, rng.normal(0, 0.4, 13)) for _ in range(3))
 
 
-def form(b=0.0, symmetric=True, use_length=True, at_top=False):
-    return SimilarityForm(4, b, symmetric, use_length, at_top)
+def form(b=0.0, symmetric=True, use_length=True, at_top=False, positive=True):
+    return SimilarityForm(4, b, symmetric, use_length, at_top, positive)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -113,6 +113,90 @@ def test_slopes_are_finite_differences(of_queries, symmetric):
             assert slopes[at][i] == pytest.approx((moved[0][0] - moved[1][0]) / 2e-6, rel=1e-4, abs=1e-7)
 
 
+def cost_of_the_paper(theta, scaling, links):
+    """
+    Equations 3, 6 and 7 of Grangier and Bengio, constraint by constraint.
+
+    theta (3, 13): w, u, v, v0 of three perceptrons of tf, log(N/df) and length, whose inputs are scaled.
+    """
+    X = links.corpus.counts.toarray()
+    df, length = (X > 0).sum(axis=0), np.maximum(X.sum(axis=1), 1)
+
+    def mlp(at, x):
+        w, u, v, v0 = *theta[at][:12].reshape(3, 4), theta[at][12]
+        z = (np.asarray(x, float) - scaling[at][0]) / scaling[at][1]
+        return np.tanh(z[..., None] * w + u) @ v + v0
+
+    F = (X > 0) * mlp(0, X) * mlp(1, np.log(len(X) / df)) * mlp(2, length)[:, None]
+    cost = 0.0
+    for q, grades in zip(links.own.tolist(), links.grades(), strict=True):
+        linked, unlinked = np.flatnonzero(grades == 1), np.flatnonzero(grades == 0)
+        cost += sum(max(1 - F[q] @ F[p] + F[q] @ F[n], 0.0) for p in linked for n in unlinked)
+    return cost
+
+
+def test_the_cost_of_the_paper_and_its_gradient_are_those_written_out():
+    links, rng = some_links(18), np.random.default_rng(0)
+    task = LinkObjective(links, form(positive=False), summed=True)
+    theta, scaling = rng.normal(0, 0.6, (3, 13)), [(3.0, 2.0), (1.0, 1.5), (10.0, 6.0)]
+    nets = tuple(LinearNetwork(*s, t) for s, t in zip(scaling, theta, strict=True))
+    assert any((net(x) < 0).any() for net, x in zip(nets, task.encoded.inputs, strict=True))  # of any sign
+    # the loss is the mean over texts, in units of their mean number of constraints
+    unit = links.n_constraints
+    loss, gradient = task.loss(nets, np.arange(len(links)))
+    assert loss * unit == pytest.approx(cost_of_the_paper(theta, scaling, links))
+    for at, i in ((0, 0), (0, 12), (1, 3), (1, 9), (2, 5), (2, 8), (2, 12)):
+        moved = [theta.copy(), theta.copy()]
+        moved[0][at, i] += 1e-6
+        moved[1][at, i] -= 1e-6
+        up, down = (cost_of_the_paper(each, scaling, links) for each in moved)
+        assert gradient[at][i] * unit == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-3)
+
+
+def test_a_step_of_the_paper_follows_the_gradient_of_one_document():
+    links = some_links(18)
+    how = {"n_hidden": 4, "b": 0.0, "positive": False, "solver": "sgd", "batch": 1, "eta0": 0.05, "random_state": 3}
+    start, after = (LinkLearn(n_steps=n, **how).fit(links).networks_ for n in (0, 1))
+    task = LinkObjective(links, form(positive=False), summed=True)
+    steps = [task.loss(start, np.array([q]))[1] for q in range(len(links))]
+    moved = np.concatenate([a.theta - b.theta for a, b in zip(after, start, strict=True)])
+    assert np.abs(moved).max() > 1e-6
+    assert sum(np.allclose(moved, -0.05 * np.concatenate(step), atol=1e-12) for step in steps) == 1
+    # perceptrons begin at random, and their scaling is that of the inputs
+    other = LinkLearn(n_steps=0, **{**how, "random_state": 4}).fit(links).networks_
+    assert all(type(net) is LinearNetwork for net in start)
+    assert not any(np.allclose(a.theta, b.theta) for a, b in zip(start, other, strict=True))
+    counts = links.corpus.postings.values
+    assert [start[0].mean, start[0].scale] == pytest.approx([counts.mean(), counts.std()], rel=1e-4)
+
+
+def test_a_function_may_be_zero_somewhere():
+    task, nets = LinkObjective(some_links(), form(positive=False)), networks()
+    tables = task.tables(nets)
+    tables.length[::2] = 0.0
+
+    def loss():
+        slopes = Tables(*map(np.zeros_like, tables))
+        return add_links(task.problem, tables, task.texts, 0, len(task.texts), False, slopes), slopes
+
+    _, found = loss()
+    for at in range(6):
+        losses = []
+        for sign in (1, -1):
+            tables.length[at] += sign * 1e-6
+            losses.append(loss()[0])
+            tables.length[at] -= sign * 1e-6
+        assert found.length[at] == pytest.approx((losses[0] - losses[1]) / 2e-6, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "n_batches", "per_pass", "wanted"),
+    [(25, 10, 1, [10, 20, 25]), (20, 10, 2, [5, 10, 15, 20]), (4, 3, 9, [1, 2, 3, 4]), (0, 10, 1, []), (3, 10, 1, [3])],
+)
+def test_checks_divide_passes(n_steps, n_batches, per_pass, wanted):
+    assert check_steps(Schedule(False, n_steps, 1, 0.1, 5, per_pass, 1, False), n_batches) == wanted
+
+
 def misleading(seed):
     """Links follow words that many documents share; rare ones, which BM25 trusts, stand anywhere."""
     rng = np.random.default_rng(seed)
@@ -140,8 +224,6 @@ def test_learning_brings_linked_documents_nearer():
 
 def test_the_mean_of_all_texts_is_the_sum_of_their_parts():
     task, nets = LinkObjective(some_links(), form()), networks()
-    from corank.core.text.links import Tables
-
     tables = task.tables(nets)
     sums = Tables(*map(np.zeros_like, tables))
     total = add_links(task.problem, tables, task.texts, 0, len(task.texts), False, sums)
@@ -184,7 +266,23 @@ def test_it_is_saved(tmp_path):
     )
 
 
+def test_the_form_of_the_paper_learns_and_is_saved(tmp_path):
+    training, validation = misleading(1), misleading(2)
+    how = {"b": 0.0, "positive": False, "solver": "sgd", "batch": 1, "n_steps": 600, "checks_per_pass": 2}
+    model = LinkLearn(4, eta0=0.1, random_state=0, n_iter_no_change=99, **how).fit(training, validation)
+    assert model.validation_errors_.min() < model.validation_errors_[0] - 0.05
+    assert len(model.validation_errors_) == 1 + 2 * 5
+    corank.save(model, tmp_path / "model.safetensors")
+    again = corank.load(tmp_path / "model.safetensors")
+    scores = [one.to_index(training.corpus).scores(["topic1x1 rare3"]) for one in (model, again)]
+    np.testing.assert_array_equal(*scores)
+    with pytest.raises(InputError, match=r"training diverged after .* steps with eta0=1e.06; pass a lower eta0"):
+        LinkLearn(4, eta0=1e6, random_state=0, **how).fit(training)
+
+
 def test_lengths_may_count_by_b_only():
+    plain = LinkLearn(3, n_steps=20, use_length=False, positive=False, random_state=0).fit(some_links())
+    np.testing.assert_array_equal(plain.networks_[2](np.linspace(1, 20, 9)), 1.0)
     model = LinkLearn(3, n_steps=20, use_length=False, symmetric=False, at_top=True, random_state=0).fit(some_links())
     np.testing.assert_allclose(model.networks_[2](np.linspace(-2, 2, 9)), 1.0)
 

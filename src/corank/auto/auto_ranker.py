@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.auto.averaging import choose_weights
+from corank.auto.best_column import find_best_column
 from corank.auto.candidates import chosen_candidates
 from corank.auto.leaderboard import Leaderboard, interval
 from corank.auto.left_out import LeftOut, is_constant_inside, spread_inside
@@ -43,11 +44,14 @@ from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
+# a column within this distance of the average is named
+_NEARLY = 0.01
+
 FEW = 10
 """Below this number of judged queries, little can be learnt, and `AutoRanker.summary` says so."""
 
-# random weightings of the queries for the estimate, where each fold has its own choice of weights
-_NESTED_REPEATS = 2
+# parts of the queries, and random weightings of them, for the estimate, where each part has its own choice of weights
+_NESTED_PARTS, _NESTED_REPEATS = 5, 1
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -70,8 +74,8 @@ class AutoRanker(Ranker):
     """
     Average of the rankers that rank left-out queries best; the default of ``corank fit``.
 
-    It tries linear, Gaussian and Laplacian least squares with several penalties, logistic pairs and boosted trees of
-    two sizes, in order of cost and on the same folds of judged queries. It then averages them with weights chosen on
+    It tries linear, Gaussian and Laplacian least squares with several penalties, logistic pairs and boosted
+    trees, in order of cost and on the same judged queries. It then averages them with weights chosen on
     the left-out queries. The fewer judged queries, the closer the weights are to equal.
 
     Parameters
@@ -94,7 +98,8 @@ class AutoRanker(Ranker):
     weights_, scales_ : arrays of shape (n_members,)
         Weight of each member, and the number by which its scores are divided.
     leaderboard_ : Leaderboard
-        All candidates with their value on left-out queries, its 95 % interval, weight and time.
+        All candidates, and up to 40 queries the best single column, with their value on left-out queries, its 95 %
+        interval, weight and time.
     estimate_ : array of shape (3,)
         Metric of the average on left-out queries, and its 95 % interval. Weights were chosen without the queries on
         which they are evaluated.
@@ -109,8 +114,10 @@ class AutoRanker(Ranker):
     >>> problem = make_ranking(30, 10, random_state=0)
     >>> model = AutoRanker(candidates=["linear", "gaussian"], random_state=0)
     >>> model = model.fit(problem.X, problem.y, qid=problem.qid)
-    >>> sorted(model.leaderboard_.names), round(float(model.weights_.sum()), 6)
-    (['gaussian', 'linear'], 1.0)
+    >>> sorted(model.leaderboard_.names)  # the best single column is shown for comparison
+    ['column 16, lowest first', 'gaussian', 'linear']
+    >>> round(float(model.weights_.sum()), 6)
+    1.0
     """
 
     # nDCG and the gains of LambdaRank depend on the level of grades
@@ -166,14 +173,19 @@ class AutoRanker(Ranker):
             if left_out is not None:
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
-                values = np.stack([left_out.values(f) for f in F.T])
+                values = left_out.values(F).T
                 prior = 0 if trials[0].candidate is None else None
                 weights = choose_weights(F / spreads, left_out.values, for_weights, prior=prior)
                 estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights, prior)))
+            names, seconds = [trial.name for trial in trials], [trial.seconds for trial in trials]
+            column = None if left_out is None or data.prior is not None else find_best_column(left_out, data.names)
+            if column is not None:
+                names, seconds = [*names, column.name], [*seconds, 0.0]
+                values = np.vstack([values, column.values])
             means, lows, highs = np.array([interval(of_one) for of_one in values]).T
             board = Leaderboard(
-                names=tuple(trial.name for trial in trials), means=means, lows=lows, highs=highs, weights=weights,
-                seconds=np.array([trial.seconds for trial in trials]),
+                names=tuple(names), means=means, lows=lows, highs=highs,
+                weights=np.append(weights, np.zeros(len(names) - len(trials))), seconds=np.array(seconds),
                 metric="" if left_out is None else left_out.metric_name,
                 n_lists=0 if left_out is None else left_out.n_lists,
                 lists="queries" if left_out is None or left_out.is_by_query else "parts of one query",
@@ -247,21 +259,30 @@ class AutoRanker(Ranker):
             )
         else:
             words += f" An interval half as wide needs about {3 * n} more judged queries."
+        words += self._known_order()
         if self.skipped_:
             words += f" Not tried: {'; '.join(self.skipped_)}."
         return words
 
+    def _known_order(self) -> str:
+        """Name a column that orders left-out queries about as well as the average."""
+        board = self.leaderboard_
+        for name, mean in zip(board.names, board.means, strict=True):
+            if name.startswith("column ") and mean >= self.estimate_[0] - _NEARLY:
+                return f" The {name} alone has {mean:.3f}: if it is a known order, pass it as prior."
+        return ""
+
 
 def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:
-    """Return the metric of the average in each list, with weights that were chosen on the other folds."""
+    """Return the metric of the average in each list, with weights that were chosen on other folds."""
     found = np.full(left_out.n_lists, np.nan)
-    fold_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
-    fold_of_list[left_out.lists] = left_out.folds
-    for fold in range(left_out.n_folds):
-        is_out = fold_of_list == fold
+    part_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
+    part_of_list[left_out.lists] = left_out.folds % _NESTED_PARTS
+    for part in range(min(left_out.n_folds, _NESTED_PARTS)):
+        is_out = part_of_list == part
 
         def others(scores: Floats, is_out: NDArray[np.bool_] = is_out) -> Floats:
-            return np.where(is_out, np.nan, left_out.values(scores))
+            return np.where(is_out[:, None], np.nan, left_out.values(scores))
 
         seen = others if left_out.n_folds > 1 else left_out.values
         weights = choose_weights(F, seen, rng, _NESTED_REPEATS, prior=prior)

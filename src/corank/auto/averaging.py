@@ -48,12 +48,13 @@ def choose_weights(
     Choose the weights of members.
 
     F (n_rows, n_members): scores of left-out rows, on one scale.
-    values: returns the metric of scores in each query, larger is better, NaN where it is not defined.
+    values: takes scores (n_rows, m) and returns their metric in each query (n_queries, m), larger is better, NaN where
+        it is not defined.
     repeats: number of random weightings of the queries.
     prior: number of the member that is the prior, if there is one.
     Returns (n_members,): weights that sum to 1.
     """
-    single = np.column_stack([values(f) for f in F.T])
+    single = values(F)
     is_defined = np.asarray(~np.isnan(single).any(axis=1))
     n = int(is_defined.sum())
     if F.shape[1] == 1 or n == 0:
@@ -75,7 +76,7 @@ def _select(
     total, kept = F @ counts, counts.copy()
     best = -np.inf
     for _ in range(_ROUNDS):
-        means = [float(share @ values(total + f)[is_defined]) for f in F.T]
+        means = share @ values(total[:, None] + F)[is_defined]
         j = int(np.argmax(means))
         counts[j] += 1.0
         total = total + F[:, j]

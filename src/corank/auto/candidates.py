@@ -1,8 +1,10 @@
 """
 The short list of `AutoRanker`, in order of cost: rankers whose errors differ, with weak and strong penalties.
 
-Penalties are multiples of the rule of `corank.solvers.penalty`. Additive kernels, pursuits, linear LambdaRank and
-stronger penalties were tried, too: they cost time and did not raise the mean over the development collections of
+Penalties are multiples of the rule of `corank.solvers.penalty`. Least squares are evaluated on all folds, at little
+cost; logistic pairs on five, trees on two halves, since each fit costs as much as all least squares together. Additive
+kernels, pursuits, linear LambdaRank, stronger penalties, the best single column, and trees of two sizes on all folds
+were tried, too: they cost time and did not raise the mean over the development collections of
 ``benchmarks/bench_auto.py``.
 """
 
@@ -25,8 +27,10 @@ from corank.solvers.penalty import alpha_of, freedom
 
 Make = Callable[[RankingData, float, int], Ranker]
 
-# basis rows of kernel rankers, number of trees
-_N_BASIS, _N_TREES = 300, 100
+# basis rows of kernel rankers
+_N_BASIS = 300
+# trees, their leaves and learning rate: below this number of judged rows, and from it on
+_MANY_ROWS, _SMALL_TREES, _LARGE_TREES = 1000, (50, 8, 0.2), (100, 16, 0.1)
 # columns of sparse rows up to which trees and kernels are tried
 _MOST_COLUMNS = 2000
 # mean squared distance of two rows in the space of a radial kernel whose width is the median distance: 2 (1 − 1/e)
@@ -40,6 +44,8 @@ class Candidate:
 
     make: returns the unfitted ranker for a problem, the alpha of the rule for linear models, and a seed.
     cost: rough time of a fit, relative to the first candidate.
+    kernel: of least squares; candidates of the same kernel share their features.
+    n_folds: largest number of folds; folds are left out together if there are more.
     needs_dense: whether it is left out for wide sparse rows.
     needs_lightgbm: whether it grows trees.
     """
@@ -47,6 +53,8 @@ class Candidate:
     name: str
     make: Make
     cost: float
+    kernel: str | None = None
+    n_folds: int | None = None
     needs_dense: bool = False
     needs_lightgbm: bool = False
 
@@ -70,27 +78,24 @@ def _kernel(name: str, multiple: float) -> Make:
     return make
 
 
-def _trees(n_leaves: int) -> Make:
-    def make(data: RankingData, alpha: float, seed: int) -> Ranker:
-        # gains of nDCG need grades
-        lambdas = "ranknet" if data.y is None or (data.y < 0.0).any() else None
-        leaves = {"num_leaves": n_leaves}
-        return LambdaRank(lambdas, "trees", n_steps=_N_TREES, tree_params=leaves, scale=False, random_state=seed)
-
-    return make
+def _trees(data: RankingData, alpha: float, seed: int) -> Ranker:
+    # gains of nDCG need grades
+    lambdas = "ranknet" if data.y is None or (data.y < 0.0).any() else None
+    n_trees, n_leaves, rate = _SMALL_TREES if data.n_scored < _MANY_ROWS else _LARGE_TREES
+    leaves = {"num_leaves": n_leaves}
+    return LambdaRank(lambdas, "trees", n_steps=n_trees, eta0=rate, tree_params=leaves, scale=False, random_state=seed)
 
 
 _ALL = (
-    Candidate("linear", _linear(1.0), 1.0),
-    Candidate("linear-strong", _linear(10.0), 1.0),
-    Candidate("gaussian", _kernel("gaussian", 1.0), 5.0, needs_dense=True),
-    Candidate("gaussian-weak", _kernel("gaussian", 0.1), 5.0, needs_dense=True),
-    Candidate("gaussian-weakest", _kernel("gaussian", 0.01), 5.0, needs_dense=True),
-    Candidate("laplacian", _kernel("laplacian", 1.0), 5.0, needs_dense=True),
-    Candidate("laplacian-weak", _kernel("laplacian", 0.1), 5.0, needs_dense=True),
-    Candidate("logistic", lambda data, alpha, seed: SPD("logistic", random_state=seed), 5.0),
-    Candidate("trees-small", _trees(4), 10.0, needs_dense=True, needs_lightgbm=True),
-    Candidate("trees", _trees(16), 20.0, needs_dense=True, needs_lightgbm=True),
+    Candidate("linear", _linear(1.0), 1.0, "linear"),
+    Candidate("linear-strong", _linear(10.0), 1.0, "linear"),
+    Candidate("gaussian", _kernel("gaussian", 1.0), 5.0, "gaussian", needs_dense=True),
+    Candidate("gaussian-weak", _kernel("gaussian", 0.1), 5.0, "gaussian", needs_dense=True),
+    Candidate("gaussian-weakest", _kernel("gaussian", 0.01), 5.0, "gaussian", needs_dense=True),
+    Candidate("laplacian", _kernel("laplacian", 1.0), 5.0, "laplacian", needs_dense=True),
+    Candidate("laplacian-weak", _kernel("laplacian", 0.1), 5.0, "laplacian", needs_dense=True),
+    Candidate("logistic", lambda data, alpha, seed: SPD("logistic", random_state=seed), 5.0, n_folds=5),
+    Candidate("trees", _trees, 20.0, n_folds=2, needs_dense=True, needs_lightgbm=True),
 )
 
 CANDIDATES: dict[str, Candidate] = {one.name: one for one in _ALL}

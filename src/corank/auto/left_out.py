@@ -100,10 +100,15 @@ class LeftOut:
         """Whether whole queries are left out."""
         return self.lists is not self.folds
 
-    def parts(self) -> Iterator[tuple[RankingData, NDArray[np.bool_]]]:
-        """Yield the problem without each fold, and which of `rows` the fold leaves out."""
-        for fold in range(self.n_folds):
-            out = self.folds == fold
+    def parts(self, most: int | None = None) -> Iterator[tuple[RankingData, NDArray[np.bool_]]]:
+        """
+        Yield the problem without each fold, and which of `rows` the fold leaves out.
+
+        most: with more folds, several are left out together.
+        """
+        n_parts = self.n_folds if most is None else min(most, self.n_folds)
+        for part in range(n_parts):
+            out = self.folds % n_parts == part
             kept = np.ones(self.data.n_rows, dtype=bool)
             kept[self.rows[out]] = False
             yield keep_judgements(self.data, kept if self.data.pairs is None else kept[self.data.pairs[:, 0]]), out
@@ -112,14 +117,19 @@ class LeftOut:
         """
         Return the value of scores in each list, larger is better; NaN where the metric is not defined.
 
-        scores (n,): of `rows`.
+        scores (n,) or (n, m): of `rows`, by one or several models.
+        Returns (n_lists,) or (n_lists, m): the values.
         """
         if self.data.pairs is not None:
             (winners, losers), w, lists = self._preferences
             gap = scores[winners] - scores[losers]
-            return np.asarray(np.bincount(lists, w * ((gap > 0.0) + 0.5 * (gap == 0.0))) / np.bincount(lists, w))
-        metric = parse_metric(self.metric)
-        found = metric.result(replace(self._judged, scores=scores[self._order])).values
+            right = ((gap > 0.0) + 0.5 * (gap == 0.0)).T * w
+            sums = [np.bincount(lists, of_one, self.n_lists) for of_one in np.atleast_2d(right)]
+            return np.asarray(np.array(sums) / np.bincount(lists, w)).T.reshape(-1, *scores.shape[1:])
+        metric, m = parse_metric(self.metric), int(np.prod(scores.shape[1:]))
+        # the lists of all models are evaluated together
+        found = metric.result(replace(self._judged(m), scores=scores[self._order].T.ravel())).values
+        found = found.reshape(m, -1).T.reshape(-1, *scores.shape[1:])
         return found if metric.measure.larger_is_better else 1.0 - found
 
     def spread(self, scores: Floats) -> float:
@@ -130,13 +140,20 @@ class LeftOut:
     def _order(self) -> Integers:
         return np.argsort(self.lists, kind="stable")
 
+    def _judged(self, m: int) -> Judgements:
+        """Return the lists, m times."""
+        if m not in self._tiled:
+            assert self.data.y is not None
+            begins = np.searchsorted(self.lists[self._order], np.arange(self.n_lists))
+            n, grades = len(self.rows), np.tile(self.data.y[self.rows][self._order], m)
+            starts = np.append((begins + n * np.arange(m)[:, None]).ravel(), m * n)
+            ids = np.arange(m * self.n_lists)
+            self._tiled[m] = Judgements(ids, starts, grades, grades, find_convention("corank"), None, 0, 1)
+        return self._tiled[m]
+
     @cached_property
-    def _judged(self) -> Judgements:
-        assert self.data.y is not None
-        starts = np.searchsorted(self.lists[self._order], np.arange(self.n_lists + 1))
-        grades = self.data.y[self.rows][self._order]
-        ids = np.arange(self.n_lists)
-        return Judgements(ids, starts, grades, grades, find_convention("corank"), None, 0, 1)
+    def _tiled(self) -> dict[int, Judgements]:
+        return {}
 
     @cached_property
     def _preferences(self) -> tuple[Integers, Floats, Integers]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.auto.candidates import Candidate
+from corank.auto.least_squares import SharedLeastSquares
 from corank.auto.left_out import LeftOut
 from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.column_scales import column_factors
@@ -72,12 +73,14 @@ class Trials:
     time_limit: float | None
     skipped: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    _kernels: dict[str, SharedLeastSquares | None] = field(default_factory=dict)
 
     def run(self, candidates: list[Candidate], advance: Advance) -> list[Trial]:
         """Try candidates in their order."""
         found, per_cost = self._prior_trial(), 0.0
-        n_fits = 1 + (0 if self.left_out is None else self.left_out.n_folds)
+        n_folds = 0 if self.left_out is None else self.left_out.n_folds
         for candidate in candidates:
+            n_fits = 1 + min(n_folds, candidate.n_folds or n_folds)
             expected = n_fits * per_cost * candidate.cost
             if self.time_limit is not None and time.monotonic() - self.began + expected > self.time_limit and found:
                 self.skipped.append(f"{candidate.name} (about {expected:.0f} s, above the time limit)")
@@ -105,7 +108,12 @@ class Trials:
         assert trial.candidate is not None
         started = time.monotonic()
         with quiet():
-            model, slope = self._fit(trial.candidate, self.data)
+            shared = self._shared(trial.candidate)
+            if shared is None:
+                model, slope = self._fit(trial.candidate, self.data)
+            else:
+                slope = self._slope(self.data, learns_sizes=True)
+                model = shared.fit(trial.candidate.make(self.data, self._alpha, self.seed), slope)
         advance(1)
         return model, slope, time.monotonic() - started
 
@@ -118,22 +126,43 @@ class Trials:
     def _left_out_scores(self, candidate: Candidate, advance: Advance) -> Floats:
         if self.left_out is None:
             return np.zeros(0)
+        shared, left_out = self._shared(candidate), self.left_out
+        if shared is not None:
+            slopes = np.array([self._slope(part, learns_sizes=True) for part, _ in left_out.parts()])
+            alpha = candidate.make(self.data, self._alpha, self.seed).alpha
+            advance(left_out.n_folds)
+            scores = shared.left_out_scores(alpha, slopes)
+            return scores + slopes[left_out.folds] * self.data.prior_of(left_out.rows)
         scores = np.empty(len(self.left_out.rows))
-        for part, out in self.left_out.parts():
+        for part, out in self.left_out.parts(candidate.n_folds):
             model, slope = self._fit(candidate, part)
             rows = self.left_out.rows[out]
             named = with_names(self.data.X[rows], self.data.names)
             scores[out] = model._score_rows(named) + slope * self.data.prior_of(rows)
             advance(1)
+        advance(left_out.n_folds - min(left_out.n_folds, candidate.n_folds or left_out.n_folds))
         return scores
 
     def _fit(self, candidate: Candidate, data: RankingData) -> tuple[Ranker, float]:
-        model, slope = candidate.make(data, self._alpha, self.seed), 0.0
-        data = replace(data, names=self.data.names)
-        if data.prior is not None:
-            slope = prior_slope(data if model._learns_sizes else ordered(data), data.prior)
-            data = replace(data, prior=slope * data.prior)
-        return model.fit(data), slope
+        model = candidate.make(data, self._alpha, self.seed)
+        slope = self._slope(data, model._learns_sizes)
+        prior = None if data.prior is None else slope * data.prior
+        return model.fit(replace(data, names=self.data.names, prior=prior)), slope
+
+    @staticmethod
+    def _slope(data: RankingData, learns_sizes: bool) -> float:
+        """Return the factor c of the prior; 0 if there is none."""
+        return 0.0 if data.prior is None else prior_slope(data if learns_sizes else ordered(data), data.prior)
+
+    def _shared(self, candidate: Candidate) -> SharedLeastSquares | None:
+        """Return the features and sums of a candidate's kernel, if it has them."""
+        name = candidate.kernel
+        if name is None or self.left_out is None:
+            return None
+        if name not in self._kernels:
+            model = candidate.make(self.data, self._alpha, self.seed)
+            self._kernels[name] = SharedLeastSquares.of(model, self.left_out, self.data.names)
+        return self._kernels[name]
 
     @cached_property
     def _alpha(self) -> float:

@@ -11,6 +11,7 @@ from corank.cli.options import Assignments, Force, Json, ModelOutput, Qid, Seed
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
+    from corank.cli.rows import FittedModel
     from corank.clicks import ClickEstimate, PositionBias
     from corank.data.formats.click_log import ClickLog
     from corank.data.problem.collection import Collection
@@ -116,10 +117,16 @@ def learn_clicks(
 def replay(
     log: Annotated[
         Path,
-        typer.Argument(help="Clicks: a table of qid, docid, position, clicked, log_propensity; or UBI's JSON."),
+        typer.Argument(
+            help="Clicks: a table of qid, docid, position, clicked, log_propensity; UBI's JSON; or a service's folder."
+        ),
     ],
     model: Annotated[Path, typer.Option("--model", "-m", help="Model file of the new ranker.")],
-    rows: Annotated[Path, typer.Option(help="Features of documents: LETOR text with docids, store, Parquet or CSV.")],
+    rows: Annotated[
+        Path | None,
+        typer.Option(help="Features of documents, LETOR text with docids, store, Parquet or CSV; a service has them."),
+    ] = None,
+    lists: Annotated[str | None, typer.Option(help="Only lists of this model of the service.", metavar="NAME")] = None,
     queries: Annotated[Path | None, typer.Option(help="Queries of UBI, if they are in another file.")] = None,
     bias: Annotated[
         str,
@@ -147,13 +154,18 @@ def replay(
     from corank.data.problem.rows import with_names
     from corank.errors import InputError
 
-    fitted = load_ranker(model, [rows])
-    data = read(rows, y=False, qid=qid, layout=preferred_layout(fitted.ranker), features=fitted.names)
-    require_model_features(data, rows, fitted)
+    fitted = load_ranker(model, [] if rows is None else [rows])
+    if log.is_dir() or "://" in str(log):
+        clicks, data = _service_lists(log, lists, fitted)
+    elif rows is None:
+        raise InputError(f"{log} is not a service's folder, so features are missing; pass them with --rows.")
+    else:
+        data = read(rows, y=False, qid=qid, layout=preferred_layout(fitted.ranker), features=fitted.names)
+        require_model_features(data, rows, fitted)
+        clicks = read_clicks(log, queries=queries)
     if data.qid is None or data.docids is None:
         missing = "query ids" if data.qid is None else "document ids"
         raise InputError(f"{rows} has no {missing}, which join its rows with the clicks; add them.")
-    clicks = read_clicks(log, queries=queries)
     examination = None if bias == "log" else _bias(bias, clicks, data)
     scores = predict_with_qid(fitted.ranker, with_names(data.X, data.names), data.qid)
     found = estimate(clicks, scores, data.qid, data.docids, metric=metric, method=method, bias=examination, level=level)
@@ -169,6 +181,30 @@ def replay(
         f"from {new.n_impressions} lists and {new.n_clicks} clicks, effective sample size {new.n_effective:.0f}; "
         f"assumes that {found.assumes}"
     )
+
+
+def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple[ClickLog, Collection]:
+    """Return the lists of a service, and the rows that were ranked."""
+    import numpy as np
+
+    from corank.cli.rows import require_model_features
+    from corank.cli.service import open_place
+    from corank.data.problem.collection import Collection
+    from corank.errors import InputError
+    from corank.service.export import logged_rows
+    from corank.service.log import EventLog
+
+    with open_place(str(place), must_exist=True) as store:
+        found = logged_rows(EventLog(store), lists)
+    if getattr(fitted.ranker, "has_prior_", False):
+        raise InputError(
+            f"{fitted.path} adds what it learnt to a prior, which replay does not read; compare by interleaving."
+        )
+    data = Collection(
+        found.X, np.full(len(found.X), np.nan), found.names, _qid=lambda: found.qid, _docids=lambda: found.docids
+    )
+    require_model_features(data, place, fitted)
+    return found.log, data
 
 
 def _bias(name: str, clicks: ClickLog, data: Collection) -> PositionBias | None:

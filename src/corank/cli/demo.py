@@ -1,10 +1,11 @@
-"""`corank demo`: screen a real systematic review, then learn from a synthetic collection with few judgements."""
+"""`corank demo`: screen a real systematic review, then learn from few judgements; or write files to try commands on."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,8 @@ from corank.cli.options import Force, Seed
 from corank.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from corank.judging.screening.simulate import ScreeningReplay
@@ -28,6 +31,7 @@ def demo(
         Path, typer.Option("--output", "-o", file_okay=False, help="Folder for the written files.")
     ] = Path("out/demo"),
     queries: Annotated[int, typer.Option(min=60, help="Number of queries in the synthetic collection.")] = 900,
+    files: Annotated[bool, typer.Option("--files", help="Only write small files to try other commands on.")] = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -38,6 +42,9 @@ def demo(
     console = make_console()
     with explain_write_errors(output):
         output.mkdir(parents=True, exist_ok=True)
+    if files:
+        _write_files(output, seed, force)
+        return
     _screen_review(output, console)
     console.print()
     _compare_rankers(output, queries, seed, console, force)
@@ -173,6 +180,60 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
         f"wrote {model} (the loaded model gives the same scores), "
         f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
     )
+
+
+def _write_files(output: Path, seed: int, force: bool) -> None:
+    """Write the files of README and of the first tour: tables of a shop, LETOR text, and scores of an old ranker."""
+    import numpy as np
+
+    from corank.data.letor.writer import write_letor
+    from corank.data.problem.splits import mask_scores
+    from corank.data.problem.synthetic import make_ranking
+
+    shop = make_ranking(120, 15, n_latent=3, features_per_view=3, random_state=seed)
+    judged = shop.qid % 3 > 0
+    for name, rows, note in (
+        ("products.csv", shop.qid < 60, "60 queries, of which 40 are graded"),
+        ("judged.csv", (shop.qid >= 60) & judged, "40 other graded queries"),
+    ):
+        text = _table(shop.X[rows], np.where(judged, shop.y, np.nan)[rows], shop.qid[rows], np.flatnonzero(rows))
+        _write_new(output / name, partial(_write_text, text=text), force)
+        typer.echo(f"wrote {output / name}: {note}")
+    web = make_ranking(300, 20, random_state=seed)
+    few = mask_scores(web.y, web.qid, fraction=0.9, by="query", random_state=seed)
+    for name, rows, grades, unscored in (
+        ("train.txt.gz", web.qid < 200, few, -1),
+        ("test.txt.gz", web.qid >= 200, web.y, None),
+    ):
+        comments = [f"docid = d{row}" for row in np.flatnonzero(rows)]
+        write = partial(
+            write_letor, X=web.X[rows], y=grades[rows], qid=web.qid[rows], comments=comments, unscored=unscored,
+            overwrite=True,
+        )  # fmt: skip
+        _write_new(output / name, write, force)
+    scores = "".join(f"{score:.4f}\n" for score in web.X[web.qid >= 200, 0])
+    _write_new(output / "old.scores", partial(_write_text, text=scores), force)
+    typer.echo(
+        f"wrote {output / 'train.txt.gz'}: 200 queries, of which few are graded (-1 marks the other rows); "
+        f"{output / 'test.txt.gz'}: 100 graded queries; {output / 'old.scores'}: scores of an old ranker for them"
+    )
+
+
+def _table(X: NDArray[np.float64], y: NDArray[np.float64], qid: NDArray[np.int64], rows: NDArray[np.int64]) -> str:
+    """Return CSV with the columns of a shop; unjudged rows have no grade."""
+    lines = ["query_id,docid,grade,bm25,title,clicks,age,price,stock"]
+    for values, grade, query, row in zip(X, y, qid, rows, strict=True):
+        cells = [str(query), f"d{row}", "" if grade != grade else f"{grade:g}", *(f"{value:.4f}" for value in values)]
+        lines.append(",".join(cells))
+    return "\n".join([*lines, ""])
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Write a text file, completely or not at all."""
+    from corank.data.durable.atomic import atomic_file
+
+    with atomic_file(path, overwrite=True) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _write_new(path: Path, write: Callable[[Path], None], force: bool) -> None:

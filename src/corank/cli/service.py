@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from corank.cli.imports import import_scikit_learn
 from corank.cli.options import Json
 from corank.cli.output import emit
 from corank.errors import InputError
@@ -19,7 +21,7 @@ service = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Rank over HTTP, record what was shown and clicked, and learn."
 )
 events = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Check the log of a service, and forget people in it."
+    no_args_is_help=True, rich_markup_mode=None, help="Check and export the log of a service, and forget people in it."
 )
 
 Place = Annotated[
@@ -28,13 +30,19 @@ Place = Annotated[
 Name = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
-def open_place(place: str) -> AnswerStore:
-    """Open the database of a folder, or the one with an address."""
+def open_place(place: str, *, must_exist: bool = False) -> AnswerStore:
+    """
+    Open the database of a folder, or the one with an address.
+
+    must_exist: whether a folder without a database is refused, rather than created.
+    """
     from corank.judging.sessions.open_store import open_answer_store
 
     if "://" in place:
         return open_answer_store(place)
     folder = Path(place)
+    if must_exist and not (folder / "corank.db").is_file():
+        raise InputError(f"{folder} has no database corank.db; pass the folder of a service.")
     if not folder.is_dir():
         if folder.exists() or not folder.parent.is_dir():
             raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, corank.db.")
@@ -69,6 +77,7 @@ def start(
 
     for module in ("starlette", "uvicorn"):
         import_extra(module, "web")
+    import_scikit_learn()
     import uvicorn
 
     from corank.service.app import ServiceApp
@@ -89,7 +98,6 @@ def start(
                 "others on the network can read the keys.",
                 err=True,
             )
-        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         config = uvicorn.Config(
             app.asgi, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off",
             timeout_graceful_shutdown=5, timeout_keep_alive=75,
@@ -99,6 +107,7 @@ def start(
         gc.freeze()  # what is loaded now stays, so collections need not look at it
         gc.set_threshold(50_000, 20, 50)
         running.start()
+        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
         try:
             uvicorn.Server(config).run(sockets=[listening])
         except KeyboardInterrupt:
@@ -265,6 +274,49 @@ def verify(place: Place, as_json: Json = False) -> None:
         emit(as_json, "events verify", fields, f"different after a replay of {last} events: {', '.join(different)}")
         raise typer.Exit(1)
     emit(as_json, "events verify", fields, f"a replay of {last} events gives the same bytes for {n_models} models")
+
+
+class ExportFormat(StrEnum):
+    """Formats of exported events."""
+
+    ubi = "ubi"
+    metarank = "metarank"
+    letor = "letor"
+    parquet = "parquet"
+
+
+@events.command(epilog="\b\nExample:\n  corank events export shop --as ubi --output events.jsonl")
+def export(
+    place: Place,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; a folder for parquet.")],
+    kind: Annotated[
+        ExportFormat,
+        typer.Option("--as", help="UBI or Metarank events, or the rows shown with clicks as labels."),
+    ],
+    model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
+    bias: Annotated[
+        float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for letor and parquet.")
+    ] = 0.0,
+    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi and metarank.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the lists of a log and the feedback on them for other tools; a service may run meanwhile."""
+    from corank.data.durable.atomic import require_place
+    from corank.service import export as formats
+    from corank.service.log import EventLog
+
+    require_place(output, overwrite=force, folder=kind is ExportFormat.parquet)
+    with open_place(place, must_exist=True) as store:
+        log = EventLog(store)
+        if kind in (ExportFormat.ubi, ExportFormat.metarank):
+            write = formats.write_ubi_events if kind is ExportFormat.ubi else formats.write_metarank
+            n, what = write(log, output, model, persons=persons, overwrite=force), "lists"
+        else:
+            write_rows = formats.write_letor_rows if kind is ExportFormat.letor else formats.write_parquet_parts
+            n, what = write_rows(log, output, model, bias=bias, overwrite=force), "rows"
+    fields = {"output": output, "as": kind.value, f"n_{what}": n}
+    emit(as_json, "events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
 
 
 @events.command(epilog="\b\nExample:\n  corank events forget shop ann")

@@ -313,7 +313,7 @@ class OnlineRanker(Ranker):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedOnline:
         problem = in_unit(data, unit_range(data, False))
         solution = smooth_loss(problem, "logistic", alpha=default_alpha(problem), tol=1e-14)
-        return _fitted(solution.coef, rng.spawn(2)[1])
+        return _fitted(solution.coef, _states(rng.spawn(2)[1]))
 
     def _started(self, X: Any, prior: Any) -> Self:
         """Return this ranker, or if it was never fitted a copy that starts from zero."""
@@ -330,9 +330,7 @@ class OnlineRanker(Ranker):
         if prior is not None:
             as_prior(prior, rows.shape[0])
             notes["has_prior_"] = True
-        # the same generators as after fit
-        rng = rng_of(self.random_state).spawn(2)[1].spawn(2)[1]
-        install(self, _fitted(np.zeros(rows.shape[1]), rng), notes)
+        install(self, _fitted(np.zeros(rows.shape[1]), initial_states(self.random_state)), notes)
 
     def _check_state(self) -> None:
         """Raise if a loaded model cannot continue: wrong generators, ids or weights."""
@@ -349,10 +347,17 @@ class OnlineRanker(Ranker):
             check_values({"count": count}, {"count": integer(0)})
 
 
-def _fitted(w: Floats, rng: np.random.Generator) -> FittedOnline:
-    run: dict[str, NDArray[Any]] = {
-        "rng_state": np.stack([seed_state(rng), seed_state(rng)]), "ids": np.empty(0, dtype=np.uint64)
-    }  # fmt: skip
+def initial_states(random_state: Any) -> RngState:
+    """Return the states of the generators of a ranker that starts from zero weights; `fit` leaves the same."""
+    return _states(rng_of(random_state).spawn(2)[1].spawn(2)[1])
+
+
+def _states(rng: np.random.Generator) -> RngState:
+    return np.stack([seed_state(rng), seed_state(rng)])
+
+
+def _fitted(w: Floats, states: RngState) -> FittedOnline:
+    run: dict[str, NDArray[Any]] = {"rng_state": states, "ids": np.empty(0, dtype=np.uint64)}
     return FittedOnline(w, 0, 0, run)
 
 

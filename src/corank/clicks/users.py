@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.clicks.click_models import ClickModel, as_click_model, as_grades, is_compiled
+from corank.clicks.ranker import LISTS, initial_states
 from corank.core.clicks.sessions import draw_clicks
 from corank.core.random import random_below, seed_state
 from corank.data.problem.ranking import RankingData
@@ -40,6 +41,8 @@ class SimulatedUsers:
     ----------
     ranker_seed : int
         The `random_state` of the ranker in that run.
+    list_state : array of uint64, shape (4,)
+        Initial state of the generator from which such a ranker draws its lists, for a ranking service.
 
     Examples
     --------
@@ -65,6 +68,7 @@ class SimulatedUsers:
         self._model, self._grades = graded_user(data, user)
         rng = rng_of(random_state).spawn(run + 1)[run]
         self.ranker_seed = int(rng.integers(RANKER_SEEDS))
+        self.list_state = initial_states(self.ranker_seed)[LISTS]
         self._rngs = np.stack([seed_state(rng), seed_state(rng)])
         self._own_rng = np.random.default_rng(self._rngs[1])
 

@@ -1,9 +1,9 @@
 """
 Decorators of kernels. Importing them does not import numba: kernels are compiled when the first of them is called.
 
-numba takes a second to import and to start, which is longer than a small command takes otherwise. A kernel marked as
-`light` therefore runs as the Python code that it is, as long as no other kernel was compiled and the arrays are small.
-Compiled or not, it gives the same bits.
+numba takes a second to import and to start, and half a second to compile a kernel, which is longer than a small command
+takes otherwise. A kernel marked as `light` therefore runs as the Python code that it is until it has visited some
+thousand numbers. Compiled or not, it gives the same bits.
 """
 
 from __future__ import annotations
@@ -11,16 +11,21 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from threading import RLock
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 KernelFunction = Callable[..., Any]
 
-LIGHT_ENTRIES = 1 << 17
-"""Entries of arrays on which a process runs kernels as Python code; later calls compile."""
+LIGHT_ENTRIES = 1 << 20
+"""Entries of arrays that numpy visits in place of kernels; later calls compile."""
+
+PYTHON_ENTRIES = 200_000
+"""Entries of the arrays on which a process runs one kernel as Python code, in at most 0.3 s; later calls compile."""
 
 
 class _State:
@@ -29,7 +34,7 @@ class _State:
 
     kernels: kernels that wait for numba.
     modules: modules to import before the first kernel is compiled.
-    entries: entries of the arrays of kernels that ran as Python code.
+    entries: entries of arrays that numpy visited in place of kernels.
     """
 
     is_compiling = False
@@ -53,13 +58,17 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.py_func, self.options, self.is_light = function, options, is_light
         self.compiled: Any = None
+        self.entries = 0
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel."""
-        if self.compiled is None:
-            if self.is_light and _are_small(arguments):
+        if self.is_light:
+            self.entries += sum(one.size for one in arguments if isinstance(one, np.ndarray))
+            if self.entries <= PYTHON_ENTRIES:
                 with np.errstate(all="ignore"):
-                    return self.py_func(*arguments)
+                    return _as_python(self.py_func)(*arguments)
+            self.is_light = False
+        if self.compiled is None:
             compile_kernels()
         return self.compiled(*arguments)
 
@@ -71,19 +80,29 @@ class Kernel:
         return getattr(self.compiled, name)
 
 
-def _are_small(arguments: tuple[Any, ...]) -> bool:
-    _State.entries += sum(one.size for one in arguments if isinstance(one, np.ndarray))
-    return _State.entries <= LIGHT_ENTRIES and not _State.is_compiling
+@cache
+def _as_python(function: KernelFunction) -> KernelFunction:
+    """Return the function of a kernel which calls the functions of other kernels, compiled or not."""
+    return FunctionType(function.__code__, _python_names(function.__module__), function.__name__)
+
+
+@cache
+def _python_names(module: str) -> dict[str, Any]:
+    """Return the names of a module with functions in place of kernels."""
+    names = dict(vars(sys.modules[module]))
+    functions = {name: kernel.py_func for name, kernel in names.items() if hasattr(kernel, "py_func")}
+    for name, function in functions.items():
+        home = names if function.__module__ == module else _python_names(function.__module__)
+        names[name] = FunctionType(function.__code__, home, name)
+    return names
 
 
 def is_light(n_entries: int) -> bool:
     """
-    Return whether numpy or Python code should replace a kernel, because numba is not needed so far.
+    Return whether numpy should replace a kernel, because so few numbers were visited that compiling takes longer.
 
     n_entries: entries of the arrays that the kernel would visit.
     """
-    if _State.is_compiling:
-        return False
     _State.entries += n_entries
     return _State.entries <= LIGHT_ENTRIES
 
@@ -133,7 +152,7 @@ def jit(function: KernelFunction) -> KernelFunction:
 
 def light(function: KernelFunction) -> KernelFunction:
     """
-    Compile a kernel, or run it as Python code on small arrays while numba is not needed.
+    Compile a kernel, or run it as Python code until it has visited `PYTHON_ENTRIES`.
 
     Both must give the same bits: integers are 64 bits wide and do not overflow, and no divisor is 0.
     """

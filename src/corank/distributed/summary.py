@@ -51,7 +51,7 @@ def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
     if all(view.kernel.is_linear and view.basis is None for view in views) and not model.uses_basis:
         maps = tuple(FeatureMap.of_columns(view, _width(view.columns, parts.n_features)) for view in views)
         return summarise_maps(parts, maps, model.query_weight, model.ties, scale=model.scale)
-    if not isinstance(model.basis, str) or model.basis != "random" or model.n_basis is None:
+    if not isinstance(model.basis, str) or model.basis != "random" or not model.uses_basis:
         raise InputError(
             "over parts, a basis must be random and of given size; set n_basis and basis='random', or use a linear "
             "kernel."

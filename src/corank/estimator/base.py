@@ -22,7 +22,7 @@ from corank.core.rows.scaled import ScaledRows
 from corank.data.problem.collection import Collection
 from corank.data.problem.column_scales import column_factors
 from corank.data.problem.inputs import as_prior, as_scores, require_squares
-from corank.data.problem.queries import Queries
+from corank.data.problem.queries import Queries, qid_of_group
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
 from corank.errors import InputError
@@ -101,6 +101,7 @@ class Ranker(Learner, ABC):
         pairs: ArrayLike | None = None,
         pair_weight: Any = None,
         prior: ArrayLike | None = None,
+        group: ArrayLike | None = None,
     ) -> Self:
         """
         Learn from scored rows, or from preferences.
@@ -124,12 +125,18 @@ class Ranker(Learner, ABC):
             Prior scores s₀, one per row: f = s₀ + g is learnt, and only g is penalised. Their scale is that of the
             loss: the scale of y for squares, a difference of 1 between winner and loser for preferences and the
             hinges, log-odds for the logistic loss.
+        group : array-like of int, optional
+            LightGBM's sizes of queries whose rows are adjacent, instead of qid.
 
         Returns
         -------
         self
             The fitted ranker.
         """
+        if group is not None:
+            if qid is not None or isinstance(X, RankingData | Collection):
+                raise InputError("group was given in addition to query ids; pass one of them.")
+            qid = qid_of_group(group, X.shape[0] if hasattr(X, "shape") else len(X))
         return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, continues=self._continues)
 
     @abstractmethod

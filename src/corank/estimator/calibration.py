@@ -146,6 +146,11 @@ class Calibrated(Ranker):
         return bool(getattr(self.ranker, "_accepts_sparse", True))
 
     @property
+    def _missing(self) -> str:
+        """Missing values are filled before the folds, and as the ranker would."""
+        return "error" if getattr(self.ranker, "_missing", "error") == "error" else "mean"
+
+    @property
     def _kernels(self) -> list[Any]:
         """The kernels of the ranker, as given."""
         return getattr(self.ranker, "_kernels", [])

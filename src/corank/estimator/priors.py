@@ -24,6 +24,7 @@ from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.estimator.query_scaler import METHODS, QueryScaler
 from corank.kernels.basis import Terms
 from corank.pairwise import Laplacian
@@ -60,6 +61,8 @@ class ColumnMean(Ranker):
         Factor of each column: −1 if lower is better. None means 1 for all.
     method : {"minmax", "zscore", None}
         How to scale a column inside each query before taking the mean, see `corank.QueryScaler`; None does not scale.
+    missing : {"mean", "error"}
+        What to do about NaN in X: "mean" fills in the mean of the column over the rows of ``fit``, "error" raises.
 
     Attributes
     ----------
@@ -81,23 +84,31 @@ class ColumnMean(Ranker):
     _needs_pairs: bool = False
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}
 
-    _rules: ClassVar[Rules] = {"columns": listing, "signs": listing | none, "method": one_of(*METHODS) | none}
+    _rules: ClassVar[Rules] = {
+        "columns": listing,
+        "signs": listing | none,
+        "method": one_of(*METHODS) | none,
+        "missing": one_of(*MISSING),
+    }
 
     columns_: NDArray[np.int64]
     signs_: Floats
     scaler_: QueryScaler
 
-    def __init__(self, columns: Any, signs: Any = None, *, method: str | None = "zscore") -> None:
+    def __init__(
+        self, columns: Any, signs: Any = None, *, method: str | None = "zscore", missing: str = "mean"
+    ) -> None:
         self.columns = columns
         self.signs = signs
         self.method = method
+        self.missing = missing
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedColumnMean:
         numbers = column_numbers(self.columns, data.names, "columns")
-        if not numbers or not all(is_integer(j) and 0 <= j < data.n_features for j in numbers):
-            raise InputError(
-                f"columns is {self.columns!r}; pass one or more column numbers from 0 to {data.n_features - 1}."
-            )
+        # indicators of missing values follow the columns of X
+        n_columns = data.n_features - (0 if data.filling is None else len(data.filling.columns))
+        if not numbers or not all(is_integer(j) and 0 <= j < n_columns for j in numbers):
+            raise InputError(f"columns is {self.columns!r}; pass one or more column numbers from 0 to {n_columns - 1}.")
         try:
             signs = np.ones(len(numbers)) if self.signs is None else np.asarray(self.signs, dtype=np.float64)
         except (TypeError, ValueError):
@@ -262,6 +273,11 @@ class OnTop(Ranker):
     @property
     def _accepts_sparse(self) -> bool:  # type: ignore[override]
         return bool(getattr(self.ranker, "_accepts_sparse", True))
+
+    @property
+    def _missing(self) -> str:
+        """Missing values are filled for both rankers."""
+        return "error" if getattr(self.ranker, "_missing", "error") == "error" else "mean"
 
     @property
     def _kernels(self) -> list[Any]:

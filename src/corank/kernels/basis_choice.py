@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError
+from corank.errors import InputError, warn
 from corank.kernels.radial import centre_of, subtract_centre
 from corank.kernels.views import View
 
@@ -50,6 +50,23 @@ def choose_basis(
 
     _, chosen = kmeans_plusplus(subtract_centre(centre_of(rows), rows), n_basis, random_state=seed)
     return np.sort(candidates[np.unique(chosen)])
+
+
+def auto_basis(n_basis: int | str | None, n_rows: int, most: int, n_auto: int) -> int | None:
+    """
+    Return the number of basis rows; None for all rows.
+
+    n_basis: the parameter; "auto" means all rows up to `most` rows and `n_auto` above, with a warning.
+    """
+    if n_basis != "auto":
+        return n_basis  # type: ignore[return-value]
+    if n_rows <= most:
+        return None
+    warn(
+        f"{n_rows} rows are approximated by {n_auto} basis rows to save time; set n_basis to another number, or to "
+        "None for all rows."
+    )
+    return n_auto
 
 
 def require_choice(basis: Any) -> None:

@@ -168,9 +168,9 @@ class LaplacianKernel(_Radial):
     takes_sparse: ClassVar[bool] = False
 
     def _gram(self, X: Any, Z: Any) -> Gram:
-        from sklearn.metrics.pairwise import laplacian_kernel  # takes a second to import
+        from scipy.spatial.distance import cdist
 
-        return np.asarray(laplacian_kernel(X, Z, gamma=self._number()), dtype=np.result_type(X, Z))
+        return np.asarray(np.exp(-self._number() * cdist(X, Z, "cityblock")), dtype=np.result_type(X, Z))
 
     def _distances(self, A: Any, B: Any) -> NDArray[np.float64]:
         return np.asarray(np.abs(A - B).sum(axis=1), dtype=np.float64)
@@ -260,8 +260,6 @@ class ARDKernel(Kernel):
 
     gammas: tuple[float, ...] | str = "median"
 
-    takes_sparse: ClassVar[bool] = False
-
     def __post_init__(self) -> None:
         if self.gammas != "median":
             if isinstance(self.gammas, str) or not len(self.gammas):
@@ -301,5 +299,10 @@ class ARDKernel(Kernel):
         if len(self.gammas) != X.shape[1]:
             raise InputError(f"gammas has {len(self.gammas)} numbers for {X.shape[1]} columns; pass one per column.")
         size = np.sqrt(np.array(self.gammas))
-        left = X * size
-        return GaussianKernel(1.0)._gram(left, left if Z is X else Z * size)
+        left = _times(X, size)
+        return GaussianKernel(1.0)._gram(left, left if Z is X else _times(Z, size))
+
+
+def _times(X: Any, size: Floats) -> Any:
+    """Multiply columns."""
+    return X.multiply(size).tocsr() if sparse.issparse(X) else X * size

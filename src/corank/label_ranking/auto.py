@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import KFold
 
+from corank.choices import Targets
 from corank.errors import InputError
 from corank.estimator.contract import install, note_columns
 from corank.estimator.docs import shared_parameters
@@ -85,7 +86,7 @@ class AutoLabelRanker(LabelRanker):
     column_mean_: Floats
     column_scale_: Floats
 
-    def __init__(self, targets: str = "auto", *, cv: int = 5, random_state: Any = None) -> None:
+    def __init__(self, targets: Targets = "auto", *, cv: int = 5, random_state: Any = None) -> None:
         self.targets = targets
         self.cv = cv
         self.random_state = random_state

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import clone
 
+from corank.choices import AboveZero, Conversion, LossName, Solver, Targets
 from corank.data.problem.inputs import as_weights
 from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
@@ -155,16 +156,16 @@ class CalibratedLabelRanker(LabelRanker):
 
     def __init__(
         self,
-        loss: str = "logistic",
+        loss: LossName = "logistic",
         alpha: float | None = None,
-        targets: str = "auto",
+        targets: Targets = "auto",
         *,
-        conversion: str = "all",
-        above_zero: str = "all",
+        conversion: Conversion = "all",
+        above_zero: AboveZero = "all",
         l1: float = 0.0,
         scale: bool = True,
         fit_intercept: bool = True,
-        solver: str = "auto",
+        solver: Solver = "auto",
         tol: float = 1e-12,
         max_iter: int = 200,
         n_steps: int = 100_000,

@@ -25,6 +25,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree, distance
 from sklearn.metrics.pairwise import euclidean_distances
 
+from corank.choices import Targets
 from corank.data.problem.scoring import repeat_first
 from corank.errors import InputError
 from corank.estimator.contract import install, note_columns
@@ -119,7 +120,7 @@ class NeighborLabelRanker(LabelRanker):
     sides_: NDArray[np.int8]
     column_scale_: Floats
 
-    def __init__(self, n_neighbors: int | None = None, targets: str = "auto", *, scale: bool = True) -> None:
+    def __init__(self, n_neighbors: int | None = None, targets: Targets = "auto", *, scale: bool = True) -> None:
         self.n_neighbors = n_neighbors
         self.targets = targets
         self.scale = scale

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
@@ -155,12 +156,12 @@ class OnlineLabelRanker(LabelRanker):
 
     def __init__(
         self,
-        ranking_loss: str = "share",
-        targets: str = "auto",
+        ranking_loss: RankingLoss = "share",
+        targets: Targets = "auto",
         kernel: Any = None,
         *,
-        conversion: str = "all",
-        above_zero: str = "all",
+        conversion: Conversion = "all",
+        above_zero: AboveZero = "all",
         average: bool = True,
         n_epochs: int = 10,
         fit_intercept: bool = True,

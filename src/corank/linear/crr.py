@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
+from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.estimator.docs import shared_parameters
 from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent, logistic
@@ -92,7 +92,7 @@ class CRR(LinearDescent):
         query_weight: QueryWeight = "pairs",
         draw: Draw = "pairs",
         scale: bool = True,
-        missing: str = "mean",
+        missing: Missing = "mean",
         solver: Solver = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,

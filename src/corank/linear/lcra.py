@@ -31,12 +31,13 @@ from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.docs import shared_parameters
+from corank.estimator.missing import MISSING
 from corank.kernels.views import View, as_views
 from corank.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.linear.objective import Objective, ObjectiveSample, columns_of_views
 from corank.pairwise import Laplacian
 from corank.pairwise.factors import query_factors
-from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers
+from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers, one_of
 
 Floats = NDArray[np.float64]
 
@@ -83,7 +84,7 @@ class LCRA(LinearDescent):
         Whether each view has a bias, learnt from the regression part.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
-    l1, query_weight, draw, scale, rate, n_steps, average, project, warm_start
+    l1, query_weight, draw, scale, missing, rate, n_steps, average, project, warm_start
         As in `corank.SPD`.
     early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
         As in `corank.SPD`.
@@ -128,6 +129,7 @@ class LCRA(LinearDescent):
         "batch": integer(1),
         "unscored_batch": integer(1),
         "fit_intercept": boolean,
+        "missing": one_of(*MISSING),
     }
 
     views_: list[View]
@@ -146,6 +148,7 @@ class LCRA(LinearDescent):
         query_weight: QueryWeight = "pairs",
         draw: Draw = "pairs",
         scale: bool = True,
+        missing: str = "mean",
         solver: Solver = "auto",
         rate: Rate = "pegasos",
         eta0: float | Sequence[float] | None = None,
@@ -172,6 +175,7 @@ class LCRA(LinearDescent):
         self.query_weight = query_weight
         self.draw = draw
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.rate = rate
         self.eta0 = eta0

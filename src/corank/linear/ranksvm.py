@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank import solvers as exact
-from corank.choices import QueryWeight
+from corank.choices import Missing, QueryWeight
 from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import cut, n_threads, parallel_map
@@ -177,7 +177,7 @@ class RankSVM(Ranker):
         n_basis: int | None = None,
         basis: Any = "random",
         scale: bool = True,
-        missing: str = "mean",
+        missing: Missing = "mean",
         tol: float = 1e-10,
         max_iter: int = 100,
         random_state: Any = None,

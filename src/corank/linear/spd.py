@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
+from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.estimator.docs import shared_parameters
 from corank.estimator.missing import MISSING
 from corank.linear.base import LinearDescent
@@ -125,7 +125,7 @@ class SPD(LinearDescent):
         query_weight: QueryWeight = "pairs",
         draw: Draw = "pairs",
         scale: bool = True,
-        missing: str = "mean",
+        missing: Missing = "mean",
         solver: Solver = "auto",
         tol: float = 1e-10,
         max_iter: int = 100,

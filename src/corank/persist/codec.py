@@ -64,7 +64,7 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
     Encode a value as JSON; arrays are added to `tensors`, under names that start with `name`.
 
     value: None, bool, number, string, slice, array, CSR matrix, one of corank's dataclasses, an estimator that
-        `decode_estimator` builds, or lists, tuples and dicts of these.
+        `decode_estimator` builds, or lists, tuples and dicts of these; a range becomes a list.
     name: prefix of tensor names, also used in messages.
     """
     if isinstance(value, np.generic):
@@ -79,9 +79,9 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
         csr = value.tocsr()
         parts = {part: encode(getattr(csr, part), f"{name}.{part}", tensors) for part in ("data", "indices", "indptr")}
         return {"csr": {**parts, "shape": list(csr.shape)}}
-    if type(value) in (list, tuple):
+    if type(value) in (list, tuple, range):
         items = [encode(item, f"{name}.{i}", tensors) for i, item in enumerate(value)]
-        return items if isinstance(value, list) else {"tuple": items}
+        return {"tuple": items} if isinstance(value, tuple) else items
     if type(value) is dict and all(isinstance(key, str) for key in value):
         return {"dict": {key: encode(item, f"{name}.{key}", tensors) for key, item in value.items()}}
     if isinstance(value, slice):

@@ -43,7 +43,7 @@ SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     "ViewRankRLS": {"view_weights_": ("views",)},
     "CoRankingPursuit": {"terms_": ("terms", "views"), "term_coefs_": ("terms", "views"), "gains_": ("terms",)},
     "RankingPursuit": {"terms_": ("terms",), "term_coefs_": ("terms",), "gains_": ("terms",)},
-    "LCRA": {"view_coefs_": ("views", "n_features_in_")},
+    "LCRA": {"view_coefs_": ("views", "all columns")},
     "OrdinalGP": {"levels_": ("levels",), "thresholds_": ("levels - 1",)},
     "PreferenceGP": {
         "site_tau_": ("parts", "sites"), "site_nu_": ("parts", "sites"), "graph_": ("items", "items"),

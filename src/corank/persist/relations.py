@@ -138,7 +138,7 @@ RELATIONS: dict[str, dict[str, Test]] = {
         and (not hasattr(m, "missing_columns_") or _are_below(m.missing_columns_, m.n_features_in_))
         and (np.diff(getattr(m, "missing_columns_", [])) > 0).all(),
         "views_ names columns": lambda m: all(
-            view.columns is None or _are_below(view.columns, m.n_features_in_) for view in getattr(m, "views_", ())
+            view.columns is None or _are_below(view.columns, m._n_columns) for view in getattr(m, "views_", ())
         ),
     },
     "RankRLS": {
@@ -194,7 +194,7 @@ RELATIONS: dict[str, dict[str, Test]] = {
         "prior_precision_ has the maps": lambda m: not hasattr(m, "prior_precision_") or _are_precisions(m),
         "sites_ names items": lambda m: _are_below(m.sites_.left, len(m.rows_))
         and _are_below(m.sites_.right, len(m.rows_)),
-        "rows_ has the columns of X": lambda m: m.rows_.rows.ndim == 1 or m.rows_.rows.shape[1] == m.n_features_in_,
+        "rows_ has the columns of X": lambda m: m.rows_.rows.ndim == 1 or m.rows_.rows.shape[1] == m._n_columns,
         "graph_ has the items": lambda m: not hasattr(m, "graph_") or m.graph_.shape[0] == len(m.rows_),
     },
     "RatingsRanker": {

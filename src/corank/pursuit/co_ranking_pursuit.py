@@ -36,9 +36,10 @@ from corank.estimator.advice import warn_of_no_agreement
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.kernels.basis import Basis, Terms
 from corank.kernels.views import View, kernels_of
-from corank.parameters import Rules
+from corank.parameters import Rules, one_of
 from corank.progress import progress
 from corank.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.pursuit.dictionary import choose_rows, require_columns, split_views
@@ -90,6 +91,7 @@ class CoRankingPursuit(Ranker):
     {query_weight}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
+    {missing}
     tol : float
         Stop when a step lowers J by at most this share of its initial value.
     early_stopping : bool
@@ -127,7 +129,7 @@ class CoRankingPursuit(Ranker):
     True
     """
 
-    _rules: ClassVar[Rules] = CO_PURSUIT
+    _rules: ClassVar[Rules] = {**CO_PURSUIT, "missing": one_of(*MISSING)}
 
     terms_: NDArray[np.int64]
     term_coefs_: Floats
@@ -147,6 +149,7 @@ class CoRankingPursuit(Ranker):
         residual: Residual = "shared",
         query_weight: QueryWeight = "pairs",
         scale: bool = True,
+        missing: str = "mean",
         tol: float = 1e-10,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -164,6 +167,7 @@ class CoRankingPursuit(Ranker):
         self.residual = residual
         self.query_weight = query_weight
         self.scale = scale
+        self.missing = missing
         self.tol = tol
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from corank.core.models.pursuit import TINY
 from corank.data.problem.ranking import RankingData
-from corank.errors import InputError
+from corank.errors import InputError, warn
 from corank.kernels.basis import Basis
 from corank.kernels.grams import is_precomputed
 from corank.kernels.views import View, as_views
@@ -27,6 +27,8 @@ _BLOCK = 1 << 21
 _WORK = 1 << 27
 # a norm below this many units of rounding counts as 0: the column is constant in every query
 _ROUNDING = 64.0
+# up to this many scored rows all are candidates by default, above a number of random ones
+_MANY_ROWS, _AUTO_ROWS = 5_000, 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +115,8 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
     """
     Choose the rows of a dictionary, ignoring rows of weight 0.
 
-    dictionary {"scored", "all"}: the scored rows (those of pairs, if the problem has pairs), all rows, a number of
-        random rows, or row numbers.
+    dictionary {"auto", "scored", "all"}: the scored rows (those of pairs, if the problem has pairs), for "auto" some of
+        them if they are many; all rows, a number of random rows, or row numbers.
     rng: for random rows.
     Returns: row numbers, ascending unless the user passed them.
 
@@ -122,8 +124,14 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
     >>> choose_rows("scored", data, np.random.default_rng(0)).tolist()
     [0, 1]
     """
-    if isinstance(dictionary, str) and dictionary == "scored":
-        return data.scored_rows
+    if isinstance(dictionary, str) and dictionary in ("auto", "scored"):
+        if dictionary == "scored" or len(data.scored_rows) <= _MANY_ROWS:
+            return data.scored_rows
+        warn(
+            f"terms are chosen from {_AUTO_ROWS} of {len(data.scored_rows)} scored rows to save time; set dictionary "
+            "to another number, or to 'scored' for all of them."
+        )
+        return np.sort(rng.choice(data.scored_rows, _AUTO_ROWS, replace=False))
     present = np.sort(np.concatenate([data.scored_rows, data.unscored_rows]))
     if isinstance(dictionary, str):
         return present
@@ -169,7 +177,7 @@ class Candidates:
         """
         Choose rows and fit the kernel, or take the columns of X.
 
-        dictionary {"scored", "all", "columns"}: see `choose_rows`; or the columns of X.
+        dictionary {"auto", "scored", "all", "columns"}: see `choose_rows`; or the columns of X.
         for_rows, for_kernel: generators for random rows and for the kernel's "median".
         """
         if isinstance(dictionary, str) and dictionary == "columns":

@@ -30,7 +30,7 @@ PURSUIT: Rules = {
     "mix": number(0, 1),
     "fitting": one_of(*FITTINGS),
     "fit_intercept": boolean,
-    "dictionary": one_of("scored", "all", "columns") | _ROWS,
+    "dictionary": one_of("auto", "scored", "all", "columns") | _ROWS,
     "n_solutions": integer(1),
 }
 """Of `RankingPursuit` and `fit_many`."""

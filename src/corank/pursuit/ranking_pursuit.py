@@ -82,9 +82,10 @@ class RankingPursuit(Ranker):
     fitting : {"basic", "back", "pre"}
         Whether earlier coefficients do not change, are refitted after each choice, or also in the choice (see
         `corank.pursuit.fits`). Only ``"basic"`` may choose a row twice.
-    dictionary : {"scored", "all", "columns"}, int or array-like of int
+    dictionary : {"auto", "scored", "all", "columns"}, int or array-like of int
         Candidates for terms: the scored rows of X (those of pairs, if pairs are passed), all rows, a number of random
-        rows, or row numbers; "columns" are the columns of X, without a kernel.
+        rows, or row numbers; "columns" are the columns of X, without a kernel. "auto" means the scored rows up to
+        5,000, and 2,000 random ones of them above, with a `UsageWarning`.
     {query_weight}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
@@ -154,7 +155,7 @@ class RankingPursuit(Ranker):
         mix: float = 0.0,
         *,
         fitting: Fitting = "basic",
-        dictionary: Any = "scored",
+        dictionary: Any = "auto",
         query_weight: QueryWeight = "pairs",
         scale: bool = True,
         missing: str = "mean",

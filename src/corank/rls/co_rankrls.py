@@ -97,6 +97,7 @@ class CoRankRLS(LeastSquares):
     ties : bool
         Whether two rows of equal score form a pair with target difference 0, as in the paper.
     {scale}
+    {missing}
     {random_state}
     {verbose}
 
@@ -163,6 +164,7 @@ class CoRankRLS(LeastSquares):
         query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -178,6 +180,7 @@ class CoRankRLS(LeastSquares):
         self.query_weight = query_weight
         self.ties = ties
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
         self.verbose = verbose
 
@@ -218,7 +221,9 @@ class CoRankRLS(LeastSquares):
         rows, n_features = np.union1d(frame.rows, data.unscored_rows), None if data.X.ndim == 1 else data.n_features
         views, generators = self.split_views(n_features, rng, data.names)
         views = [view.fit(data.X, own, data.weights) for view, own in zip(views, generators, strict=True)]
-        return tuple(self._map(view, data, rows, own) for view, own in zip(views, generators, strict=True))
+        return tuple(
+            self._map(view, data, rows, own, self.n_basis) for view, own in zip(views, generators, strict=True)
+        )
 
     def split_views(
         self, n_features: int | None, rng: np.random.Generator, names: Sequence[str] | None = None

@@ -18,6 +18,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.contract import check_parameters, install, named_columns
+from corank.estimator.missing import MISSING
 from corank.kernels.basis import Basis
 from corank.kernels.basis_choice import choose_basis, require_choice
 from corank.kernels.features import FeatureMap
@@ -48,11 +49,12 @@ class LeastSquares(Ranker):
     kernel: Any
     alphas: Any
     metric: str | None
-    n_basis: int | None
+    n_basis: Any
     basis: Any
     query_weight: str
     ties: bool
     scale: bool
+    missing: str
     random_state: Any
     verbose: bool
 
@@ -68,6 +70,7 @@ class LeastSquares(Ranker):
         "query_weight": one_of(*QUERY_WEIGHTS),
         "ties": boolean,
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "random_state": parameters.seed,
         "verbose": boolean,
     }
@@ -179,13 +182,15 @@ class LeastSquares(Ranker):
     def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> Any:
         """Return the fitted record of the candidate with the best `metric`, as computed by `evaluate`."""
 
-    def _map(self, view: View, data: RankingData, rows: NDArray[np.int64], rng: np.random.Generator) -> FeatureMap:
+    def _map(
+        self, view: View, data: RankingData, rows: NDArray[np.int64], rng: np.random.Generator, n_basis: int | None
+    ) -> FeatureMap:
         """Return the features of a fitted view: its columns if it is linear and they are few, else basis rows."""
         if view.kernel.is_linear and not self.uses_basis and view.basis is None:
             n_columns = view.select(data.X[:1]).shape[1]
             if n_columns <= len(rows):
                 return FeatureMap.of_columns(view, n_columns)
-        basis = Basis.of(view, data.X, choose_basis(view, data.X, rows, self.n_basis, self.basis, rng))
+        basis = Basis.of(view, data.X, choose_basis(view, data.X, rows, n_basis, self.basis, rng))
         if view.kernel.is_linear and _spans(basis.rows):
             return FeatureMap.of_columns(view, basis.rows.shape[1])
         return FeatureMap.on_basis(basis, data.X)
@@ -193,7 +198,7 @@ class LeastSquares(Ranker):
     @property
     def uses_basis(self) -> bool:
         """Whether the user chose basis rows."""
-        return self.n_basis is not None or not isinstance(self.basis, str)
+        return self.n_basis not in (None, "auto") or not isinstance(self.basis, str)
 
     @staticmethod
     def _require_rows(frame: Frame) -> None:

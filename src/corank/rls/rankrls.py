@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,18 +33,19 @@ from corank.core.rows.scaled import factors_of
 from corank.data.problem.inputs import require_weight
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.scoring import score_columns
-from corank.errors import InputError
+from corank.errors import InputError, warn
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
-from corank.estimator.missing import MISSING
 from corank.kernels import Kernel, SumKernel
 from corank.kernels.basis import Basis
+from corank.kernels.basis_choice import auto_basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.grams import require_square
 from corank.kernels.views import View
-from corank.parameters import Rules, one_of
+from corank.parameters import Rules, integer, none, one_of
 from corank.progress import progress
 from corank.rls.frame import Frame, RowFrame
+from corank.rls.hint import gaussian_is_better
 from corank.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for, require_pairs_memory
 from corank.rls.spectrum import Equations, ridge_of, solve_one
@@ -52,6 +53,9 @@ from corank.rls.summary import Summary
 from corank.rls.systems import DenseSystem, FeatureSystem, System
 
 Floats = NDArray[np.float64]
+
+# up to this many rows all are basis rows by default, above a number of random ones
+_MANY_ROWS, _AUTO_BASIS = 5_000, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +96,10 @@ class RankRLS(LeastSquares):
         The metric that chooses among `alphas`, see `corank.metrics.parse_metric`, without row weights. None means
         nDCG@10 for grades from 0 to 10 in several queries, else disagreement. "evidence" maximises the marginal
         likelihood of a Gaussian process with Gaussian noise instead of leaving out rows.
-    n_basis : int, optional
-        Number of basis rows of the sparse form. None solves the dense dual, or the primal for a linear kernel.
+    n_basis : int, "auto" or None
+        Number of basis rows of the sparse form. None solves the dense dual, or the primal for a linear kernel. "auto"
+        does so up to 5,000 scored rows, and for a linear kernel always; above, it uses 1,000 basis rows, with a
+        `UsageWarning`.
     {basis}
     {query_weight}
     ties : bool
@@ -160,7 +166,7 @@ class RankRLS(LeastSquares):
     """
 
     _criteria = (EVIDENCE,)
-    _rules: ClassVar[Rules] = {**LeastSquares._rules, "missing": one_of(*MISSING)}
+    _rules: ClassVar[Rules] = {**LeastSquares._rules, "n_basis": integer(1) | one_of("auto") | none}
 
     def __init__(
         self,
@@ -169,7 +175,7 @@ class RankRLS(LeastSquares):
         *,
         alphas: Any = None,
         metric: str | None = None,
-        n_basis: int | None = None,
+        n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         query_weight: QueryWeight = "pairs",
         ties: bool = False,
@@ -191,7 +197,9 @@ class RankRLS(LeastSquares):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRankRLS:
+    def _fit(
+        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, hints: bool = True
+    ) -> FittedRankRLS:
         view = View(None, self.kernel).fit(data.X, rng, data.weights)
         is_linear = view.kernel.is_linear and not self.uses_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
@@ -202,7 +210,8 @@ class RankRLS(LeastSquares):
         require_weight(frame.n_queries, "pair")
         if self.alphas is not None:
             require_pairs_memory(frame, metric_for(self.metric, frame))
-        if isinstance(frame, RowFrame) and not is_primal and not self.uses_basis:
+        n_basis = self._basis_size(view.kernel, frame)
+        if isinstance(frame, RowFrame) and not is_primal and not self.uses_basis and n_basis is None:
             require_square(len(frame.rows), self._n_arrays(frame, view.kernel))
 
             def make(data: RankingData, frame: Frame) -> System:
@@ -210,7 +219,7 @@ class RankRLS(LeastSquares):
                 return DenseSystem(data, frame, Basis.of(view, data.X, frame.rows))
 
         else:
-            phi = self._map(view, data, frame.rows, rng)
+            phi = self._map(view, data, frame.rows, rng, n_basis)
 
             def make(data: RankingData, frame: Frame) -> System:
                 summary = Summary.of((phi,), data, frame.query_weight, frame.ties)
@@ -225,11 +234,22 @@ class RankRLS(LeastSquares):
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
         (at,) = best(scores, metric, alphas)
+        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[at]), metric):
+            warn(
+                f"on left-out queries {metric} is clearly better with a Gaussian kernel than with the linear one; try "
+                "kernel='gaussian' with smaller alphas, such as numpy.logspace(-6, 0, 13), or AutoRanker."
+            )
         return _fitted(
             view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
             alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
             jitter=ridge.jitter(float(alphas[at])),
         )  # fmt: skip
+
+    def _basis_size(self, kernel: Kernel, frame: Frame) -> int | None:
+        """Return the number of basis rows; None for all rows, and for those that the user gave."""
+        if self.n_basis == "auto" and (kernel.is_linear or not isinstance(self.basis, str)):
+            return None
+        return auto_basis(self.n_basis, len(frame.rows), _MANY_ROWS, _AUTO_BASIS)
 
     def _n_arrays(self, frame: Frame, kernel: Kernel) -> float:
         """Return how many n × n arrays the dense system needs at once, as measured; leaving out large queries adds."""
@@ -256,7 +276,8 @@ class RankRLS(LeastSquares):
         if not self.uses_basis:
             raise InputError("the dense system is not a sum over queries; set n_basis, or use a linear kernel.")
         self._require_rows(frame)
-        return (self._map(view.fit(data.X, rng, data.weights), data, frame.rows, rng),)
+        view = view.fit(data.X, rng, data.weights)
+        return (self._map(view, data, frame.rows, rng, self._basis_size(view.kernel, frame)),)
 
     def split_views(
         self, n_features: int | None, rng: np.random.Generator, names: Sequence[str] | None = None

@@ -94,6 +94,7 @@ class ViewRankRLS(RankRLS):
     ties : bool
         Whether two rows of equal score form a pair with target difference 0.
     {scale}
+    {missing}
     {random_state}
     {verbose}
 
@@ -152,12 +153,13 @@ class ViewRankRLS(RankRLS):
         query_weight: QueryWeight = "pairs",
         ties: bool = False,
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
         super().__init__(
             alpha, kernel, alphas=alphas, metric=metric, n_basis=n_basis, basis=basis, query_weight=query_weight,
-            ties=ties, scale=scale, missing="error", random_state=random_state, verbose=verbose,
+            ties=ties, scale=scale, missing=missing, random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.views = views
 
@@ -166,7 +168,9 @@ class ViewRankRLS(RankRLS):
         """Kernels of all views, as passed by the user."""
         return kernels_of(self.views, self.kernel)
 
-    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedViewRankRLS:
+    def _fit(
+        self, data: RankingData, held: HeldOut | None, rng: np.random.Generator, hints: bool = False
+    ) -> FittedViewRankRLS:
         for_views, for_kernels, for_fits = rng.spawn(3)
         n_features = None if data.X.ndim == 1 else data.n_features
         views = as_views(self.views, n_features, for_views, self.kernel, data.names)
@@ -207,7 +211,7 @@ class ViewRankRLS(RankRLS):
         def fit(kernel: Any, data: RankingData, alphas: Floats | None) -> FittedRankRLS:
             own = {"alpha": None, "kernel": kernel, "alphas": alphas, "metric": metric, "verbose": False}
             model = RankRLS(**{**params, **own})
-            return model._fit(data, None, np.random.default_rng(seed))
+            return model._fit(data, None, np.random.default_rng(seed), hints=False)
 
         chosen = [slice(None) if view.columns is None else view.columns for view in views]
         if all(view.kernel.is_linear for view in views):

@@ -181,19 +181,20 @@ class CompareWorkspace(Workspace):  # noqa: D101
         """Return order, win matrix and reliability of judges."""
         with self.lock:
             model = self.team.model
-            answers = self.team.pairwise()
+            n_answers = sum(map(len, self.team.pairwise().values()))
             reliability = judge_reliability(self.team.judges)
             wins = self.team.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: one.pairwise for judge, one in self.team.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model.ranking)
         return {
             "template": "compare_overview.html",
-            "n_items": len(self.items), "n_answers": len(answers), "order": order, "ticks": ticks,
+            "n_items": len(self.items), "n_answers": n_answers, "order": order, "ticks": ticks,
             "expected_wrong": None if model is None else model.ranking.expected_disagreement,
-            "is_behind": model is not None and model.n_answers < len(answers),
+            "is_behind": model is not None and model.n_answers < n_answers,
             "is_precise": model is not None and model.is_precise,
             "next_gain": model.gain(model.best) / log(2) if model is not None and model.best is not None else None,
             "reliability": {one.judge: one for one in reliability},
+            "weights": {} if model is None else model.weights,
             "same": same, "both": both,
             "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
         }  # fmt: skip

@@ -267,6 +267,7 @@ TEXTS = {
     "judges.reliable": "{k} of {n}",
     "judges.chance": "near chance",
     "judges.unknown": "no repeats yet",
+    "judges.weight": "weight {weight} (0: random answers, 1: no noise)",
     "judges.links": "Links",
     "judges.me": "you",
     "judges.renew": "New link",

@@ -95,6 +95,7 @@ class ServiceApp:
             for one in OPERATIONS
         ]
         self.asgi = Starlette(routes=routes, exception_handlers={HTTPException: _missing, 500: _failed})
+        self.asgi.router.redirect_slashes = False
 
     def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         handler: Callable[[Call], Awaitable[Any]] = HANDLERS[operation.name]

@@ -44,7 +44,7 @@ from corank.service.registry import Registry, version_of
 
 MOST_OPEN = 200_000
 """Largest number of lists that wait for feedback."""
-PAUSE = 0.02
+PAUSE = 0.1
 """Shortest time in seconds between two commits of the learner, unless a request waits for one."""
 IDLE = 0.25
 """Time in seconds after which the learner looks for events and activations of other processes."""

@@ -162,12 +162,13 @@ class FixedModel(ServedModel):
     A ranker or pipeline that was learnt before.
 
     content: the file that `corank.save` wrote.
+    is_known: whether it was checked before.
     """
 
     kind = "fixed"
 
-    def __init__(self, content: bytes) -> None:
-        self._content, self.model = content, model_from_bytes(content, object)
+    def __init__(self, content: bytes, *, is_known: bool = False) -> None:
+        self._content, self.model = content, model_from_bytes(content, object, is_known=is_known)
         last = self.model.steps[-1][1] if hasattr(self.model, "steps") else self.model
         if not hasattr(self.model, "predict") or not hasattr(last, "has_prior_"):
             raise InputError(
@@ -281,11 +282,17 @@ class InterleavedModel(ServedModel):
         return {"models": names, "wins": self._state["wins"], "ties": self._state["ties"], "verdict": verdict}
 
 
-def load_model(kind: str, content: bytes, resolve: Resolve) -> ServedModel:
-    """Return a model from its kind and state."""
+def load_model(kind: str, content: bytes, resolve: Resolve, *, is_known: bool = True) -> ServedModel:
+    """
+    Return a model from its kind and state.
+
+    is_known: whether the state was checked before it was stored; a new one is checked as a file of unknown origin.
+    """
     if kind == OnlineModel.kind:
-        return OnlineModel(model_from_bytes(content, OnlineRanker))  # type: ignore[type-abstract]
-    return InterleavedModel(content, resolve) if kind == InterleavedModel.kind else FixedModel(content)
+        return OnlineModel(model_from_bytes(content, OnlineRanker, is_known=is_known))  # type: ignore[type-abstract]
+    return (
+        InterleavedModel(content, resolve) if kind == InterleavedModel.kind else FixedModel(content, is_known=is_known)
+    )
 
 
 def rng_state_of(id: str) -> RngState:

@@ -63,7 +63,7 @@ class Registry:
         """
         if not _NAME.fullmatch(name):
             raise InputError(f"a model cannot be called {name!r}; use up to 64 letters, digits, dots and hyphens.")
-        load_model(kind, content, self.model)
+        load_model(kind, content, self.model, is_known=False)
 
         def job(db: Statements) -> int:
             newest = db("SELECT COALESCE(MAX(version), 0) FROM models WHERE name = ?", name).fetchone()[0]

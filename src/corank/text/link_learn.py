@@ -4,6 +4,10 @@ LinkLearn (Grangier and Bengio, 2005): a similarity of texts, learnt from links 
     sim(a, b) = Σ over words t of f(tf_ta, df_t, l_a) · f(tf_tb, df_t, l_b),    f(tf, df, l) = f₁(tf) f₂(df) f₃(l)
     minimise the mean over texts d, their linked l⁺ and unlinked l⁻ of |1 − sim(d, l⁺) + sim(d, l⁻)|₊
 
+The mean over texts of the means over their constraints, by Adam; or, as in the paper, the sum over all constraints, by
+stochastic gradient descent (`solver`). The three functions are positive and begin near BM25; or, as in the paper, they
+are perceptrons with linear outputs that begin at random (`positive`).
+
 No word has its own parameter: a model of one corpus applies to any other, and search is as fast as with BM25. The three
 networks are evaluated once per distinct value; a text costs a forward and a backward pass through the postings of its
 words, and O(N log links) for its links · N constraints (`corank.core.text.links`).
@@ -11,7 +15,7 @@ words, and O(N log links) for its links · N constraints (`corank.core.text.link
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +25,11 @@ from corank.core.threads import n_threads
 from corank.errors import InputError
 from corank.estimator.contract import Learner, check_parameters, install
 from corank.estimator.docs import shared_parameters
-from corank.parameters import Rules, boolean, integer, none, number, rng_of, seed
+from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 from corank.text.links import Links
-from corank.text.network import Network
+from corank.text.network import LinearNetwork, Network
 from corank.text.training import Networks, Schedule, SimilarityForm, index_of, train
 
 
@@ -39,8 +43,8 @@ class LinkLearn(Learner):
     n_hidden : int
         Number of hidden units of each of the three networks.
     b : float
-        Length normalisation of tf, tf/(1 − b + b · length/mean length), from 0 to 1. With 0, as in the paper, the input
-        of f₁ is the plain count; above 0, BM25 is one of the functions that can be learnt.
+        Length normalisation of tf, tf/(1 − b + b · length/mean length), from 0 to 1. With 0, as in the paper, tf is not
+        normalised; above 0, BM25 is one of the functions that can be learnt.
     symmetric : bool
         Whether queries are weighted like documents, as in the paper. Otherwise their words have the weight count · f₂,
         as in BM25.
@@ -49,15 +53,26 @@ class LinkLearn(Learner):
     at_top : bool
         Whether errors near the top of the list count more, see `corank.core.text.links.link_hinge`; otherwise all pairs
         have equal weight, as in the paper.
+    positive : bool
+        Whether the functions are exp(MLP(x)) of the logarithms of tf and of length/mean length, and begin near BM25.
+        With False, as in the paper, they are MLP(x) of tf and of length, of any sign, and begin at random. The input of
+        f₂ is log(N/df) in both.
+    solver : {'adam', 'sgd'}
+        'adam' gives equal weights to texts; its learning rate falls linearly to zero at `n_steps`. 'sgd', as in the
+        paper, gives equal weights to constraints, so that texts with many links count more: it subtracts `eta0` times
+        the gradient of the sum over the constraints of a text (mean over the texts of a batch), divided by the mean
+        number of constraints of a text.
     n_steps : int
         Largest number of steps; with validation, training may stop earlier.
     batch : int
-        Number of texts per step.
+        Number of texts per step; 1 in the paper.
     eta0 : float
-        Initial learning rate of Adam; it falls linearly to zero at `n_steps`.
+        Learning rate: the initial one of 'adam', the constant one of 'sgd'. The paper chooses it by validation links.
     n_iter_no_change : int
-        Number of epochs without a better average precision on the validation links, after which training
+        Number of checks without a better average precision on the validation links, after which training
         stops.
+    checks_per_pass : int
+        Number of checks of the validation links in each pass through the texts.
     {n_jobs}
     {random_state}
     {verbose}
@@ -65,13 +80,13 @@ class LinkLearn(Learner):
     Attributes
     ----------
     networks_ : tuple of 3 Network
-        f₁ of log tf, f₂ of log(N/df) and f₃ of log(length/mean length).
+        f₁ of log tf, f₂ of log(N/df) and f₃ of log(length/mean length); f₁ of tf and f₃ of length if not `positive`.
     n_iter_ : int
         Number of steps of the networks that were kept.
     objective_trace_ : array
-        Mean loss of each pass.
+        Mean loss of the steps before each check.
     validation_errors_ : array
-        1 − average precision on the validation links, before training and after each pass.
+        1 − average precision on the validation links, before training and at each check.
 
     Examples
     --------
@@ -89,10 +104,13 @@ class LinkLearn(Learner):
         "symmetric": boolean,
         "use_length": boolean,
         "at_top": boolean,
+        "positive": boolean,
+        "solver": one_of("adam", "sgd"),
         "n_steps": integer(0),
         "batch": integer(1),
         "eta0": number(0, inside="()"),
         "n_iter_no_change": integer(1),
+        "checks_per_pass": integer(1),
         "n_jobs": integer() | none,
         "random_state": seed,
         "verbose": boolean,
@@ -111,10 +129,13 @@ class LinkLearn(Learner):
         symmetric: bool = True,
         use_length: bool = True,
         at_top: bool = False,
+        positive: bool = True,
+        solver: Literal["adam", "sgd"] = "adam",
         n_steps: int = 1000,
         batch: int = 16,
         eta0: float = 0.01,
         n_iter_no_change: int = 5,
+        checks_per_pass: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -124,10 +145,13 @@ class LinkLearn(Learner):
         self.symmetric = symmetric
         self.use_length = use_length
         self.at_top = at_top
+        self.positive = positive
+        self.solver = solver
         self.n_steps = n_steps
         self.batch = batch
         self.eta0 = eta0
         self.n_iter_no_change = n_iter_no_change
+        self.checks_per_pass = checks_per_pass
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -141,7 +165,7 @@ class LinkLearn(Learner):
         links : Links
             Texts and the documents each is linked with.
         validation : Links, optional
-            Links of other documents: the networks of the best pass are kept, and training stops when passes no longer
+            Links of other documents: the networks of the best check are kept, and training stops when checks no longer
             improve. None takes all steps.
 
         Returns
@@ -154,7 +178,10 @@ class LinkLearn(Learner):
             if not isinstance(value, Links) and not (value is None and name == "validation"):
                 raise InputError(f"{name} is a {type(value).__name__}; pass Links.of(corpus, pairs).")
         jobs = 1 if self.n_jobs is None else n_threads(self.n_jobs)
-        schedule = Schedule(self.n_steps, self.batch, self.eta0, self.n_iter_no_change, jobs, bool(self.verbose))
+        schedule = Schedule(
+            self.solver == "sgd", self.n_steps, self.batch, self.eta0, self.n_iter_no_change, self.checks_per_pass,
+            jobs, bool(self.verbose),
+        )  # fmt: skip
         return install(self, train(links, validation, self._form, schedule, rng_of(self.random_state)), {})
 
     def to_index(self, corpus: Corpus) -> Index:
@@ -176,9 +203,10 @@ class LinkLearn(Learner):
 
     @property
     def _form(self) -> SimilarityForm:
-        return SimilarityForm(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top)
+        return SimilarityForm(self.n_hidden, self.b, self.symmetric, self.use_length, self.at_top, self.positive)
 
     def _check_state(self) -> None:
         """Raise if a loaded model does not have three networks."""
-        if len(self.networks_) != 3 or not all(isinstance(network, Network) for network in self.networks_):
-            raise InputError("networks_ must hold three networks")
+        kind = Network if self.positive else LinearNetwork
+        if len(self.networks_) != 3 or not all(type(network) is kind for network in self.networks_):
+            raise InputError(f"networks_ must hold three networks of the class {kind.__name__}")

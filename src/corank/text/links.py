@@ -118,8 +118,13 @@ class Links:
     @property
     def n_constraints(self) -> int:
         """Number of triples (text, linked, unlinked) that the links imply."""
+        return int(self.constraints.sum())
+
+    @property
+    def constraints(self) -> NDArray[np.int64]:
+        """Number of constraints of each text: its linked times its unlinked documents."""
         n_linked = sizes(self.starts)
-        return int((n_linked * (self.corpus.n_documents - n_linked - (self.own >= 0))).sum())
+        return np.asarray(n_linked * (self.corpus.n_documents - n_linked - (self.own >= 0)))
 
     def take(self, texts: NDArray[np.integer[Any]]) -> Links:
         """

@@ -1,15 +1,16 @@
 """
-Network: one hidden layer from one number to one positive number.
+Networks with one hidden layer, from one number to one number.
 
-    f(x) = exp(v₀ + Σ_h v_h tanh(w_h z + u_h)),    z = (x − mean)/scale
+    g(x) = v₀ + Σ_h v_h tanh(w_h z + u_h),    z = (x − mean)/scale
 
-The exponential keeps weights of words positive, so that their product has a fixed sign and a scale that can be learnt.
+The output of `Network` is exp(g(x)): the exponential keeps weights of words positive, so that their product has a fixed
+sign and a scale that can be learnt. The output of `LinearNetwork` is g(x).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ class Trace(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Network:
     """
-    A function of one number.
+    A positive function of one number, exp(g(x)).
 
     mean, scale: standardise the inputs.
     theta (3 n_hidden + 1,): w, u, v and v₀.
@@ -54,17 +55,15 @@ class Network:
             raise InputError(f"scale is {self.scale}; it must be above 0")
 
     @classmethod
-    def near(cls, x: Floats, weight: Floats, target: Floats, n_hidden: int, rng: np.random.Generator) -> Network:
+    def near(cls, x: Floats, weight: Floats, target: Floats, n_hidden: int, rng: np.random.Generator) -> Self:
         """
         Draw a hidden layer, and fit the output layer to a function.
 
         x, weight: inputs, and how often each occurs.
         target: logarithm of the function at x.
         """
-        mean = float(np.average(x, weights=weight))
-        scale = float(np.sqrt(np.average((x - mean) ** 2, weights=weight))) or 1.0
         theta = np.concatenate([rng.normal(0.0, 1.0, 2 * n_hidden), np.zeros(n_hidden + 1)])
-        network = cls(mean, scale, theta)
+        network = cls(*_moments(x, weight), theta)
         hidden = np.column_stack([network.trace(x).hidden, np.ones(len(x))])
         ridge = 1e-2 * np.diag(np.append(np.ones(n_hidden), 0.0)) * weight.sum()
         out = np.linalg.solve(hidden.T @ (hidden * weight[:, None]) + ridge, hidden.T @ (weight * target))
@@ -79,19 +78,58 @@ class Network:
         w, u, v, v0 = self._parts()
         z = (x - self.mean) / self.scale
         hidden = np.tanh(z[:, None] * w + u)
-        return Trace(z, hidden, np.exp(hidden @ v + v0))
+        return Trace(z, hidden, self._output(hidden @ v + v0))
 
     def gradient(self, trace: Trace, outer: Floats) -> Floats:
         """Return the gradient by theta of a loss whose derivatives by f(x) are `outer`."""
         v = self._parts()[2]
-        by_log = outer * trace.values
-        by_inner = by_log[:, None] * v * (1.0 - trace.hidden**2)
-        return np.concatenate([trace.z @ by_inner, by_inner.sum(axis=0), by_log @ trace.hidden, [by_log.sum()]])
+        by_g = outer * self._output_slope(trace.values)
+        by_inner = by_g[:, None] * v * (1.0 - trace.hidden**2)
+        return np.concatenate([trace.z @ by_inner, by_inner.sum(axis=0), by_g @ trace.hidden, [by_g.sum()]])
 
-    def times(self, factor: float) -> Network:
-        """Return the function times a positive number."""
-        return replace(self, theta=np.append(self.theta[:-1], self.theta[-1] + np.log(factor)))
+    @staticmethod
+    def _output(g: Floats) -> Floats:
+        return np.asarray(np.exp(g))
+
+    @staticmethod
+    def _output_slope(values: Floats) -> Floats:
+        """Return the derivatives of the output by g, from the outputs."""
+        return values
 
     def _parts(self) -> tuple[Floats, Floats, Floats, float]:
         n = len(self.theta) // 3
         return self.theta[:n], self.theta[n : 2 * n], self.theta[2 * n : 3 * n], float(self.theta[-1])
+
+
+class LinearNetwork(Network):
+    """A function of one number, g(x), of any sign: the single-output perceptron of Grangier and Bengio (2005)."""
+
+    @classmethod
+    def random(cls, x: Floats, weight: Floats, n_hidden: int, rng: np.random.Generator) -> Self:
+        """
+        Draw all parameters uniformly from ±1/√n, where n is the number of inputs of a layer.
+
+        x, weight: inputs, and how often each occurs.
+        """
+        width = 1.0 / np.sqrt(n_hidden)
+        theta = np.concatenate([rng.uniform(-1.0, 1.0, 2 * n_hidden), rng.uniform(-width, width, n_hidden + 1)])
+        return cls(*_moments(x, weight), theta)
+
+    @classmethod
+    def constant(cls, value: float, n_hidden: int) -> Self:
+        """Return a network whose output does not depend on the input."""
+        return cls(0.0, 1.0, np.append(np.zeros(3 * n_hidden), value))
+
+    @staticmethod
+    def _output(g: Floats) -> Floats:
+        return g
+
+    @staticmethod
+    def _output_slope(values: Floats) -> Floats:
+        return np.ones_like(values)
+
+
+def _moments(x: Floats, weight: Floats) -> tuple[float, float]:
+    """Return the mean and the standard deviation of x, or 1 if that is zero."""
+    mean = float(np.average(x, weights=weight))
+    return mean, float(np.sqrt(np.average((x - mean) ** 2, weights=weight))) or 1.0

@@ -1,5 +1,6 @@
 """
-Training of LinkLearn: three networks are fitted to links by Adam, with early stopping on links of other documents.
+Training of LinkLearn: three networks are fitted to links by stochastic gradients, with early stopping on links of other
+documents.
 
 EncodedCorpus lists the distinct values of tf, df and length in a corpus, so that each network is evaluated once per
 value.
@@ -24,7 +25,7 @@ from corank.solvers.early_stopping import EarlyStopping, run_training
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 from corank.text.links import Links
-from corank.text.network import Network
+from corank.text.network import LinearNetwork, Network
 
 Codes = NDArray[np.uint32]
 Floats = NDArray[np.float64]
@@ -41,7 +42,7 @@ class EncodedCorpus:
     """
     The distinct inputs of the three functions, and the code of each posting, word and text.
 
-    inputs: log tf, log(N/df) and log(length/mean length), a table each.
+    inputs: a table for each of the three networks, see `SimilarityForm.positive`.
     tf: code of each posting.
     df: of each word.
     length: of each document.
@@ -56,21 +57,16 @@ class EncodedCorpus:
     text_length: Codes
 
     @classmethod
-    def of(cls, corpus: Corpus, b: float, links: Links | None = None) -> EncodedCorpus:
-        """
-        Encode a corpus, and the texts that are linked with its documents.
-
-        b: length normalisation of tf, see `tf_inputs`; 0 as in the paper.
-        """
-        tf = tf_inputs(corpus.postings.values, corpus.lengths[corpus.postings.docs], corpus.mean_length, b)
-        length = length_inputs(corpus.lengths, corpus.mean_length)
+    def of(cls, corpus: Corpus, form: SimilarityForm, links: Links | None = None) -> EncodedCorpus:
+        """Encode a corpus, and the texts that are linked with its documents."""
+        steps = _STEPS if form.b > 0.0 else None
+        tf = tf_inputs(corpus.postings.values, corpus.lengths[corpus.postings.docs], corpus.mean_length, form, steps)
+        length = length_inputs(corpus.lengths, corpus.mean_length, form)
         text_tf = text_length = np.empty(0)
         if links is not None:
             lengths = np.repeat(links.lengths, sizes(links.texts.starts))
-            text_tf = tf_inputs(links.texts.values, lengths, corpus.mean_length, b)
-            text_length = length_inputs(links.lengths, corpus.mean_length)
-        if b > 0.0:
-            tf, text_tf = np.rint(_STEPS * tf) / _STEPS, np.rint(_STEPS * text_tf) / _STEPS
+            text_tf = tf_inputs(links.texts.values, lengths, corpus.mean_length, form, steps)
+            text_length = length_inputs(links.lengths, corpus.mean_length, form)
         df, df_codes = np.unique(corpus.document_frequency, return_inverse=True)
         tf_table, tf_codes = np.unique(np.concatenate([tf, text_tf]), return_inverse=True)
         length_table, length_codes = np.unique(np.concatenate([length, text_length]), return_inverse=True)
@@ -83,11 +79,12 @@ class EncodedCorpus:
             length_codes[len(length) :].astype(np.uint32),
         )
 
-    def problem(self, links: Links, symmetric: bool) -> LinkProblem:
+    def problem(self, links: Links, symmetric: bool, summed: bool) -> LinkProblem:
         """
         Return links, and postings sorted by word and tf, for kernels.
 
         symmetric: whether texts are weighted like documents.
+        summed: whether a text counts in proportion to its constraints.
         """
         postings, n_values = links.corpus.postings, len(self.inputs.tf)
         terms = np.repeat(np.arange(links.corpus.n_terms, dtype=np.int64), links.corpus.document_frequency)
@@ -114,16 +111,23 @@ class EncodedCorpus:
             links.starts,
             links.linked,
             links.own,
+            links.constraints / (links.constraints.mean() or 1.0) if summed else np.ones(len(links)),
         )
 
 
-def tf_inputs(counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, b: float) -> Floats:
+def tf_inputs(
+    counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, form: SimilarityForm, steps: int | None = None
+) -> Floats:
     """
-    Return log tf, normalised by the length of its text as in BM25: tf/(1 − b + b · length/mean).
+    Return tf, normalised by the length of its text as in BM25, tf/(1 − b + b · length/mean), or its logarithm.
 
     lengths: length of the text of each count.
+    steps: round the logarithm to multiples of 1/steps.
     """
-    return np.asarray(np.log(counts) - np.log(1.0 - b + b * np.maximum(lengths, 1) / mean_length))
+    log_tf = np.log(counts) - np.log(1.0 - form.b + form.b * np.maximum(lengths, 1) / mean_length)
+    if steps is not None:
+        log_tf = np.rint(steps * log_tf) / steps
+    return np.asarray(log_tf if form.positive else np.exp(log_tf))
 
 
 def df_inputs(df: NDArray[Any], n_documents: int) -> Floats:
@@ -131,9 +135,10 @@ def df_inputs(df: NDArray[Any], n_documents: int) -> Floats:
     return np.asarray(np.log(max(n_documents, 1) / np.maximum(df, 1)))
 
 
-def length_inputs(lengths: NDArray[Any], mean_length: float) -> Floats:
-    """Return log(length/mean length); an empty text counts as one word."""
-    return np.asarray(np.log(np.maximum(lengths, 1) / mean_length))
+def length_inputs(lengths: NDArray[Any], mean_length: float, form: SimilarityForm) -> Floats:
+    """Return the length, or log(length/mean length); an empty text counts as one word."""
+    length = np.maximum(lengths, 1)
+    return np.asarray(np.log(length / mean_length) if form.positive else length.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,7 @@ class SimilarityForm:
     symmetric: bool
     use_length: bool
     at_top: bool
+    positive: bool
 
 
 @dataclass(frozen=True)
@@ -152,13 +158,17 @@ class Schedule:
     """
     Settings of training; see the parameters of `LinkLearn`.
 
+    summed: whether texts count in proportion to their constraints, and steps are plain gradients at a constant rate;
+        otherwise texts count equally, and steps are those of Adam.
     n_jobs: number of threads.
     """
 
+    summed: bool
     n_steps: int
     batch: int
     eta0: float
     n_iter_no_change: int
+    checks_per_pass: int
     n_jobs: int
     verbose: bool
 
@@ -178,12 +188,13 @@ class LinkObjective:
     The loss of the three functions on links.
 
     links: texts and their documents.
+    summed: whether a text counts in proportion to its constraints.
     """
 
-    def __init__(self, links: Links, form: SimilarityForm) -> None:
+    def __init__(self, links: Links, form: SimilarityForm, summed: bool = False) -> None:
         self.form = form
-        self.encoded = EncodedCorpus.of(links.corpus, form.b, links)
-        self.problem: LinkProblem = self.encoded.problem(links, form.symmetric)
+        self.encoded = EncodedCorpus.of(links.corpus, form, links)
+        self.problem: LinkProblem = self.encoded.problem(links, form.symmetric, summed)
         n_linked = sizes(links.starts)
         self.texts = np.flatnonzero(n_linked + (links.own >= 0) < links.corpus.n_documents)
         if not len(self.texts):
@@ -235,12 +246,13 @@ def train(
     rng: np.random.Generator,
 ) -> FittedLinkLearn:
     """
-    Minimise the mean hinge loss over texts by Adam, with a learning rate that falls linearly to zero.
+    Minimise the hinge loss: its mean over texts by Adam, with a learning rate that falls linearly to zero, or its sum
+    over constraints, in units of the mean number of constraints of a text, by plain stochastic gradients.
 
-    validation: links of other documents; the networks of the pass with the best average precision are kept. None takes
+    validation: links of other documents; the networks of the check with the best average precision are kept. None takes
         all steps.
     """
-    objective = LinkObjective(links, form)
+    objective = LinkObjective(links, form, schedule.summed)
     networks = _initial_networks(objective, rng)
     precision = None if validation is None else ValidationPrecision(validation, form, rng)
     best, best_step, n_steps = networks, 0, 0
@@ -260,8 +272,13 @@ def train(
             order = rng.permutation(objective.texts)
         texts = order[number * schedule.batch : (number + 1) * schedule.batch]
         loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
-        adam = adam.update(gradients)
-        directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
+        if schedule.summed:
+            directions = [schedule.eta0 * gradient for gradient in gradients]
+        else:
+            adam = adam.update(gradients)
+            directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
+        if not all(np.isfinite(direction).all() for direction in directions):
+            raise InputError(f"training diverged after {n_steps} steps with eta0={schedule.eta0:g}; pass a lower eta0.")
         f1, f2, f3 = (
             replace(network, theta=network.theta - direction)
             for network, direction in zip(networks, directions, strict=True)
@@ -278,12 +295,22 @@ def train(
             best, best_step = networks, n_steps
         return precision is not None and stopping.is_over
 
-    # a check after every pass
-    ends = [*range(n_batches, schedule.n_steps, n_batches), schedule.n_steps] if schedule.n_steps else []
+    ends = check_steps(schedule, n_batches)
     if run_training(step, ends, check, verbose=schedule.verbose):
         raise KeyboardInterrupt
     errors = None if precision is None else np.array([1.0 + value for value in stopping.errors])
     return FittedLinkLearn(best, best_step, np.array(losses), errors)
+
+
+def check_steps(schedule: Schedule, n_batches: int) -> list[int]:
+    """
+    Return the numbers of steps after which the validation links are checked.
+
+    n_batches: steps of one pass.
+    """
+    n_checks = -(-schedule.n_steps * schedule.checks_per_pass // n_batches)
+    ends = {k * n_batches // schedule.checks_per_pass for k in range(1, n_checks)}
+    return sorted({end for end in ends if 0 < end < schedule.n_steps} | {schedule.n_steps} - {0})
 
 
 class ValidationPrecision:
@@ -295,7 +322,7 @@ class ValidationPrecision:
 
     def __init__(self, links: Links, form: SimilarityForm, rng: np.random.Generator) -> None:
         queries = links.take(rng.permutation(len(links))[:_MOST_QUERIES])
-        self._corpus, self._encoded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form.b), form
+        self._corpus, self._encoded, self._form = links.corpus, EncodedCorpus.of(links.corpus, form), form
         self._bags, self._grades = queries.texts, queries.grades()
         self._qid = np.repeat(np.arange(len(queries)), links.corpus.n_documents)
 
@@ -307,7 +334,7 @@ class ValidationPrecision:
 
 def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, encoded: EncodedCorpus | None = None) -> Index:
     """Return an index with the product of the three functions as the weight of each word in each document."""
-    encoded = encoded or EncodedCorpus.of(corpus, form.b)
+    encoded = encoded or EncodedCorpus.of(corpus, form)
     tf, df, length = (network(x) for network, x in zip(networks, encoded.inputs, strict=True))
     of_words = df[encoded.df]
     weights = np.repeat(of_words.astype(np.float32), corpus.document_frequency)
@@ -318,15 +345,15 @@ def index_of(networks: Networks, corpus: Corpus, form: SimilarityForm, encoded: 
         if not form.symmetric:
             return np.asarray(bags.values * of_words[bags.terms])
         lengths, each = totals(bags), sizes(bags.starts)
-        of_counts = networks[0](tf_inputs(bags.values, np.repeat(lengths, each), corpus.mean_length, form.b))
-        of_texts = networks[2](length_inputs(lengths, corpus.mean_length))
+        of_counts = networks[0](tf_inputs(bags.values, np.repeat(lengths, each), corpus.mean_length, form))
+        of_texts = networks[2](length_inputs(lengths, corpus.mean_length, form))
         return of_counts * of_words[bags.terms] * np.repeat(of_texts, each)
 
     return Index(corpus, weights, weigh)
 
 
 def _initial_networks(objective: LinkObjective, rng: np.random.Generator) -> Networks:
-    """Return networks close to BM25 (k1 = 2), at the scale of the margin."""
+    """Return networks close to BM25 (k1 = 2), at the scale of the margin; linear ones are random."""
     form, inputs, encoded = objective.form, objective.encoded.inputs, objective.encoded
     frequencies = Tables(
         np.bincount(encoded.tf, minlength=len(inputs.tf)).astype(np.float64),
@@ -334,6 +361,12 @@ def _initial_networks(objective: LinkObjective, rng: np.random.Generator) -> Net
         np.bincount(encoded.df, minlength=len(inputs.df)).astype(np.float64) * np.exp(-inputs.df),
         np.bincount(encoded.length, minlength=len(inputs.length)).astype(np.float64),
     )
+    if not form.positive:
+        r1, r2, r3 = (
+            LinearNetwork.random(x, weight + 1e-6, form.n_hidden, rng)
+            for x, weight in zip(inputs, frequencies, strict=True)
+        )
+        return r1, r2, r3 if form.use_length else LinearNetwork.constant(1.0, form.n_hidden)
     tf = np.exp(inputs.tf)
     # lengths enter once, by b or by f₃
     by_length = form.use_length and form.b == 0.0
@@ -342,4 +375,6 @@ def _initial_networks(objective: LinkObjective, rng: np.random.Generator) -> Net
     parts = zip(inputs, frequencies, targets, strict=True)
     f1, f2, f3 = (Network.near(x, weight + 1e-6, target, form.n_hidden, rng) for x, weight, target in parts)
     gap = objective.gap((f1, f2, f3), rng.permutation(objective.texts)[:_FIRST_TEXTS])
-    return f1, f2.times(1.0 / np.sqrt(gap)) if gap > 0.0 else f2, f3
+    if gap > 0.0:  # divide f₂ by √gap
+        f2 = replace(f2, theta=np.append(f2.theta[:-1], f2.theta[-1] - 0.5 * np.log(gap)))
+    return f1, f2, f3

@@ -45,6 +45,16 @@ def test_every_method_fits_and_reports_its_tuned_parameters(made, name, prior):
     assert (name in BASELINES) == method.is_label_free
 
 
+@pytest.mark.parametrize("name", ["columns", "rankrls", "crr", "lcra", "lightgbm"])
+def test_methods_take_missing_values(made, name):
+    part = part_of(made)
+    X = np.where(np.random.default_rng(0).random(made.X.shape) < 0.1, np.nan, made.X)
+    part = TrainingPart(X, part.y, part.qid, part.settings, (0,))
+    y = np.full(len(part.y), np.nan) if METHODS[name].is_label_free else part.y
+    model = fit_with_qid(METHODS[name].make(part), X, y, part.qid)
+    assert np.isfinite(predict_with_qid(model, X, part.qid)).all()
+
+
 @pytest.mark.parametrize("name", ["rankrls", "ranksvm", "crr", "co-rankrls", "lcra", "ranking-pursuit"])
 def test_methods_learn_from_a_handful_of_rows_and_from_one_query(made, name):
     for rows in (made.qid == 0, made.qid < 2, np.arange(len(made.y)) < 5):

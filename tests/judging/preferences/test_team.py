@@ -51,6 +51,23 @@ def test_others_may_answer_when_each_pair_was_asked_but_the_order_is_uncertain()
     assert {choice.pair for choice in team.choices("bob")} == set(team.asked())
 
 
+def test_a_judge_who_answers_at_random_gets_little_weight():
+    team, rng = TeamPreferences(Items(NAMES)), np.random.default_rng(0)
+    pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)] * 2
+    for pair in pairs:
+        for judge in ("ann", "bob"):
+            answer(team, judge, pair)
+        answer(team, "coin", pair, action="left" if rng.random() < 0.5 else "right")
+    model = team.fit(team.pairwise(), team.asked())
+    assert model.ranking.order.tolist() == list(range(6))
+    assert model.weights["coin"] < 0.2 < 0.6 < model.weights["ann"]
+    # the answer of a coin says less about the order of all
+    assert model.gain((2, 3), "coin") < 0.5 * model.gain((2, 3), "ann")
+    assert model.gain((2, 3), "new") == model.gain((2, 3))
+    alone = team.fit({"ann": team.pairwise()["ann"]}, team.asked())
+    assert alone.weights == {}
+
+
 def test_a_judge_gets_the_same_choices_until_an_answer_and_a_new_team_the_same():
     first, second = (TeamPreferences(Items(NAMES)) for _ in range(2))
     assert first.choices("ann") == first.choices("ann") == second.choices("ann")

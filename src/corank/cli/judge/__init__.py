@@ -13,5 +13,5 @@ STOPPING_RULES = (
 ROW_STRATEGIES = "uncertain (default), top, representative or random"
 """Names of `corank.judging.suggestions.strategies.STRATEGIES`."""
 
-PAIR_STRATEGIES = "entropy, bald, uncertainty or random"
+PAIR_STRATEGIES = "entropy, bald, uncertainty, order or random"
 """Names of `corank.gp.preference.questions.PAIR_STRATEGIES`."""

@@ -13,8 +13,6 @@ from corank.cli.output import emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from corank.data.formats.items import Items
     from corank.judging.preferences import PairwiseAnswer, PreferenceReplay, Ranking
     from corank.tables import ReportTable
@@ -103,8 +101,7 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
     judges = {judge: answers for judge, answers in judges.items() if answers}
     if not judges:
         raise InputError(f"there are no answers for {path} yet; run corank ask {path} first.")
-    ranking = _ranking(items, [answer for answers in judges.values() for answer in answers])
-    by_judge = {judge: _ranking(items, answers) for judge, answers in judges.items()} if len(judges) > 1 else {}
+    ranking, by_judge, weights = _rankings(items, judges)
     write_ranking(target, items, ranking, by_judge, overwrite=force, keep_formulas=keep_formulas)
     n_answers = sum(map(len, judges.values()))
     wrong = ranking.expected_disagreement
@@ -112,16 +109,26 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
     sentence = f"wrote {target}: {len(items)} items ranked by {n_answers} answers"
     if by_judge:
         same, both = agreement(judges)
-        fields |= {"n_judges": len(judges), "n_same": same, "n_both": both}
+        fields |= {"n_judges": len(judges), "n_same": same, "n_both": both, "weights": weights}
+        listed = ", ".join(f"{judge} {weight:.2f}" for judge, weight in weights.items())
         sentence += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
+        sentence += f" (weights, 0 for random answers to 1: {listed})"
     emit(as_json, "ask", fields, f"{sentence}; about {100 * wrong:.0f} % of all pairs expected in wrong order")
 
 
-def _ranking(items: Items, answers: Sequence[PairwiseAnswer]) -> Ranking:
+def _rankings(
+    items: Items, judges: dict[str, list[PairwiseAnswer]]
+) -> tuple[Ranking, dict[str, Ranking], dict[str, float]]:
+    """The ranking by all answers; with several judges, also that of each judge, and the judges' weights."""
     from corank.judging.preferences import Ranking
     from corank.judging.preferences.model import PreferenceModel
 
-    return Ranking.of(PreferenceModel(items.X).learn(answers).posterior())
+    model = PreferenceModel(items.X)
+    if len(judges) == 1:
+        return Ranking.of(model.learn(next(iter(judges.values()))).posterior()), {}, {}
+    found = model.learn_judges(judges)
+    by_judge = {judge: Ranking.of(found.of(number)) for number, judge in enumerate(judges)}
+    return Ranking.of(found.overall), by_judge, dict(zip(judges, found.weights.round(4).tolist(), strict=True))
 
 
 def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_json: bool) -> None:

@@ -24,6 +24,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 import corank
+from corank.cli.imports import import_lightgbm
 from corank.cli.judge.preferences import read_preferences
 from corank.cli.learn.fit import FitOptions
 from corank.cli.learn.models import (
@@ -244,6 +245,8 @@ class FitResult:
 def learn(options: FitOptions, model: ModelSpec, data: TrainingData) -> FitResult:
     """Choose the penalty, fit the model and save it; after Ctrl-C, save the steps taken and exit."""
     ranker, began = model.ranker, time.perf_counter()
+    if model.name == "AutoRanker" or getattr(ranker, "scorer", None) == "trees":
+        import_lightgbm()
     chosen, watched = "", {}
     if data.validation is not None:
         if can_stop_early(ranker) and model.scale is None and model.prior is None:

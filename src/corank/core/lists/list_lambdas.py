@@ -12,6 +12,7 @@ import numpy as np
 
 from corank.core.jit import inline, jit, relaxed
 from corank.core.lists.pair_lambdas import LOGISTIC, pair_gradient
+from corank.core.rows.blocks import merge_sort
 
 AP, RR, ERR = 0, 1, 2
 
@@ -58,6 +59,28 @@ def discount_gap(discounts, low, places):  # type: ignore[no-untyped-def]
 
 
 @_reordering
+def _add_row(i, begin, end, gap, near, s, e, g, w, D, lambdas, curvatures):  # type: ignore[no-untyped-def]
+    """
+    Add the pairs of row i and the rows begin..end-1 to λ and curvatures of the latter; return those of row i.
+
+    gap: expected difference of discounts in a tie, whose rows have equal D; 0 for rows outside it.
+    """
+    s_i, e_i, g_i, w_i, D_i = s[i], e[i], g[i], w[i], D[i]
+    lambda_i, curvature_i = 0.0, 0.0
+    for j in range(begin, end):
+        change = w_i * w[j] * (g_i - g[j]) * (gap + (D_i - D[j]))
+        change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
+        part = 1.0 / (e_i + e[j])
+        gradient = change * part * (e[j] if change > 0.0 else e_i)
+        curvature = abs(change) * part * part * e_i * e[j]
+        lambda_i += gradient
+        curvature_i += curvature
+        lambdas[j] -= gradient
+        curvatures[j] += curvature
+    return lambda_i, curvature_i
+
+
+@_reordering
 def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, first, last):  # type: ignore[no-untyped-def]
     """
     Add λ of nDCG: Δ_ij = |g_i − g_j| |D_i − D_j|/(best DCG), g = 2^y − 2^min(0, lowest y).
@@ -72,14 +95,17 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
     s, e, g, w = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     D, gap = np.empty(longest), np.empty(longest)
     lambdas, curvatures = np.empty(longest), np.empty(longest)
-    stops = np.empty(longest, dtype=np.int64)
+    stops, order = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    spare_rows = np.empty(longest, dtype=np.int64)
     beyond = discounts[len(discounts) - 1]
     for q in range(first, last):
         begin, n = starts[q], starts[q + 1] - starts[q]
         if n < 2:
             continue
         grades = labels[begin : begin + n]
-        low, high = min(0.0, grades.min()), grades.max()
+        low, high = min(0.0, grades[0]), grades[0]
+        for i in range(1, n):
+            low, high = min(low, grades[i]), max(high, grades[i])
         # ideal DCG, grade by grade; there are few grades
         at, ideal, grade = 0.0, 0.0, high
         while grade > low and (beyond > 0.0 or at < len(discounts)):
@@ -94,7 +120,9 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
             grade = below
         if ideal <= 0.0:
             continue
-        order = np.argsort(-scores[begin : begin + n])
+        for i in range(n):
+            lambdas[i], order[i] = -scores[begin + i], i
+        merge_sort(lambdas, order, curvatures, spare_rows, n)
         for i in range(n):
             row = begin + order[i]
             s[i], w[i] = scores[row], weights[row]
@@ -120,9 +148,9 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
             group = after
         for i in range(last_counted):
             stop = stops[i]
-            s_i, e_i, g_i, w_i, D_i = s[i], e[i], g[i], w[i], D[i]
             lambda_i, curvature_i = 0.0, 0.0
             if is_wide:
+                s_i, g_i, w_i, D_i = s[i], g[i], w[i], D[i]
                 for j in range(i + 1, n):
                     change = w_i * w[j] * (g_i - g[j]) * (gap[i] if j < stop else D_i - D[j])
                     if near > 0.0:
@@ -134,26 +162,10 @@ def add_ndcg(factor, near, discounts, scores, labels, weights, starts, out, firs
                     lambdas[j] -= change * gradient
                     curvatures[j] += abs(change) * curvature
             else:
-                for j in range(i + 1, stop):
-                    change = w_i * w[j] * (g_i - g[j]) * gap[i]
-                    change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
-                    part = 1.0 / (e_i + e[j])
-                    gradient = change * part * (e[j] if change > 0.0 else e_i)
-                    curvature = abs(change) * part * part * e_i * e[j]
-                    lambda_i += gradient
-                    curvature_i += curvature
-                    lambdas[j] -= gradient
-                    curvatures[j] += curvature
-                for j in range(stop, n):
-                    change = w_i * w[j] * (g_i - g[j]) * (D_i - D[j])
-                    change *= 1.0 / (near + s_i - s[j]) if near > 0.0 else 1.0
-                    part = 1.0 / (e_i + e[j])
-                    gradient = change * part * (e[j] if change > 0.0 else e_i)
-                    curvature = abs(change) * part * part * e_i * e[j]
-                    lambda_i += gradient
-                    curvature_i += curvature
-                    lambdas[j] -= gradient
-                    curvatures[j] += curvature
+                lambda_i, curvature_i = _add_row(i, i + 1, stop, gap[i], near, s, e, g, w, D, lambdas, curvatures)
+                more, further = _add_row(i, stop, n, 0.0, near, s, e, g, w, D, lambdas, curvatures)
+                lambda_i += more
+                curvature_i += further
             lambdas[i] += lambda_i
             curvatures[i] += curvature_i
         for i in range(n):
@@ -218,26 +230,30 @@ def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, fir
         begin, n = starts[q], starts[q + 1] - starts[q]
         if n < 2:
             continue
-        y, unsorted = labels[begin : begin + n].copy(), scores[begin : begin + n]
-        if code != ERR:
-            for i in range(n):
-                y[i] = 1.0 if y[i] >= parameter else 0.0
-        order = np.argsort(-unsorted)
-        s = unsorted[order]
+        grades, s, y, order = np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+        lambdas, curvatures, spare_rows = np.empty(n), np.empty(n), np.empty(n, dtype=np.int64)
+        for i in range(n):
+            grade = labels[begin + i]
+            grades[i] = grade if code == ERR else 1.0 if grade >= parameter else 0.0
+            lambdas[i], order[i] = -scores[begin + i], i
+        merge_sort(lambdas, order, curvatures, spare_rows, n)
+        for i in range(n):
+            s[i] = scores[begin + order[i]]
         tolerance = _ROUNDING * max(abs(s[0]), abs(s[n - 1]))
         group = 0
         while group < n:
             after = tie_after(s, group, n, tolerance)
-            _sort_inside(order, y, group, after)
+            _sort_inside(order, grades, group, after)
             group = after
-        s, y = unsorted[order], y[order]
+        for i in range(n):
+            s[i], y[i] = scores[begin + order[i]], grades[order[i]]
+            lambdas[i], curvatures[i] = 0.0, 0.0
         chances, hits, sums, firsts = np.zeros(n), np.zeros(n + 1), np.zeros(n + 1), np.empty(2, dtype=np.int64)
         if code == ERR:
             for i in range(n):
                 chances[i] = np.exp2(max(y[i], 0.0) - parameter) - np.exp2(-parameter)
         else:
             count_hits(y, hits, sums, firsts)
-        lambdas, curvatures = np.zeros(n), np.zeros(n)
         passed = 1.0
         for a in range(n):
             T, Q = 0.0, 1.0
@@ -263,7 +279,10 @@ def add_swaps(code, parameter, factor, scores, labels, weights, starts, out, fir
             after = group + 1
             while after < n and y[after] == y[group] and abs(s[after - 1] - s[after]) <= tolerance:
                 after += 1
-            gradient, curvature = weight * lambdas[group:after].mean(), weight * curvatures[group:after].mean()
+            gradient, curvature = 0.0, 0.0
+            for i in range(group, after):
+                gradient += weight * lambdas[i] / (after - group)
+                curvature += weight * curvatures[i] / (after - group)
             for i in range(group, after):
                 out[0, begin + order[i]] += gradient
                 out[1, begin + order[i]] += curvature

@@ -17,8 +17,8 @@ from corank.core.rows.access import CSRRows, DenseRows, add_scaled, dot
 PIECE = 256
 # BLAS is faster above 192 columns, plus a score and a one
 MAX_COLUMNS = 194
-# BLAS needs no compilation; above this size of Z, its threads may wait for each other
-FEW_NUMBERS = 1 << 12
+# BLAS needs no compilation; above this number of products, its threads may wait for each other
+FEW_PRODUCTS = 1 << 18
 # sums of `score_dense`
 LANES = np.uint64(8)
 
@@ -37,7 +37,7 @@ class GramSum:
 
     def add(self, Z: NDArray[np.float64], sign: float = 1.0) -> None:
         """Add sign · ZᵀZ."""
-        if self.d > MAX_COLUMNS or Z.size <= FEW_NUMBERS:
+        if self.d > MAX_COLUMNS or len(Z) * self.d**2 <= FEW_PRODUCTS:
             self._sum[: self.d, : self.d] += sign * (Z.T @ Z)
         else:
             add_gram(Z, sign, self._sum)

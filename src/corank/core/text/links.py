@@ -1,9 +1,11 @@
 """
 Similarities of a text to all documents, and the hinge loss of all (linked, unlinked) pairs of documents, by counting.
 
-    s_j = c_q c_j Σ_t a(tf_qt) a(tf_jt) b_t²,    loss = mean over linked p, unlinked j of |1 − s_p + s_j|₊
+    s_j = c_q c_j u_j,    u_j = Σ_t a(tf_qt) a(tf_jt) b_t²
+    loss = w_q · mean over linked p, unlinked j of |1 − s_p + s_j|₊
 
-For a text that is weighted as a query, a(tf_qt) is its count and c_q is 1.
+For a text that is weighted as a query, a(tf_qt) is its count and c_q is 1. With weights w_q proportional to the numbers
+of constraints of the texts, the loss is proportional to the sum over all constraints.
 
 With the P linked documents in ascending order of s, an unlinked j violates the first n_j of them, those of s_p < 1 +
 s_j, which a binary search finds. Its derivative is n_j; that of the r-th linked document is minus the number of j with
@@ -47,6 +49,7 @@ class LinkProblem(NamedTuple):
     df, doc_length, text_length: of each word, document and text.
     link_starts (n_texts + 1,), linked: documents of each text.
     own (n_texts,): the document that is the text itself, or −1.
+    weights (n_texts,): of the mean losses of the texts.
     """
 
     term_runs: NDArray[np.uint64]
@@ -64,13 +67,21 @@ class LinkProblem(NamedTuple):
     link_starts: NDArray[np.uint64]
     linked: NDArray[np.uint32]
     own: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 @jit
 def similarities(problem, tables, q, s):  # type: ignore[no-untyped-def]
     """Write the similarity of text q to every document to `s`."""
+    add_words(problem, tables, q, s)
+    scale_by_length(problem, tables, q, s, s)
+
+
+@jit
+def add_words(problem, tables, q, u):  # type: ignore[no-untyped-def]
+    """Write the sums over the words of text q, without the factors of lengths, to `u`."""
     one = np.uint64(1)
-    s[:] = 0.0
+    u[:] = 0.0
     for p in range(problem.bag_starts[q], problem.bag_starts[q + one]):
         term = np.uint64(problem.bag_terms[p])
         b = tables.df[problem.df[term]]
@@ -78,10 +89,15 @@ def similarities(problem, tables, q, s):  # type: ignore[no-untyped-def]
         for run in range(problem.term_runs[term], problem.term_runs[term + one]):
             weight = x * tables.tf[problem.run_tf[run]]
             for at in range(problem.run_starts[run], problem.run_starts[run + one]):
-                s[problem.docs[at]] += weight
+                u[problem.docs[at]] += weight
+
+
+@jit
+def scale_by_length(problem, tables, q, u, s):  # type: ignore[no-untyped-def]
+    """Write the similarities of text q to `s`; `u` as `add_words` wrote it."""
     c = 1.0 if problem.is_query else tables.length[problem.text_length[q]]
     for j in range(len(s)):
-        s[j] *= c * tables.length[problem.doc_length[j]]
+        s[j] = u[j] * c * tables.length[problem.doc_length[j]]
 
 
 @jit
@@ -136,19 +152,24 @@ def link_hinge(s, linked, own, at_top, gradient):  # type: ignore[no-untyped-def
 
 
 @jit
-def add_gradients(problem, tables, q, s, gradient, gradients):  # type: ignore[no-untyped-def]
-    """Add the derivatives of the loss of text q to `gradients`; `gradient` holds those by s, and is overwritten."""
+def add_gradients(problem, tables, q, u, gradient, gradients):  # type: ignore[no-untyped-def]
+    """
+    Add the derivatives of the loss of text q to `gradients`.
+
+    u: as `add_words` wrote it.
+    gradient: the derivatives by s; overwritten.
+    """
     one = np.uint64(1)
     c = 1.0 if problem.is_query else tables.length[problem.text_length[q]]
     total = 0.0
-    for j in range(len(s)):
+    for j in range(len(u)):
         c_j = tables.length[problem.doc_length[j]]
         if gradient[j] != 0.0:
-            total += gradient[j] * s[j]
-            gradients.length[problem.doc_length[j]] += gradient[j] * s[j] / c_j
+            total += gradient[j] * u[j] * c_j
+            gradients.length[problem.doc_length[j]] += gradient[j] * u[j] * c
         gradient[j] *= c * c_j
     if not problem.is_query:
-        gradients.length[problem.text_length[q]] += total / c
+        gradients.length[problem.text_length[q]] += total
     for p in range(problem.bag_starts[q], problem.bag_starts[q + one]):
         term = np.uint64(problem.bag_terms[p])
         b = tables.df[problem.df[term]]
@@ -168,12 +189,15 @@ def add_gradients(problem, tables, q, s, gradient, gradients):  # type: ignore[n
 @jit
 def add_links(problem, tables, chosen, first, last, at_top, gradients):  # type: ignore[no-untyped-def]
     """Return the hinge loss of the texts chosen[first..last-1], and add its derivatives to `gradients`."""
-    s, gradient = np.empty(len(problem.doc_length)), np.empty(len(problem.doc_length))
+    n = len(problem.doc_length)
+    u, s, gradient = np.empty(n), np.empty(n), np.empty(n)
     loss = 0.0
     for at in range(first, last):
         q = np.uint64(chosen[at])
-        similarities(problem, tables, q, s)
+        add_words(problem, tables, q, u)
+        scale_by_length(problem, tables, q, u, s)
         linked = problem.linked[problem.link_starts[q] : problem.link_starts[q + np.uint64(1)]]
-        loss += link_hinge(s, linked, problem.own[q], at_top, gradient)
-        add_gradients(problem, tables, q, s, gradient, gradients)
+        loss += problem.weights[q] * link_hinge(s, linked, problem.own[q], at_top, gradient)
+        gradient *= problem.weights[q]
+        add_gradients(problem, tables, q, u, gradient, gradients)
     return loss

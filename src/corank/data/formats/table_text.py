@@ -25,6 +25,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line e
 
 # where a spreadsheet may begin a formula, with any number of apostrophes; full-width signs count too
 _FORMULA = re.compile(r"^'*(?=[=+\-@\t\r\n＝＋－＠])|(?<=[;\t\r\n])'*(?=[=+\-@＝＋－＠])")
+_DEFUSED = re.compile(r"'[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 LocatedRows = list[tuple[str, dict[str, Any]]]
@@ -65,7 +66,9 @@ def restore(cell: str) -> str:
     >>> restore(defuse("=1+1")), restore("'tis")
     ('=1+1', "'tis")
     """
-    return cell if _NUMBER.fullmatch(cell[1:]) else _FORMULA.sub(lambda found: found[0][1:], cell)
+    if not _DEFUSED.search(cell) or _NUMBER.fullmatch(cell[1:]):
+        return cell
+    return _FORMULA.sub(lambda found: found[0][1:], cell)
 
 
 def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_formulas: bool = False) -> str:

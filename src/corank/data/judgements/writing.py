@@ -143,13 +143,13 @@ def _as_table(judgements: JudgementList, name: str, index: str) -> tuple[str, li
 def _as_quepid(judgements: JudgementList, name: str, index: str) -> tuple[str, list[str]]:
     rows: list[list[object]] = [["query", "docid", "rating"]]
     for query, graded in _by_query(judgements):
-        text = _blank_before_formula(judgements.text_of(query))
-        rows += [[text, _blank_before_formula(document), grade] for document, grade in graded]
+        text = blank_before_formula(judgements.text_of(query))
+        rows += [[text, blank_before_formula(document), grade] for document, grade in graded]
     return csv_text(rows, keep_formulas=True), []
 
 
-def _blank_before_formula(text: str) -> str:
-    # as Quepid writes it; readers strip the blank
+def blank_before_formula(text: str) -> str:
+    """Put a blank before signs that a spreadsheet would run, as Quepid does; readers strip it."""
     return f" {text}" if text.startswith(_FORMULA_SIGNS) else text
 
 

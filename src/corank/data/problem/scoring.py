@@ -81,6 +81,8 @@ def first_equals(rows: Any) -> Integers | None:
     n = X.shape[0]
     if n < 2 or X.ndim != 2:
         return None
+    if not is_sparse(X) and is_light(X.size):
+        return _first_equals(X)
     hashes, out, n_numbers = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.int64), X.size
     values = X.data if is_sparse(X) else np.ascontiguousarray(X)
     bits = values.view(np.uint64 if values.itemsize == 8 else np.uint32)
@@ -94,6 +96,16 @@ def first_equals(rows: Any) -> Integers | None:
         _in_pieces(lambda first, last: hash_dense(bits, sign, hashes, first, last), n, n_numbers)
         n_repeated = find_dense(hashes, values, table, out)
     return out if n_repeated else None
+
+
+def _first_equals(X: NDArray[np.floating]) -> Integers | None:
+    """Find equal rows without numba; a row with NaN equals none."""
+    seen: dict[bytes, int] = {}
+    # adding zero makes −0 equal to 0
+    out = np.array([seen.setdefault(row.tobytes(), i) for i, row in enumerate(X + 0.0)])
+    unknown = np.flatnonzero(np.isnan(X).any(axis=1))
+    out[unknown] = unknown
+    return out if (out < np.arange(len(X))).any() else None
 
 
 def _in_pieces(function: Any, n: int, n_numbers: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ LEAST_ALIKE = 60.0
 EDGE = 18
 """Similarity of titles in percent from which a pair is compared further, and letters of a beginning or an end."""
 
+_FEW = 8
+
 
 def candidate_pairs(
     entries: Sequence[Entry], report: Callable[[float], None] = lambda share: None
@@ -40,10 +43,16 @@ def candidate_pairs(
     n = len(entries)
     compact = [entry.compact for entry in entries]
     codes: list[NDArray[np.int64]] = []
+    small: set[int] = set()
     blocks = list(_blocks(entries))
     for number, (members, least) in enumerate(blocks):
         if not number % 1000:
             report(number / len(blocks))
+        if len(members) <= _FEW:  # less work than a matrix
+            for one, other in combinations(members, 2):
+                if not least or fuzz.ratio(compact[one] or "?", compact[other] or "?", score_cutoff=least):
+                    small.add(min(one, other) * n + max(one, other))
+            continue
         rows = np.array(members)
         if least:
             texts = [compact[at] or "?" for at in members]
@@ -52,10 +61,8 @@ def candidate_pairs(
         else:
             left, right = np.triu_indices(len(rows), 1)
         codes.append(np.minimum(rows[left], rows[right]).astype(np.int64) * n + np.maximum(rows[left], rows[right]))
-    if not codes:
-        return []
-    unique = np.unique(np.concatenate(codes))
-    return [(int(code) // n, int(code) % n) for code in unique]
+    unique = sorted(small.union(*(one.tolist() for one in codes)))
+    return [divmod(code, n) for code in unique]
 
 
 def _blocks(entries: Sequence[Entry]) -> Iterator[tuple[list[int], float]]:

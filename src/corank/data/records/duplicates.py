@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from corank.data.records.blocking import candidate_pairs
@@ -239,17 +240,35 @@ class _Computed(Sequence[Any]):
 def _order(records: Records) -> list[int]:
     """Place of each record in an order by content, so that the order of the file does not matter."""
     order = [0] * len(records)
-    for place, at in enumerate(sorted(range(len(records)), key=lambda at: _content(records, at))):
-        order[at] = place
+    texts = [_texts(records, at) for at in range(len(records))]
+    by_texts = sorted(range(len(records)), key=texts.__getitem__)
+    place = 0
+    for _, members in groupby(by_texts, key=texts.__getitem__):
+        same = list(members)
+        if len(same) > 1:
+            same.sort(key=lambda at: _rest(records, at))
+        for at in same:
+            order[at] = place
+            place += 1
     return order
 
 
 def _content(records: Records, at: int) -> tuple[object, ...]:
     """Sort key by content, the most complete record first, so that the order of the file does not matter."""
+    return *_texts(records, at), *_rest(records, at)
+
+
+def _texts(records: Records, at: int) -> tuple[object, ...]:
+    """Return the first part of `_content`, which few records share."""
     one, abstract, title = records.details[at], records.abstracts[at], records.titles[at]
     known = (one.doi, one.pmid, one.year, one.authors, one.journal, one.accession, one.url, one.keywords)
+    return not abstract, not one.doi, -sum(map(bool, known)), -len(abstract), -len(title), title, abstract
+
+
+def _rest(records: Records, at: int) -> tuple[object, ...]:
+    """Return the rest of `_content`."""
+    one = records.details[at]
     return (
-        not abstract, not one.doi, -sum(map(bool, known)), -len(abstract), -len(title), title, abstract,
         one.doi, one.pmid, one.year or 0, one.authors, one.journal, one.accession, one.given_id, one.source,
         sorted((name, tuple(values)) for name, values in records.fields[at].items()),
     )  # fmt: skip

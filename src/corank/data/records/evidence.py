@@ -45,6 +45,7 @@ _DATE = re.compile(r"(\d{1,2})-(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _ISSN = re.compile(r"\b\d{4}-?\d{3}[\dx]\b", re.IGNORECASE)
 _BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_NO_ISSN: frozenset[str] = frozenset()
 _SMALL = frozenset(("of", "the", "and", "in", "for", "on", "de", "der", "la", "und", "et", "a"))
 
 
@@ -95,19 +96,26 @@ def make_entries(records: Records) -> list[Entry]:
 
 def entry_of(records: Records, at: int) -> Entry:
     """Return what is compared of one record."""
-    one, title = records.details[at], comparable_title(records.titles[at])
-    fields = {name.strip().lower(): values for name, values in records.fields[at].items()} if records.fields[at] else {}
+    one, title, fields = records.details[at], comparable_title(records.titles[at]), records.fields[at]
+    issn, volume, page = (_field(fields, names) for names in _columns(tuple(fields)))
     return Entry(
         title, title.replace(" ", ""), one.doi, one.pmid, one.accession, one.year,
         first_author_words(one.authors), journal_words(one.journal),
-        frozenset(found.replace("-", "").lower() for found in _ISSN.findall(_field(fields, "issn"))),
-        next(iter(_NUMBER.findall(_field(fields, "volume"))), "").lstrip("0"), first_page(_field(fields, "page")),
+        frozenset(found.replace("-", "").lower() for found in _ISSN.findall(issn)) if issn else _NO_ISSN,
+        next(iter(_NUMBER.findall(volume)), "").lstrip("0"), first_page(page) if page else None,
         records.abstracts[at],
     )  # fmt: skip
 
 
-def _field(fields: Mapping[str, list[str]], what: str) -> str:
-    return next((" ".join(found) for name in FIELDS[what] if (found := fields.get(name)) and any(found)), "")
+@lru_cache(maxsize=10_000)
+def _columns(names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    """Return which columns of a record may hold ISSN, volume and page, the preferred first."""
+    spelled = {name.strip().lower(): name for name in names}
+    return tuple(tuple(spelled[one] for one in FIELDS[what] if one in spelled) for what in ("issn", "volume", "page"))
+
+
+def _field(fields: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
+    return next((" ".join(found) for name in names if (found := fields[name]) and any(found)), "")
 
 
 def first_page(text: str) -> tuple[str, str] | None:

@@ -25,6 +25,7 @@ _DOI_PAGE = re.compile(r"(?:/(?:full|fulltext|abstract|pdf|epdf|summary|meta|htm
 _ADDRESS = re.compile(r"[?#].*$")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
 _WORD = re.compile(r"[^\W_]+")
+_BLANKS = {one: " " for one in range(128) if not chr(one).isalnum()}
 _PMID = re.compile(r"(?:\D*\b)?0*([1-9]\d{0,8})\b")
 _PARTICLES = frozenset((
     "af", "al", "bin", "da", "das", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la",
@@ -79,7 +80,8 @@ def normalise_title(text: str) -> str:
     >>> normalise_title("The <i>Café</i>&nbsp;effect: α-waves!")
     'the cafe effect α waves'
     """
-    return " ".join(_WORD.findall(fold_text(text)))
+    folded = fold_text(text)
+    return " ".join(folded.translate(_BLANKS).split() if folded.isascii() else _WORD.findall(folded))
 
 
 def fold_text(text: str) -> str:
@@ -89,7 +91,9 @@ def fold_text(text: str) -> str:
     >>> fold_text("The <i>Café</i>, 2nd")
     'the cafe, 2nd'
     """
-    plain = _TAG.sub("", html.unescape(text))
+    plain = html.unescape(text)
+    if "<" in plain:
+        plain = _TAG.sub("", plain)
     if not plain.isascii():
         plain = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
     return plain.casefold()

@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from corank.auto import AutoRanker
+from corank.data.problem.missing import MissingValues
 from corank.data.problem.queries import Queries
-from corank.data.problem.rows import as_rows
+from corank.data.problem.rows import as_rows, has_missing
 from corank.errors import InputError, import_extra, reason, suggest_names
 from corank.estimator import ColumnMean
 from corank.estimator.base import Ranker
@@ -70,7 +71,7 @@ class LightGBM(BaseEstimator):
 
     def fit(self, X: Any, y: ArrayLike, *, qid: ArrayLike) -> Self:
         """Fit trees to the scored rows."""
-        rows, grades = as_rows(X), np.asarray(y, dtype=np.float64)
+        rows, grades = as_rows(X, missing=True), np.asarray(y, dtype=np.float64)
         scored = ~np.isnan(grades)
         if not np.isin(grades[scored], np.arange(_GRADES)).all():
             raise InputError(
@@ -85,6 +86,9 @@ class LightGBM(BaseEstimator):
         model.trees_ = TreeEnsemble.from_lightgbm(ranker.booster_.model_to_string())
         model.n_iter_ = model.trees_.n_trees
         model.n_features_in_ = int(rows.shape[1])
+        if has_missing(rows):
+            found = MissingValues.of(rows)
+            model.missing_columns_, model.missing_means_ = found.columns, found.means
         model.n_skipped_queries_ = len(queries) - len(comparable(grades[scored], queries.codes))
         self.ranker_ = model
         return self

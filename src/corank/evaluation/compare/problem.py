@@ -248,7 +248,7 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
         raise InputError(
             "y is missing, but methods are evaluated by scores; pass one score per row, NaN for unscored rows."
         )
-    rows = as_rows(inputs.X)
+    rows = as_rows(inputs.X, missing=True)
     scores = as_scores(inputs.y, rows.shape[0])
     n = rows.shape[0]
     own = Queries.of(inputs.qid, n)
@@ -280,7 +280,7 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
 
 def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> tuple[Any, Queries]:
     """Append the rows of the pool to those of the data; equal query ids mean the same query."""
-    more = as_rows(pool.X)
+    more = as_rows(pool.X, missing=True)
     if more.shape[1] != rows.shape[1]:
         raise InputError(
             f"the unscored rows have {more.shape[1]} features and the data has {rows.shape[1]}; pass rows with the "

@@ -14,6 +14,7 @@ import pickle
 import select
 import signal
 import sys
+import warnings
 from base64 import b64decode
 from pathlib import Path
 from time import process_time
@@ -23,8 +24,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
+from corank.data.problem.missing import MissingValues
 from corank.data.problem.routing import fit_with_qid, predict_with_qid
-from corank.errors import InputError, MissingExtra, reason
+from corank.data.problem.rows import has_missing
+from corank.errors import InputError, MissingExtra, UsageWarning, reason
 from corank.estimator.path_display import path_of, ranker_of
 from corank.evaluation.compare.fold import Settings, TrainingPart
 from corank.evaluation.compare.methods import LightGBM, Method
@@ -48,8 +51,14 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
     test = np.empty(0, dtype=np.int64) if task.fold is None else problem.test(task.fold)
     # read before memory is measured: pages of a mapped file count when they are first read
     X, codes = _rows(problem, test), problem.codes[test]
+    if has_missing(X) and not has_missing(part.X):
+        # nothing could be learnt about missing values: use the means of the training rows
+        X = MissingValues.of(part.X).fill(X, marked=False)
     before, began = _peak_bytes(), process_time()
-    model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
+    with warnings.catch_warnings():
+        # a comparison tries the kernel that this hint suggests
+        warnings.filterwarnings("ignore", "on left-out queries", UsageWarning)
+        model = fit_with_qid(method.make(part), part.X, part.y, part.qid)
     fitted = process_time()
     scores = np.asarray(predict_with_qid(model, X, codes), np.float64) if len(test) else np.empty(0)
     ended, peak = process_time(), _peak_bytes()

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.errors import warn
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.propagation import RANK, Sites, root_of
 from corank.kernels.basis import Basis
+from corank.kernels.basis_choice import auto_basis
 from corank.kernels.features import FeatureMap
 from corank.kernels.views import View
 
@@ -96,15 +96,7 @@ def basis_size(n_basis: int | str | None, size: int) -> int | None:
     n_basis: the parameter; "auto" uses basis rows if there are many rows, and warns.
     size: number of rows, or of answers if these are fewer.
     """
-    if n_basis != "auto":
-        return n_basis  # type: ignore[return-value]
-    if size <= AUTO_BASIS:
-        return None
-    warn(
-        f"{size} rows are approximated by {AUTO_BASIS} basis rows to save time; set n_basis to another number, or to "
-        "None for all rows."
-    )
-    return AUTO_BASIS
+    return auto_basis(n_basis, size, most=AUTO_BASIS, n_auto=AUTO_BASIS)
 
 
 def basis_features(basis: Basis, view: View, X: Any) -> FeatureMap:

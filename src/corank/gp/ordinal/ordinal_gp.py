@@ -28,6 +28,7 @@ from corank.data.problem.ranking import RankingData
 from corank.errors import InputError
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.gp.ep.features import basis_features, basis_size, exact, on_basis
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.likelihoods import IntervalProbit
@@ -89,6 +90,7 @@ class OrdinalGP(ProcessRanker):
     {basis}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
+    {missing}
     {random_state}
 
     Attributes
@@ -137,6 +139,7 @@ class OrdinalGP(ProcessRanker):
         "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "random_state": seed,
     }
 
@@ -162,6 +165,7 @@ class OrdinalGP(ProcessRanker):
         n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -172,6 +176,7 @@ class OrdinalGP(ProcessRanker):
         self.n_basis = n_basis
         self.basis = basis
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
 
     @property

@@ -38,7 +38,7 @@ from corank.kernels.views import View
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Point = tuple[float, float, float]
-"""Coordinates of γ, h and sigma on the grid."""
+"""Coordinates of γ, h and sigma on the grid; that of sigma is relative to `Grid.centre`: sums with it are not exact."""
 
 # γ: powers of the ratio, relative to the start, and their prior
 _WIDTHS, _RATIO, _WIDTH_PRIOR = (-1.0, 0.0, 1.0, 2.0, 3.0), 5.0, (0.3, 0.25, 0.25, 0.15, 0.05)
@@ -85,7 +85,7 @@ class Grid:
     has_widths, has_shares: whether γ and h vary; otherwise they are at the start, and 1.
     sigma: the noise; None if it varies.
     is_scaled: whether the kernel is divided by v; otherwise sigma is multiplied by √v.
-    centre: coordinate of sigma where the search begins.
+    centre: where the search for sigma begins, in powers of 2.
     own: δ; None if h does not vary.
     items, sample: the items, and numbers of those from which v is computed.
     """
@@ -140,14 +140,9 @@ class Grid:
             self._spreads[width] = (total / n - (float(K.sum()) - total) / (n * (n - 1))) if n > 1 else 1.0
         return self._spreads[width] if self._spreads[width] > 0.0 else 1.0
 
-    @property
-    def noises(self) -> tuple[float, float]:
-        """The range of the coordinate of sigma."""
-        return self.centre + _NOISES[0], self.centre + _NOISES[1]
-
     def start(self) -> Point:
         """The point where the search begins."""
-        return 0.0, float(len(_SHARES) - 1), self.centre
+        return 0.0, float(len(_SHARES) - 1), 0.0
 
     def neighbours(self, point: Point, step: float) -> Iterator[Point]:
         """Points at a distance of one step; h has the steps of `_SHARES`."""
@@ -158,7 +153,7 @@ class Grid:
             # γ has no effect for h = 0: only one point has it
             yield from ((width if at else 0.0, at, noise) for at in _near(share, 1.0, 0.0, len(_SHARES) - 1.0))
         if self.sigma is None:
-            yield from ((width, share, at) for at in _near(noise, step, *self.noises))
+            yield from ((width, share, at) for at in _near(noise, step, *_NOISES))
 
     def log_prior(self, point: Point, step: float) -> float:
         """Logarithm of the prior probability of a point."""
@@ -169,8 +164,8 @@ class Grid:
         if self.has_shares:
             log_p += np.log(_SHARE_PRIOR[int(share)])
         if self.sigma is None:
-            every = np.arange(self.noises[0], self.noises[1] + step, step)
-            log_p += _log_density(noise) - float(logsumexp(_log_density(every)))
+            every = np.arange(_NOISES[0], _NOISES[1] + step, step)
+            log_p += _log_density(self.centre + noise) - float(logsumexp(_log_density(self.centre + every)))
         return float(log_p)
 
     def base(self, width: float) -> View:
@@ -198,7 +193,7 @@ class Grid:
         """Sigma of a point."""
         if self.sigma is not None:
             return self.sigma
-        return float(_SIGMA * 2.0 ** point[2] * (1.0 if self.is_scaled else np.sqrt(self.spread(0.0))))
+        return float(_SIGMA * 2.0 ** (self.centre + point[2]) * (1.0 if self.is_scaled else np.sqrt(self.spread(0.0))))
 
 
 def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[Candidate], int]:

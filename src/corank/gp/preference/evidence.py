@@ -28,6 +28,9 @@ Start = tuple[Floats, Floats]
 _SIGMA = 0.3
 # tolerance of expectation propagation while hyper-parameters are learnt
 _TOLERANCE = 1e-3
+# tolerance for several parameters of a kernel: the result depends on the order of the answers within the tolerance, and
+# small differences of the evidence lead to other widths
+_FINE = 1e-8
 # sweeps from a warm start before a cold start is tried
 _WARM_SWEEPS = 20
 
@@ -71,12 +74,14 @@ def _pairs_of_query(data: RankingData, q: int, numbers: Integers) -> Integers:
     return np.concatenate(pairs)
 
 
-def settle(R: Floats, sites: Sites, precision: Floats | None, start: Start | None) -> Approximation:
+def settle(
+    R: Floats, sites: Sites, precision: Floats | None, start: Start | None, tol: float = _TOLERANCE
+) -> Approximation:
     """Run expectation propagation as accurately as learning needs, from the sites of a similar problem if given."""
-    options: dict[str, Any] = {"precision": precision, "tol": _TOLERANCE, "quiet": True}
+    options: dict[str, Any] = {"precision": precision, "tol": tol, "quiet": True}
     if start is not None:
         approximation = propagate(R, sites, start=start, max_sweeps=_WARM_SWEEPS, **options)
-        if approximation.gap <= _TOLERANCE:
+        if approximation.gap <= tol:
             return approximation
     return propagate(R, sites, **options)
 
@@ -132,7 +137,7 @@ class PreferenceEvidence:
         return approximation.log_evidence, gradient
 
     def _propagate(self, R: Floats, sites: Sites, precision: Floats | None) -> Approximation:
-        approximation = settle(R, sites, precision, self.start)
+        approximation = settle(R, sites, precision, self.start, _FINE if self.n_theta > 1 else _TOLERANCE)
         self.start = start_of(approximation)
         return approximation
 

@@ -24,7 +24,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.special import logsumexp
 
 from corank.core.threads import blas_threads_for
@@ -34,6 +33,7 @@ from corank.errors import InputError
 from corank.estimator.contract import check_parameters, install, kept_columns
 from corank.estimator.docs import shared_parameters
 from corank.estimator.held_out import HeldOut
+from corank.estimator.missing import MISSING
 from corank.gp.ep.features import (
     PriorFeatures,
     basis_features,
@@ -64,7 +64,7 @@ _SAMPLE, _MAX_ANSWERS = 300, 1500
 # one width per column is tried from this number of answers on (or one per column), and up to this number of columns
 _FEW_ANSWERS, _MAX_WIDTHS = 12, 30
 # attributes that `partial_fit` keeps, in addition to the notes on columns
-_KEPT = ("column_scale_", "has_prior_")
+_KEPT = ("column_scale_", "has_prior_", "missing_columns_", "missing_means_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,8 @@ class PreferenceGP(PreferencePosterior):
 
     Scores are compared inside their queries, and only their order is used. A tie can be passed as two preferences, one
     in each direction, of weight ½. Answers may contradict each other and may be repeated at no cost. What is learnt is
-    not one value of the hyper-parameters but an average over plausible ones: over the width of the kernel and over the
-    noise. ``kernel="auto"`` also averages over one width for each column, for columns of which some may say nothing.
+    not one value of the hyper-parameters but an average over plausible ones: over the noise, and over kernels with one
+    width or with one for each column, since some columns may say nothing.
     Each row may have a part of its value that its features do not explain: probabilities stay calibrated with few
     answers.
 
@@ -124,6 +124,7 @@ class PreferenceGP(PreferencePosterior):
     {basis}
     scale : bool
         Whether to divide columns by their standard deviation inside queries before learning.
+    {missing}
     {random_state}
 
     Attributes
@@ -178,6 +179,7 @@ class PreferenceGP(PreferencePosterior):
         "n_basis": integer(1) | one_of("auto") | none,
         "basis": text | listing,
         "scale": boolean,
+        "missing": one_of(*MISSING),
         "random_state": seed,
     }
 
@@ -190,7 +192,7 @@ class PreferenceGP(PreferencePosterior):
 
     def __init__(
         self,
-        kernel: Any = "gaussian",
+        kernel: Any = "auto",
         sigma: float | None = None,
         *,
         learn: bool = True,
@@ -201,6 +203,7 @@ class PreferenceGP(PreferencePosterior):
         n_basis: int | Literal["auto"] | None = "auto",
         basis: Any = "random",
         scale: bool = True,
+        missing: str = "mean",
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -213,6 +216,7 @@ class PreferenceGP(PreferencePosterior):
         self.n_basis = n_basis
         self.basis = basis
         self.scale = scale
+        self.missing = missing
         self.random_state = random_state
 
     def _check_combinations(self) -> None:
@@ -285,7 +289,7 @@ class PreferenceGP(PreferencePosterior):
         if self.kernel != "auto":
             return [as_kernel(self.kernel).fit(items.rows, rng)]
         common = GaussianKernel().fit(items.rows, rng)
-        n_columns = items.rows.shape[1] if items.rows.ndim == 2 and not sparse.issparse(items.rows) else 0
+        n_columns = items.rows.shape[1] if items.rows.ndim == 2 else 0
         if not self.learn or not 1 < n_columns <= _MAX_WIDTHS or n_answers < max(_FEW_ANSWERS, n_columns):
             return [common]
         return [common, ARDKernel((float(common.gamma),) * n_columns)]

@@ -6,60 +6,80 @@ import json
 import tempfile
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
 from corank.data.formats.table_text import csv_text
+from corank.data.judgements.judgement_list import JudgementList
+from corank.data.judgements.writing import JUDGEMENT_WRITERS, blank_before_formula, encode_name
 from corank.data.letor.writer import write_letor
+from corank.data.problem.collection import as_texts
 from corank.errors import InputError
 from corank.judging.grading.features import GradingFeatures
 from corank.judging.grading.session import GradingSession, judges_in_order
 
 
-def _finished(session: GradingSession) -> list[tuple[int, int]]:
-    """Return number and grade of each graded document."""
-    found = [(number, int(grade)) for number, grade in enumerate(session.final().tolist()) if grade == grade]
-    if not found:
+def _final(session: GradingSession) -> JudgementList:
+    """Return the final grade of each graded document."""
+    task, grades = session.task, session.final()
+    rows = np.flatnonzero(~np.isnan(grades))
+    if not len(rows):
         raise InputError("there are no grades yet; grade some documents first.")
-    return found
+    documents = [task.documents[row] for row in rows.tolist()]
+    queries = [task.queries[one.query].id for one in documents]
+    ids = [one.id for one in documents]
+    return JudgementList(grades[rows], as_texts(queries), as_texts(ids), query_texts=_query_texts(session))
 
 
-def _name(id: str) -> str:
-    """Return an id without blanks, which separate columns: they are percent-encoded."""
-    return "".join(quote(letter) if letter.isspace() or letter == "#" else letter for letter in id)
+def _answers(session: GradingSession) -> JudgementList:
+    """Return the answers of all judges."""
+    task = session.task
+    found = [
+        (task.documents[number], judge, entry)
+        for judge in judges_in_order(session)
+        for number, entry in sorted(session.judges[judge].items())
+    ]
+    return JudgementList(
+        np.array([np.nan if entry.grade is None else entry.grade for *_, entry in found], dtype=np.float64),
+        as_texts([task.queries[one.query].id for one, *_ in found]),
+        as_texts([one.id for one, *_ in found]),
+        as_texts([judge for _, judge, _ in found]),
+        as_texts([entry.action for *_, entry in found]),
+        as_texts([entry.text for *_, entry in found]),
+        _query_texts(session),
+    )
+
+
+def _query_texts(session: GradingSession) -> dict[str, str]:
+    return {one.id: one.text for one in session.task.queries}
+
+
+def _text(judgements: JudgementList, format: str, name: str = "", index: str = "") -> str:
+    return JUDGEMENT_WRITERS[format](judgements, name, index)[0]
 
 
 def as_qrels(session: GradingSession) -> str:
     """Return TREC qrels: query, 0, document, grade."""
-    task = session.task
-    lines = []
-    for number, grade in _finished(session):
-        one = task.documents[number]
-        lines.append(f"{_name(task.queries[one.query].id)} 0 {_name(one.id)} {grade}\n")
-    return "".join(lines)
+    return _text(_final(session), "qrels")
 
 
 def as_queries(session: GradingSession) -> str:
     """Return the text of each query of the qrels, as a table."""
     rows: list[list[object]] = [["qid", "query", "information_need"]]
-    rows += [[_name(one.id), one.text, one.need] for one in session.task.queries]
+    rows += [[encode_name(one.id), one.text, one.need] for one in session.task.queries]
     return csv_text(rows)
 
 
 def as_letor(session: GradingSession, features: GradingFeatures) -> bytes:
     """Return LETOR text with the features of the graded documents."""
-    task = session.task
-    found = _finished(session)
-    rows = [number for number, _ in found]
+    found = _final(session)
+    assert found.qid is not None
+    rows = np.flatnonzero(~np.isnan(session.final()))
+    # a sign # would begin the comment of a line
+    qid, docids = ([encode_name(one).replace("#", "%23") for one in ids] for ids in (found.qid, found.docids))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "grades.txt")
-        documents = [task.documents[number] for number in rows]
-        write_letor(
-            path, features.X[rows], np.array([grade for _, grade in found], dtype=np.float64),
-            np.array([_name(task.queries[one.query].id) for one in documents]),
-            [f"docid = {_name(one.id)}" for one in documents],
-        )  # fmt: skip
+        write_letor(path, features.X[rows], found.y, np.array(qid), [f"docid = {one}" for one in docids])
         return path.read_bytes()
 
 
@@ -74,20 +94,13 @@ def as_features(session: GradingSession, features: GradingFeatures) -> str:
 
 def as_quepid_csv(session: GradingSession) -> str:
     """Return the CSV of Quepid: query, docid, rating; queries without a grade have an empty docid."""
-    task = session.task
-    rows: list[list[object]] = [["query", "docid", "rating"]]
-    graded: set[int] = set()
-    for number, grade in _finished(session):
-        one = task.documents[number]
-        graded.add(one.query)
-        rows.append([_unformulaic(task.queries[one.query].text), _unformulaic(one.id), grade])
-    rows += [[_unformulaic(one.text), "", ""] for at, one in enumerate(task.queries) if at not in graded]
-    return csv_text(rows, keep_formulas=True)
-
-
-def _unformulaic(text: str) -> str:
-    # Quepid puts a blank before signs that a spreadsheet would run
-    return f" {text}" if text[:1] in ("-", "=", "+", "@", "\t", "\r") else text
+    found = _final(session)
+    assert found.qid is not None
+    graded = set(found.qid.tolist())
+    rows: list[list[object]] = [
+        [blank_before_formula(one.text), "", ""] for one in session.task.queries if one.id not in graded
+    ]
+    return _text(found, "quepid") + csv_text(rows, keep_formulas=True)
 
 
 def as_quepid_book(session: GradingSession, name: str) -> str:
@@ -123,18 +136,7 @@ def as_quepid_book(session: GradingSession, name: str) -> str:
 
 def as_opensearch(session: GradingSession, name: str) -> str:
     """Return a judgement list of OpenSearch's Search Relevance Workbench."""
-    task = session.task
-    ratings: dict[int, list[dict[str, Any]]] = {}
-    for number, grade in _finished(session):
-        one = task.documents[number]
-        ratings.setdefault(one.query, []).append({"docId": one.id, "rating": grade})
-    return json.dumps(
-        {
-            "name": name, "description": "Judgements collected with corank", "type": "IMPORT_JUDGMENT",
-            "judgmentRatings": [{"query": task.queries[at].text, "ratings": found} for at, found in ratings.items()],
-        },
-        indent=1,
-    )  # fmt: skip
+    return _text(_final(session), "opensearch", name)
 
 
 def as_rank_eval(session: GradingSession, index: str = "documents") -> str:
@@ -143,29 +145,9 @@ def as_rank_eval(session: GradingSession, index: str = "documents") -> str:
 
     index: name of the index; the request of each query is a `query_string`, to be replaced by that of the application.
     """
-    task = session.task
-    ratings: dict[int, list[dict[str, Any]]] = {}
-    for number, grade in _finished(session):
-        one = task.documents[number]
-        ratings.setdefault(one.query, []).append({"_index": index, "_id": one.id, "rating": grade})
-    requests = [
-        {
-            "id": task.queries[at].id, "request": {"query": {"query_string": {"query": task.queries[at].text}}},
-            "ratings": found,
-        }
-        for at, found in ratings.items()
-    ]  # fmt: skip
-    return json.dumps({"requests": requests, "metric": {"dcg": {"k": 10, "normalize": True}}}, indent=1)
+    return _text(_final(session), "rank-eval", index=index)
 
 
 def as_judgements(session: GradingSession) -> str:
     """Return all answers as a table: query, docid, rating, judge; rating is empty for "unrateable" and "later"."""
-    task = session.task
-    rows: list[list[object]] = [["query", "query_text", "docid", "rating", "judge", "answer", "explanation"]]
-    for judge in judges_in_order(session):
-        for number, found in sorted(session.judges[judge].items()):
-            one = task.documents[number]
-            query = task.queries[one.query]
-            grade = "" if found.grade is None else found.grade
-            rows.append([query.id, query.text, one.id, grade, judge, found.action, found.text])
-    return csv_text(rows)
+    return _text(_answers(session), "table")

@@ -9,12 +9,15 @@ the linear kernel, and all of the value is the item's own. A tie is half an answ
 The hyper-parameters to average over are found again whenever the number of answers has grown by a third. Between these
 updates, answers are added to the fitted processes, whose weights change. The model depends only on the list of answers,
 not on the calls that led to it.
+
+Answers of several judges have a noise per judge and values per judge (`corank.gp.fit_judges`). The prior of the overall
+values is the average kernel of the process that learnt from all answers.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +26,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.errors import UsageWarning
-from corank.gp import Posterior, PreferenceGP
+from corank.gp import JudgeModel, Posterior, PreferenceGP, fit_judges
 from corank.judging.preferences.answers import PairwiseAnswer
+from corank.kernels.basis import as_doubles
 
 Floats = NDArray[np.float64]
 
@@ -95,6 +99,19 @@ class PreferenceModel:
         self._answers = list(answers)
         self._posterior = ItemPosterior(self._gp.posterior(), self._gp.sigma_, self._gp.answered())
         return self._posterior
+
+    def learn_judges(self, judges: Mapping[str, Sequence[PairwiseAnswer]]) -> JudgeModel:
+        """
+        Learn what each judge prefers, what they prefer overall, and how noisy each one is.
+
+        judges: answers by judge, at least one of each; the result numbers judges in this order.
+        """
+        self.learn([answer for answers in judges.values() for answer in answers])
+        assert self._gp is not None
+        mixture, rows = self._gp.process_, as_doubles(self._rows)
+        share = np.bincount(mixture.map_numbers, mixture.weights, len(mixture.maps))
+        K = sum(w * np.asarray(phi.view.kernel(rows)) for w, phi in zip(share, mixture.maps, strict=True))
+        return fit_judges(K, [_weighted_pairs(answers) for answers in judges.values()])
 
     def _fitted(self, answers: Sequence[PairwiseAnswer]) -> PreferenceGP:
         pairs, weight = _weighted_pairs(answers)

@@ -4,6 +4,9 @@ Pairwise comparison by several judges: questions for each of them, and one model
 The model learns in the background: `TeamPreferences.fit` is a function of a list of answers, and `install` makes its
 result current. The next question never waits for it: a fit chooses some pairs ahead, and when they are used up, the
 best of some random pairs under the last model is asked.
+
+From the second judge on, each judge has values and a noise of their own (`corank.gp.fit_judges`), and the order is that
+of the overall values. A judge is asked the pair whose answer by this judge says most about the overall values.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.formats.items import Items
-from corank.gp import gains, suggest_pairs
+from corank.gp import JudgeModel, gains, suggest_pairs
 from corank.judging.preferences.answers import PairwiseAnswer, PreferenceAnswers, PreferenceEntry, Question
 from corank.judging.preferences.model import ItemPosterior, PreferenceModel
 from corank.judging.preferences.ranking import Ranking
@@ -36,10 +39,11 @@ class TeamModel:
     What all answers say.
 
     n_answers: number of answers that were used.
-    posterior: joint Gaussian of the items.
+    posterior: joint Gaussian of the items, overall.
     ranking: the items in order.
     ahead: pairs that no judge was asked yet, by decreasing information.
     best: the most informative pair of all; None if none reaches the tolerance.
+    names, judges: the judges in the order of the second; no names and None for a single judge.
     """
 
     n_answers: int
@@ -47,15 +51,28 @@ class TeamModel:
     ranking: Ranking
     ahead: tuple[Pair, ...]
     best: Pair | None
+    names: tuple[str, ...] = ()
+    judges: JudgeModel | None = None
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Weight of each judge, from 0 (answers at random) to 1; empty for a single judge."""
+        return {} if self.judges is None else dict(zip(self.names, self.judges.weights.tolist(), strict=True))
 
     @property
     def is_precise(self) -> bool:
         """Whether no more answers are needed."""
         return self.best is None
 
-    def gain(self, pair: Pair) -> float:
-        """Expected information of an answer in nats; at most log 2."""
-        return float(gains(self.posterior.values, 2.0 * self.posterior.sigma_**2, "bald", [pair])[0])
+    def gains(self, pairs: Sequence[Pair], judge: str | None = None) -> NDArray[np.float64]:
+        """Expected information of answers about the overall values, in nats; at most log 2. judge: who answers."""
+        if self.judges is None:
+            return gains(self.posterior.values, 2.0 * self.posterior.sigma_**2, "bald", pairs)
+        return self.judges.gains(self.names.index(judge) if judge in self.names else -1, pairs)
+
+    def gain(self, pair: Pair, judge: str | None = None) -> float:
+        """Expected information of one answer."""
+        return float(self.gains([pair], judge)[0])
 
 
 class Choice(NamedTuple):
@@ -103,15 +120,15 @@ class TeamPreferences:
         """Return the answers of one judge."""
         return self._judges.setdefault(judge, PreferenceAnswers(self.items))
 
-    def pairwise(self) -> list[PairwiseAnswer]:
-        """Return the answers of all judges."""
-        return [answer for answers in self._judges.values() for answer in answers.pairwise]
+    def pairwise(self) -> dict[str, list[PairwiseAnswer]]:
+        """Return the answers of each judge who gave any."""
+        return {judge: answers.pairwise for judge, answers in self._judges.items() if answers.pairwise}
 
     def asked(self) -> list[Pair]:
         """Return the pairs that a judge answered or skipped, each once."""
         return sorted({pair for answers in self._judges.values() for pair in answers.asked})
 
-    def fit(self, answers: Sequence[PairwiseAnswer], asked: Sequence[Pair]) -> TeamModel | None:
+    def fit(self, answers: Mapping[str, Sequence[PairwiseAnswer]], asked: Sequence[Pair]) -> TeamModel | None:
         """
         Learn from answers; may take seconds. Call it from one thread at a time, then `install` the result.
 
@@ -120,14 +137,21 @@ class TeamPreferences:
         """
         if not answers:
             return None
-        learnt = self._learner.learn(answers)
-        tol = self.tol if len(answers) >= len(self.items) else 0.0
+        pooled = [answer for of_judge in answers.values() for answer in of_judge]
+        learnt, judges = self._learner.learn(pooled), None
+        if len(answers) > 1:
+            judges = self._learner.learn_judges(answers)
+            # what a judge's own values add to the noise
+            var = judges.sigma**2 + float(np.diagonal(judges.deviation).mean())
+            learnt = ItemPosterior(judges.overall, float(np.sqrt(var)), learnt.pairs)
+        tol = self.tol if len(pooled) >= len(self.items) else 0.0
         ahead = suggest_pairs(learnt, n=AHEAD, strategy="bald", asked=np.array(asked), tol=tol, random_state=self._seed)
         pairs = tuple((min(pair), max(pair)) for pair in ahead.tolist())
         # when each pair was asked, the second answer of another judge may still be informative
         again = suggest_pairs(learnt, n=1, strategy="bald", asked=[], tol=tol, random_state=self._seed)
         best = None if not len(again) else (min(again[0].tolist()), max(again[0].tolist()))
-        return TeamModel(len(answers), learnt, Ranking.of(learnt.values), pairs, best)
+        names = tuple(answers) if judges is not None else ()
+        return TeamModel(len(pooled), learnt, Ranking.of(learnt.values), pairs, best, names, judges)
 
     def install(self, model: TeamModel | None) -> None:
         """Make a model current."""
@@ -149,8 +173,11 @@ class TeamPreferences:
             found.append(Choice(sorted(theirs)[rng.integers(len(theirs))], True))
         everyones = mine_asked | theirs
         if self.model is not None:
-            found += [Choice(pair, False) for pair in self.model.ahead if pair not in everyones]
-        found += [Choice(pair, False) for pair in self._drawn(rng, everyones)]
+            ahead = [pair for pair in self.model.ahead if pair not in everyones]
+            if self.model.judges is not None and ahead:
+                ahead = [ahead[at] for at in np.argsort(-self.model.gains(ahead, judge), kind="stable")]
+            found += [Choice(pair, False) for pair in ahead]
+        found += [Choice(pair, False) for pair in self._drawn(rng, everyones, judge)]
         # if each pair was asked by some judge, or is before one, the others may answer it too
         return found + [Choice(sorted(theirs)[at], True) for at in rng.permutation(len(theirs))]
 
@@ -165,12 +192,12 @@ class TeamPreferences:
         else:
             by = "start" if self.model is None else "model"
         left, right = reversed(pair) if is_swapped else pair
-        return Question(left, right, by), None if self.model is None else self.model.gain(pair)
+        return Question(left, right, by), None if self.model is None else self.model.gain(pair, judge)
 
     def wins(self) -> NDArray[np.float64]:
         """Return how often the row won against the column, all judges together; a tie is half a win for each."""
         table = np.zeros((len(self.items), len(self.items)))
-        for better, worse, is_equal in self.pairwise():
+        for better, worse, is_equal in (answer for answers in self.pairwise().values() for answer in answers):
             table[better, worse] += 0.5 if is_equal else 1.0
             table[worse, better] += 0.5 if is_equal else 0.0
         return table
@@ -179,7 +206,7 @@ class TeamPreferences:
         # the same question until it is answered, also after a restart
         return np.random.default_rng([self._seed, zlib.crc32(judge.encode()), n_entries])
 
-    def _drawn(self, rng: np.random.Generator, asked: set[Pair]) -> list[Pair]:
+    def _drawn(self, rng: np.random.Generator, asked: set[Pair], judge: str) -> list[Pair]:
         """Some random pairs that were not asked, by decreasing information under the last model."""
         n = len(self.items)
         if n * (n - 1) // 2 <= _DRAWN:
@@ -191,6 +218,4 @@ class TeamPreferences:
         pairs = [pair for pair in pairs if pair not in asked]
         if self.model is None or not pairs:
             return [pairs[at] for at in rng.permutation(len(pairs))]
-        posterior = self.model.posterior
-        values = gains(posterior.values, 2.0 * posterior.sigma_**2, "bald", pairs)
-        return [pairs[at] for at in np.argsort(-values, kind="stable")]
+        return [pairs[at] for at in np.argsort(-self.model.gains(pairs, judge), kind="stable")]

@@ -171,8 +171,7 @@ def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, F
     Returns: text, count and number of the pair of each entry of a pair in several texts; codes of these pairs, and in
         how many texts each occurs.
     """
-    order = np.argsort(codes, kind="stable")
-    codes, at = codes[order], at[order]
+    codes, at = _sorted_pairs(codes, at, len(squares))
     is_new_pair = np.ones(len(codes), dtype=np.bool_)
     is_new_pair[1:] = codes[1:] != codes[:-1]
     is_new = is_new_pair.copy()
@@ -185,6 +184,19 @@ def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, F
     np.add.at(squares, rows[~is_shared], (1 + np.log(counts[~is_shared].astype(np.float64))) ** 2)
     places = (np.cumsum(is_new_pair[entries][is_shared]) - 1).astype(np.int32)
     return rows[is_shared], counts[is_shared], places, codes[entries[begins[frequency > 1]]], frequency[frequency > 1]
+
+
+def _sorted_pairs(codes: Integers, at: Numbers, n: int) -> tuple[Integers, Numbers]:
+    """Sort pairs by code and text; `at` is in the order of the texts, from 0 to n - 1."""
+    shift = (n - 1).bit_length()
+    if int(codes.max(initial=0)).bit_length() + shift > 62:
+        order = np.argsort(codes, kind="stable")
+        return codes[order], at[order]
+    # sorting one array of numbers is several times as fast as sorting places
+    both = codes << shift
+    both |= at
+    both.sort()
+    return both >> shift, (both & ((1 << shift) - 1)).astype(np.int32)
 
 
 def _with_offsets(parts: list[Any]) -> Iterator[list[Any]]:

@@ -52,7 +52,6 @@ _GREEK_NAMES = (
 _GREEK = {f"&{name}gr;": letter for name, letter in zip(_GREEK_NAMES, "αβγδεζηθικλμνξοπρστυφχψω", strict=True)}
 """Entities of SGML (ISO 8879) in old abstracts."""
 
-_BLANK = re.compile(r"\s+")
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f\ufeff\u200b\u2060\u00ad]")
 _ABSENT = re.compile(
     r"\W*(?:"
@@ -80,7 +79,7 @@ def clean_line(text: str) -> str:
     >>> clean_line("The <i>Caf&eacute;</i>&nbsp;effect\\n of H<sub>2</sub>O, p < 0.05")
     'The Café effect of H2O, p < 0.05'
     """
-    return _BLANK.sub(" ", _plain(text)).strip()
+    return _same(" ".join(_plain(text).split()), text)
 
 
 def clean_text(text: str) -> str:
@@ -90,8 +89,8 @@ def clean_text(text: str) -> str:
     >>> clean_text("<jats:p>Tin &amp;lt; gold.</jats:p> <jats:p>Ore</jats:p>")
     'Tin < gold.\\nOre'
     """
-    lines = (_BLANK.sub(" ", line).strip() for line in _plain(text).split("\n"))
-    return "\n".join(line for line in lines if line)
+    lines = (" ".join(line.split()) for line in _plain(text).split("\n"))
+    return _same("\n".join(line for line in lines if line), text)
 
 
 def clean_abstract(text: str) -> str:
@@ -119,7 +118,15 @@ def _plain(text: str) -> str:
         text = _TAG.sub(_instead, _COMMENT.sub(" ", text))
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROL.sub("", text).encode("utf-8", "replace").decode()
+    # all that follows is not printable; most texts are
+    if not text.replace("\n", " ").isprintable():
+        text = _CONTROL.sub("", text).encode("utf-8", "replace").decode()
+    return text
+
+
+def _same(cleaned: str, text: str) -> str:
+    """Return the text itself if it is clean already, so that both are one object in memory."""
+    return text if cleaned == text else cleaned
 
 
 def _letter(entity: re.Match[str]) -> str:

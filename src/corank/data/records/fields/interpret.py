@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from corank.data.records.fields.citations import split_references
@@ -130,15 +130,15 @@ class _Interpreter:
             self._references(record), label, fields,
         )  # fmt: skip
 
-    def _values(self, record: RawRecord, field: str) -> Iterator[tuple[str, list[str]]]:
-        for column in self.names.get(field, ()):
-            values = record.get(column)
-            if values:
-                yield column, values
+    def _values(self, record: RawRecord, field: str) -> list[tuple[str, list[str]]]:
+        return [(column, values) for column in self.names.get(field, ()) if (values := record.get(column))]
 
     def _first(self, record: RawRecord, field: str, reads: Callable[[str, list[str]], str]) -> str:
         """Return the first text that is not empty."""
-        return next((text for column, values in self._values(record, field) if (text := reads(column, values))), "")
+        for column, values in self._values(record, field):
+            if text := reads(column, values):
+                return text
+        return ""
 
     def _texts(self, values: list[str], mark: str) -> str:
         # repeated columns of a table are alternatives, repeated tags continue each other

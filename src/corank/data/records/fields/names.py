@@ -29,7 +29,8 @@ def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = Fal
     found: list[str] = []
     for value in values:
         found += _parts(value, is_cell, is_bibtex)
-    cleaned = (_ID_NUMBER.sub("", clean_line(one).strip(" ;,|")).strip(" ,") for one in found)
+    cleaned = (clean_line(one).strip(" ;,|") for one in found)
+    cleaned = (_ID_NUMBER.sub("", one).strip(" ,") if one.endswith(")") else one for one in cleaned)
     return tuple(one for one in cleaned if one and not _OTHERS.fullmatch(one) and not is_absent(one))
 
 

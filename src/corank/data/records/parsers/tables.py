@@ -45,8 +45,9 @@ def parse_table(text: str, name: str) -> ParsedFile:
         remarks.append(f"Quotes do not follow the rules of CSV (line {error[0]}: {error[1]}); check the cells there.")
     elif error:
         raise InputError(f"{name}, line {error[0]}: {error[1]}; write CSV with quoted cells.")
-    cells = [(line, [_cell(one) for one in row]) for line, row in rows]
-    parsed = parse_rows(cells, name, SEPARATORS.get(separator, "CSV"), "line")
+    for _, row in rows:
+        row[:] = map(_cell, row)
+    parsed = parse_rows(rows, name, SEPARATORS.get(separator, "CSV"), "line")
     return replace(parsed, remarks=(*remarks, *parsed.remarks))
 
 
@@ -83,7 +84,7 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
                 f"{name}, {unit} {at}: found {len(row)} cells, expected {len(header)}, one per column of the header; "
                 "quote cells that contain separators or line breaks."
             )
-        if [cell.strip() for cell in row] == rows[place][1]:
+        if row[0].strip() == rows[place][1][0] and [cell.strip() for cell in row] == rows[place][1]:
             continue  # the header again, where files were put together
         record: RawRecord = {}
         for column, cell in zip(header, row, strict=False):
@@ -150,7 +151,7 @@ def _rows(text: str, separator: str, *, strict: bool) -> tuple[list[NumberedRow]
 
 
 def _cell(cell: str) -> str:
-    wrapped = _EXCEL_TEXT.fullmatch(cell)
+    wrapped = _EXCEL_TEXT.fullmatch(cell) if cell.startswith('="') else None
     return wrapped[1] if wrapped else restore(cell)
 
 
