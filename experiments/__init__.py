@@ -39,6 +39,7 @@ EXPERIMENTS = {
     "lcra-losses": "experiments.lcra.losses",
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
+    "linklearn-paper": "experiments.linklearn.paper",
     "ordinal": "experiments.gp_ordinal.run",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
