@@ -18,6 +18,7 @@ from experiments.options import ExperimentOptions
 
 EXPERIMENTS = {
     "bounds": "experiments.bounds.run",
+    "bounds-coverage": "experiments.bounds.coverage",
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
     "cold-start": "experiments.gp_collaborative.cold_start",
@@ -25,6 +26,7 @@ EXPERIMENTS = {
     "collaborative-paper": "experiments.gp_collaborative.paper",
     "compare-advice": "experiments.compare_advice.run",
     "crr-clicks": "experiments.crr.clicks",
+    "crr-deploy": "experiments.crr.deploy",
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",
@@ -34,6 +36,7 @@ EXPERIMENTS = {
     "gp-calibration": "experiments.gp.calibration",
     "gp-spiral": "experiments.gp.spiral",
     "lcra": "experiments.lcra.run",
+    "lcra-losses": "experiments.lcra.losses",
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
     "linklearn-paper": "experiments.linklearn.paper",
