@@ -41,6 +41,8 @@ EXPERIMENTS = {
     "linklearn": "experiments.linklearn.run",
     "linklearn-paper": "experiments.linklearn.paper",
     "ordinal": "experiments.gp_ordinal.run",
+    "pursuit-aggregation": "experiments.ranking_pursuit.aggregation",
+    "pursuit-squares": "experiments.ranking_pursuit.squares",
     "ranking-pursuit": "experiments.ranking_pursuit.run",
     "screening": "experiments.screening.run",
     "screening-stopping": "experiments.screening.stopping",
