@@ -34,6 +34,8 @@ EXPERIMENTS = {
     "lambdarank": "experiments.lambdarank.run",
     "gp-active": "experiments.gp.active",
     "gp-calibration": "experiments.gp.calibration",
+    "gp-judges": "experiments.gp.judges",
+    "gp-questions": "experiments.gp.questions",
     "gp-spiral": "experiments.gp.spiral",
     "lcra": "experiments.lcra.run",
     "lcra-losses": "experiments.lcra.losses",
