@@ -365,7 +365,11 @@ async def openapi(call: Call) -> Any:
 
 async def page(call: Call) -> Any:
     """Return the page of all addresses."""
-    return Response(describe_page(), media_type="text/html", headers=HEADERS)
+    # only this page needs the frame of reports, whose styles are inline
+    from corank.evaluation.report.page import CONTENT_POLICY
+
+    headers = {**HEADERS, "Content-Security-Policy": f"{CONTENT_POLICY}; frame-ancestors 'none'"}
+    return Response(describe_page(), media_type="text/html", headers=headers)
 
 
 HANDLERS: Mapping[str, Callable[[Call], Awaitable[Any]]] = {
