@@ -286,6 +286,9 @@ def main():
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no more kills begin")
     parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
     options = parser.parse_args()
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit("ended by a signal; nothing was checked")
+    )  # leaves nothing behind
     results = {}
     for database in options.database:
         server = PostgresServer() if database == "postgresql" else None
