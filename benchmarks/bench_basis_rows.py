@@ -3,8 +3,9 @@ Basis rows by default: what they cost in accuracy and save in time, against all 
 
 `RankRLS(kernel="gaussian")` with 250 to 2,000 basis rows, with the closed rule for alpha and with a path of 8 alphas,
 and `RankingPursuit` with a dictionary of as many rows, against the same with all scored rows. The collections of
-`bench_auto.py`, without their limits on the number of queries: the sizes were chosen on the first four, and are judged
-on the others. One JSON line per fit: nDCG@10 and disagreement error on held-out queries, processor seconds of the fit.
+`bench_auto.py`, without their limits on the number of queries; the sizes were chosen on these collections, so that none
+judges them independently. One JSON line per fit: nDCG@10 and disagreement error on held-out queries, processor seconds
+of the fit.
 One thread. Needs CORANK_DATA.
 Run: python benchmarks/bench_basis_rows.py [--what rls path pursuit] [--collections MQ2008] [--rows 6000] [--draws 2]
      python benchmarks/bench_basis_rows.py --sizes 2000 4000 8000 16000   (time alone, synthetic rows)

@@ -76,10 +76,10 @@ def fitted():
         kind().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2]) for kind in (corank.Collaborative, corank.ItemMean)
     ]
     by_id += [
-        corank.CollaborativeGP(likelihood).fit(
+        corank.CollaborativeGP(likelihood, **form).fit(
             [1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2], items=[1, 2], item_features=[[0.0], [1.0]]
         )
-        for likelihood in ("ordinal", "gaussian")
+        for likelihood, form in (("ordinal", {}), ("gaussian", {}), ("ordinal", {"free_thresholds": True}))
     ]
     corpus = corank.Corpus.of(["tin", "tin iron", "iron"], language=None)
     links = corank.text.Links.of(corpus, [(0, 1)])

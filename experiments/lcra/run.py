@@ -4,8 +4,8 @@ Does agreement of views on unscored rows help? Tsivtsivadze, Hofmann and Heskes,
 A repeat draws a training and a test part, hides most training scores row by row, and chooses parameters by fivefold
 cross-validation on what is left. SPD sees all columns; SPD-MV averages two rankers of one view each; LCRA couples them
 on the unscored rows. Parameters are chosen with the exact solver of the same (squared) objective; the paper's table is
-then filled by stochastic descent, LCRA-k-l drawing k scored and l unscored pairs a step. The last table repeats the
-comparison with other losses and with natural views, for half as many repeats.
+then filled by stochastic descent, LCRA-k-l drawing k scored and l unscored pairs a step. `experiments.lcra.losses`
+repeats the comparison with other losses and with natural views.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from corank.evaluation.report import Report
 from corank.linear import LCRA, SPD
 from corank.metrics import wilcoxon
 from corank.tables import ReportTable
-from experiments.lcra.losses import loss_table
 from experiments.lcra.plot import plot_gains
 from experiments.lcra.problems import ProblemSource, problems
 from experiments.lcra.trial import ALPHAS, COUPLINGS, GRIDS, N_FOLDS, Outcomes, draw_repeat, try_grids
@@ -71,7 +70,6 @@ def run(options: ExperimentOptions) -> Report:
             ReportTable("Problems", ("problem", "one repeat"), tuple((p.name, p.about) for p in known.values())),
             _paper_table(options, known["MQ2008"], repeats),
             _gain_table(known, cells),
-            loss_table(options, (repeats + 1) // 2),
         ),
         _findings(gains),
         (plot,),

@@ -16,7 +16,7 @@ from experiments.options import ExperimentOptions
 
 SOURCES = ("cacm", "cisi")
 WAYS: dict[str, dict[str, Any]] = {
-    "as in the paper": {"b": 0.0},
+    "plain tf": {"b": 0.0},
     "tf normalised by length": {},
     "asymmetric weights, no f3": {"symmetric": False, "use_length": False},
 }

@@ -112,30 +112,42 @@ def _cell(
     return found
 
 
-def try_methods(drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float, ...] = WIDTHS) -> MethodResults:
+def try_methods(
+    drawn: UsersRepeat,
+    names: tuple[str, ...],
+    widths: tuple[float, ...] = WIDTHS,
+    methods: dict[str, Method] = METHODS,
+    *,
+    by_squares: bool = False,
+) -> MethodResults:
     """
     Choose parameters on the held-out users, and test.
 
     drawn: one repeat.
-    names: methods of `METHODS`.
+    names: methods of `methods`.
     widths: widths of the kernel to choose from.
+    methods: methods by name.
+    by_squares: whether to test each ranking method once more, as ``"..., by squares"``, with parameters chosen by the
+        squared error.
     Returns: for each method, and each regression method once more as ``"..., by order"``: the width and parameters
         chosen, the disagreement and squared error of each tested user, raw and with the level of the scores set to
         that of the training ratings, and the mean share of training items in use.
     """
     # systems of some tens of rows are too small for threads of the linear algebra
     with threadpool_limits(1, user_api="blas"):
-        best = _chosen(drawn, names, widths)
+        best = _chosen(drawn, [methods[name] for name in names], widths)
         out: MethodResults = {}
         for name in names:
-            out[name] = _tested(METHODS[name], drawn, *best[name, METHODS[name].by_squares])
-            if METHODS[name].by_squares:
-                out[f"{name}, by order"] = _tested(METHODS[name], drawn, *best[name, False])
+            out[name] = _tested(methods[name], drawn, *best[name, methods[name].by_squares])
+            if methods[name].by_squares:
+                out[f"{name}, by order"] = _tested(methods[name], drawn, *best[name, False])
+            elif by_squares:
+                out[f"{name}, by squares"] = _tested(methods[name], drawn, *best[name, True])
     return out
 
 
 def _chosen(
-    drawn: UsersRepeat, names: tuple[str, ...], widths: tuple[float, ...]
+    drawn: UsersRepeat, methods: list[Method], widths: tuple[float, ...]
 ) -> dict[tuple[str, bool], tuple[float, int]]:
     """Width and point of the grid with the least mean error on the held-out users, by order and by squares."""
     least: dict[tuple[str, bool], float] = {}
@@ -144,13 +156,13 @@ def _chosen(
         grams = Grams(drawn, width)
         if grams.is_blind:
             continue
-        for name in names:
-            scores, _ = METHODS[name].scores(grams, _seen_by(METHODS[name], drawn.held_out))
+        for method in methods:
+            scores, _ = method.scores(grams, _seen_by(method, drawn.held_out))
             for by_squares, errors in zip((False, True), errors_of(scores, drawn.held_out), strict=True):
                 means = np.nanmean(errors, axis=0)
                 at = int(np.argmin(means))
-                if means[at] < least.get((name, by_squares), np.inf):
-                    least[name, by_squares], best[name, by_squares] = float(means[at]), (width, at)
+                if means[at] < least.get((method.name, by_squares), np.inf):
+                    least[method.name, by_squares], best[method.name, by_squares] = float(means[at]), (width, at)
     return best
 
 

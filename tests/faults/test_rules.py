@@ -230,7 +230,7 @@ def test_plots_are_written_like_other_files(tmp_path):
 WRITING = {
     "cli/card.py", "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/agreement.py",
     "cli/screening/files.py", "cli/screening/replay.py", "cli/judge/suggest.py", "cli/screening/verify.py",
-    "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py",
+    "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py", "cli/service.py", "service/export.py",
     "data/durable/json_lines.py", "data/formats/click_files.py",
     "data/formats/compressed.py", "data/formats/trec.py", "data/formats/ubi.py", "data/formats/write_frames.py",
     "data/judgements/writing.py",

@@ -16,17 +16,20 @@ from corank.pursuit.many import fit_many
 N = 50_000
 # number of queries of the problem, and the learner
 LEARNERS: dict[str, tuple[int, Callable[[], Any]]] = {
-    "RankRLS": (100, lambda: RankRLS(kernel="gaussian")),
+    "RankRLS": (100, lambda: RankRLS(kernel="gaussian", n_basis=None)),
     "RankRLS basis": (100, lambda: RankRLS(kernel="gaussian", n_basis=N)),
-    "RankRLS alphas": (100, lambda: RankRLS(kernel="laplacian", alphas=[0.1, 1.0])),
+    "RankRLS alphas": (100, lambda: RankRLS(kernel="laplacian", n_basis=None, alphas=[0.1, 1.0])),
     "RankRLS pairs out": (1, lambda: RankRLS(alphas=[0.1, 1.0])),
-    "RankRLS evidence": (1, lambda: RankRLS(kernel="gaussian", alphas=[0.1, 1.0], metric="evidence")),
+    "RankRLS evidence": (
+        1,
+        lambda: RankRLS(kernel="gaussian", n_basis=None, alphas=[0.1, 1.0], metric="evidence"),
+    ),
     "CoRankRLS": (100, lambda: CoRankRLS(2, kernel="gaussian")),
     "CoRankRLS alphas": (100, lambda: CoRankRLS(2, kernel="gaussian", alphas=[0.1, 1.0])),
     "ViewRankRLS": (100, lambda: ViewRankRLS(2, kernel="gaussian")),
     "RankSVM": (100, lambda: RankSVM(kernel="gaussian")),
-    "RankingPursuit": (100, lambda: RankingPursuit(5)),
-    "RankingPursuit early": (100, lambda: RankingPursuit(5, early_stopping=True)),
+    "RankingPursuit": (100, lambda: RankingPursuit(5, dictionary="scored")),
+    "RankingPursuit early": (100, lambda: RankingPursuit(5, dictionary="scored", early_stopping=True)),
     "CoRankingPursuit": (100, lambda: CoRankingPursuit(n_basis=5, views=2, dictionary="all")),
     "CoRankingPursuit early": (
         100,
@@ -80,7 +83,7 @@ def test_this_machine_refuses_too_many_rows():
     # twice the rows whose two Gram matrices fill the free memory
     n = int(2 * np.sqrt(free / 16))
     with pytest.raises(InputError, match="set n_basis"):
-        learn(lambda: RankRLS(kernel="gaussian", scale=False), n, 100)
+        learn(lambda: RankRLS(kernel="gaussian", n_basis=None, scale=False), n, 100)
 
 
 # the peak that was measured, relative to the estimate, is inside these limits

@@ -12,7 +12,7 @@ from corank.core.text.links import Tables, add_links, link_hinge, similarities
 from corank.errors import InputError
 from corank.text import Corpus, LinkLearn, Links, split_links
 from corank.text.network import LinearNetwork, Network
-from corank.text.training import LinkObjective, Schedule, SimilarityForm, check_steps
+from corank.text.training import LinkObjective, SimilarityForm, check_steps
 
 
 def some_links(n=30, seed=0, of_queries=False):
@@ -194,7 +194,7 @@ def test_a_function_may_be_zero_somewhere():
     [(25, 10, 1, [10, 20, 25]), (20, 10, 2, [5, 10, 15, 20]), (4, 3, 9, [1, 2, 3, 4]), (0, 10, 1, []), (3, 10, 1, [3])],
 )
 def test_checks_divide_passes(n_steps, n_batches, per_pass, wanted):
-    assert check_steps(Schedule(False, n_steps, 1, 0.1, 5, per_pass, 1, False), n_batches) == wanted
+    assert check_steps(n_steps, n_batches, per_pass) == wanted
 
 
 def misleading(seed):

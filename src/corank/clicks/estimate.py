@@ -158,7 +158,23 @@ class Interval:
 
     @classmethod
     def of_lists(cls, gain: Floats, total: Floats | None, level: float) -> Interval:
-        """Return the mean of the gains of lists, or Σ gain / Σ total, by normal approximation (the delta method)."""
+        """
+        Return the mean of the gains of lists, or Σ gain / Σ total, by normal approximation (the delta method).
+
+        Parameters
+        ----------
+        gain : array of shape (n_lists,)
+            Gain of each list.
+        total : array of shape (n_lists,), or None
+            Denominator of each list; None for a mean.
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+            The value with its interval.
+        """
         n = len(gain)
         value = float(gain.mean())
         terms = gain - value
@@ -174,7 +190,25 @@ class Interval:
 
     @classmethod
     def of_terms(cls, value: float, terms: Floats, n: int, level: float) -> Interval:
-        """Return a value with the interval of a mean of n terms."""
+        """
+        Return a value with the interval of a mean of n terms.
+
+        Parameters
+        ----------
+        value : float
+            The value.
+        terms : array
+            Deviations of the terms from their mean; those that are left out are 0.
+        n : int
+            Number of terms.
+        level : float
+            Confidence level.
+
+        Returns
+        -------
+        Interval
+            The value with its interval.
+        """
         margin = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(terms @ terms / max(n - 1, 1) / n))
         return cls(value, value - margin, value + margin)
 

@@ -148,7 +148,7 @@ class Calibrated(Ranker):
     @property
     def _missing(self) -> str:
         """Missing values are filled before the folds, and as the ranker would."""
-        return "error" if self.ranker._missing == "error" else "mean"
+        return "error" if getattr(self.ranker, "_missing", "error") == "error" else "mean"
 
     @property
     def _kernels(self) -> list[Any]:

@@ -277,7 +277,7 @@ class OnTop(Ranker):
     @property
     def _missing(self) -> str:
         """Missing values are filled for both rankers."""
-        return "error" if self.ranker._missing == "error" else "mean"
+        return "error" if getattr(self.ranker, "_missing", "error") == "error" else "mean"
 
     @property
     def _kernels(self) -> list[Any]:

@@ -176,7 +176,10 @@ def describe() -> dict[str, Any]:
 
 
 def describe_page() -> str:
-    """Return the description as a page without scripts, styles or links to other hosts."""
+    """Return the description as a page without scripts or links to other hosts."""
+    # only this page needs the styles of reports
+    from corank.evaluation.report.page import page
+
     rows = []
     for one in OPERATIONS:
         scope = one.scope or "no key"
@@ -187,10 +190,9 @@ def describe_page() -> str:
             f"<h2><code>{one.method} {escape(one.path)}</code></h2><p>{escape(one.summary)} Scope: {scope}.</p>{schema}"
         )
     statuses = "".join(f"<li>{status}: {escape(what)}</li>" for status, what in _STATUSES.items())
-    return (
-        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" '
-        'content="width=device-width"><title>corank service</title></head><body><h1>corank service</h1>'
-        f"<p>Version {escape(__version__)}. Send the key as <code>Authorization: Bearer KEY</code>. "
+    return page(
+        "corank service",
+        "<p>Send the key as <code>Authorization: Bearer KEY</code>. "
         '<a href="/openapi.json">OpenAPI description</a>.</p>'
-        f"{''.join(rows)}<h2>Answers</h2><ul>{statuses}</ul></body></html>"
+        f"{''.join(rows)}<h2>Answers</h2><ul>{statuses}</ul>",
     )

@@ -271,13 +271,14 @@ def train(
         if number == 0:
             order = rng.permutation(objective.texts)
         texts = order[number * schedule.batch : (number + 1) * schedule.batch]
-        loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+            loss, gradients = objective.loss(networks, texts, schedule.n_jobs)
         if schedule.summed:
             directions = [schedule.eta0 * gradient for gradient in gradients]
         else:
             adam = adam.update(gradients)
             directions = adam.directions(schedule.eta0 * (1.0 - n_steps / schedule.n_steps))
-        if not all(np.isfinite(direction).all() for direction in directions):
+        if not np.isfinite(np.concatenate(directions)).all():
             raise InputError(f"training diverged after {n_steps} steps with eta0={schedule.eta0:g}; pass a lower eta0.")
         f1, f2, f3 = (
             replace(network, theta=network.theta - direction)
@@ -295,22 +296,22 @@ def train(
             best, best_step = networks, n_steps
         return precision is not None and stopping.is_over
 
-    ends = check_steps(schedule, n_batches)
+    ends = check_steps(schedule.n_steps, n_batches, schedule.checks_per_pass)
     if run_training(step, ends, check, verbose=schedule.verbose):
         raise KeyboardInterrupt
     errors = None if precision is None else np.array([1.0 + value for value in stopping.errors])
     return FittedLinkLearn(best, best_step, np.array(losses), errors)
 
 
-def check_steps(schedule: Schedule, n_batches: int) -> list[int]:
+def check_steps(n_steps: int, n_batches: int, checks_per_pass: int) -> list[int]:
     """
     Return the numbers of steps after which the validation links are checked.
 
     n_batches: steps of one pass.
     """
-    n_checks = -(-schedule.n_steps * schedule.checks_per_pass // n_batches)
-    ends = {k * n_batches // schedule.checks_per_pass for k in range(1, n_checks)}
-    return sorted({end for end in ends if 0 < end < schedule.n_steps} | {schedule.n_steps} - {0})
+    n_checks = -(-n_steps * checks_per_pass // n_batches)
+    ends = {k * n_batches // checks_per_pass for k in range(1, n_checks)}
+    return sorted({end for end in ends if 0 < end < n_steps} | {n_steps} - {0})
 
 
 class ValidationPrecision:

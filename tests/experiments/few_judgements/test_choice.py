@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.judging.suggestions import judging_curve
-from corank.metrics import average_precision, wilcoxon
+from corank.metrics import average_precision
 from corank.rls import RankRLS
 from experiments.few_judgements import choice
 from experiments.few_judgements.learners import RANKRLS
@@ -42,7 +42,7 @@ def test_the_table_begins_with_what_needs_no_judgement(pool, curves):
 def test_a_finding_is_the_mean_difference_over_topics(curves):
     gap = curves.values["pool", RANKRLS, "uncertain"] - curves.values["pool", RANKRLS, "random"]
     first = curves.findings()[0]
-    assert f"{gap[:, 4].mean():+.3f} (p = {wilcoxon(gap[:, 4]):.2g})" in first
+    assert f"{gap[:, 4].mean():+.3f} (too few repeats to test)" in first  # two topics
     assert "made up, pool rows, 15, 25, 45 judged: RankRLS by uncertain minus RankRLS by random" in first
 
 

@@ -29,6 +29,6 @@ def test_the_table_holds_gains_over_the_ranker_on_text(pool, tmp_path):
     table = positives.positives_table(ExperimentOptions(tmp_path), pool, 2, ["tin", "gold"])
     assert [row[0] for row in table.rows] == [positives.NAMED, positives.MEAN, *learners()]
     rows = {row[0]: row for row in table.rows}
-    assert rows[RANKRLS][2] == "+0.000 (1)"
+    assert rows[RANKRLS][2] == "+0.000 (too few repeats to test)"
     for row in table.rows:
         assert float(row[2].split()[0]) == pytest.approx(row[1] - rows[RANKRLS][1], abs=6e-4)

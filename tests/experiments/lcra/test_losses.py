@@ -5,6 +5,7 @@ from scipy import sparse
 
 from experiments.lcra import losses
 from experiments.lcra.problems import ProblemSource
+from experiments.options import ExperimentOptions
 
 
 def test_folds_hold_every_scored_row_once_and_split_no_query():
@@ -33,3 +34,17 @@ def test_an_outcome_has_a_tuned_and_an_untuned_value_of_each_method(monkeypatch)
     found = losses._outcome(problem, "hinge", 0.5, 0, 0)
     assert set(found) == {"SPD", "SPD-MV", "LCRA"}
     assert all(len(values) == 2 and all(0 < value <= 1 for value in values) for values in found.values())
+
+
+def test_the_report_has_a_row_per_problem_fraction_loss_and_tuning(monkeypatch, tmp_path):
+    monkeypatch.setattr(losses, "N_STEPS", 200)
+    monkeypatch.setattr(losses, "FRACTIONS", (0.5,))
+    rng = np.random.default_rng(0)
+    words = sparse.csr_array(rng.random((60, 8)))
+    y = (words.toarray()[:, 0] > 0.6).astype(float)
+    problem = ProblemSource("documents", "", "AP", lambda rng: losses._documents([words], y, rng))
+    monkeypatch.setattr(losses, "loss_problems", lambda: (problem,))
+    _, table = losses.run(ExperimentOptions(tmp_path, repeats=1)).tables
+    assert {row[2:4] for row in table.rows} == {(loss, how) for loss in losses.LOSSES for how in ("tuned", "untuned")}
+    for row in table.rows:
+        assert row[7] == row[6] - max(row[4:6])

@@ -8,7 +8,7 @@ import pytest
 from corank.data.records.records import Records
 from corank.text import Corpus
 from experiments.datasets.smart import Topics
-from experiments.linklearn import citations, problems, reviews, run
+from experiments.linklearn import citations, paper, problems, reviews, run
 from experiments.options import ExperimentOptions
 from some_stories import made_texts
 
@@ -39,20 +39,24 @@ def some_review(name):
     return records, Corpus.of(texts, ids, language=None)
 
 
-@pytest.mark.long
-def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
+def use_made_up_texts(monkeypatch, of_citations):
     articles = Articles()
     collections = {name: made(at) for at, name in enumerate(run.COLLECTIONS)}
     monkeypatch.setattr(problems, "searched", lambda: collections)
     monkeypatch.setattr(problems, "read_articles", lambda: articles)
     monkeypatch.setattr(problems, "read_links", articles.links)
-    monkeypatch.setattr(citations, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
-    monkeypatch.setattr(citations, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
-    monkeypatch.setattr(run, "VARIANTS", (run.PAPER, *run.VARIANTS[6:8]))
+    monkeypatch.setattr(of_citations, "read_topics", lambda name: Topics(articles.texts, [], np.zeros((0, 80), bool)))
+    monkeypatch.setattr(of_citations, "read_citations", lambda name: [(a[1:], b[1:]) for a, b in articles.links()])
+    problems._articles.cache_clear()
+
+
+@pytest.mark.long
+def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
+    use_made_up_texts(monkeypatch, citations)
+    monkeypatch.setattr(run, "VARIANTS", (run.PLAIN, *run.VARIANTS[6:8]))
     monkeypatch.setattr(run, "STEPS", 60)
     monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
     monkeypatch.setattr(reviews, "_read", some_review)
-    problems._articles.cache_clear()
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     problems._articles.cache_clear()
     assert [len(table.rows) for table in report.tables] == [15, 3, 3, 7, 4]
@@ -71,3 +75,24 @@ def test_the_choice_for_a_collection_does_not_see_it():
     ways = [{name: (high if name == names[0] else low) for name in names}, {name: {"AP": [0.2]} for name in names}]
     assert problems.best_elsewhere(ways, names[0]) == 1
     assert problems.best_elsewhere(ways, names[1]) == 0
+
+
+@pytest.mark.long
+def test_both_forms_learn_from_the_same_links(tmp_path, monkeypatch):
+    use_made_up_texts(monkeypatch, paper)
+    monkeypatch.setattr(paper, "STEPS", 300)
+    monkeypatch.setattr(paper, "RATES", (0.02, 0.1, 1e9))
+    report = paper.run(ExperimentOptions(tmp_path))
+    problems._articles.cache_clear()
+    curve, links, found = report.tables
+    assert [len(table.rows) for table in report.tables] == [6, 9, 3 * 7]
+    for table in report.tables:  # both rows for every source
+        forms = [(row[1], row[0]) for row in table.rows if row[0] in (paper.PAPER, paper.OURS)]
+        assert set(forms) == {(source, form) for source in paper.SOURCES for form in (paper.PAPER, paper.OURS)}
+    for row in curve.rows:
+        assert row[7] >= max(row[2:7])
+        assert row[8] <= row[10]
+    assert {row[4] for row in links.rows if row[0] == paper.PAPER} <= {"0.02", "0.1"}  # the other one diverges
+    assert [cell == "" for cell in found.rows[3][3:]] == [name == "cacm" for name in run.COLLECTIONS]
+    assert len(report.findings) == 9
+    assert report.plots[0].read_bytes().startswith(b"\x89PNG")

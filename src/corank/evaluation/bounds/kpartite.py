@@ -24,7 +24,7 @@ from corank.parameters import Rules, check_values, integer, number
 
 Floats = NDArray[np.float64]
 
-_RULES: Rules = {
+RULES: Rules = {
     "power": number(0),
     "delta": number(0, 1, inside="()"),
     "n_models": integer(1),
@@ -88,11 +88,11 @@ def kpartite_interval(
       assumed: Rows were drawn independently, unlike the rows of one search result.
       assumed: Future rows have the same shares of grades.
     """
-    check_values({"power": power, "delta": delta, "n_models": n_models}, _RULES)
+    check_values({"power": power, "delta": delta, "n_models": n_models}, RULES)
     usage = "These rows were not used for training."
     if n_models > 1:
         usage = f"These rows chose among {n_models} models and were not used for training any of them."
-    return _of_models(_judged(scores, y, qid), qid is not None, power, delta, n_models, usage)
+    return _of_models(judged_rows(scores, y, qid), qid is not None, power, delta, n_models, usage)
 
 
 def finite_class(
@@ -128,9 +128,9 @@ def finite_class(
     >>> finite_class([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1], n_models=1000).vacuous
     True
     """
-    check_values({"power": power, "delta": delta, "n_models": n_models}, _RULES)
+    check_values({"power": power, "delta": delta, "n_models": n_models}, RULES)
     usage = f"The ranker is one of {n_models} that were fixed before the rows were seen."
-    return _of_models(_judged(scores, y, qid), qid is not None, power, delta, n_models, usage)
+    return _of_models(judged_rows(scores, y, qid), qid is not None, power, delta, n_models, usage)
 
 
 def linear_class(scores: ArrayLike, y: ArrayLike, *, n_features: int, power: float = 0.0, delta: float = 0.05) -> Bound:
@@ -166,13 +166,13 @@ def linear_class(scores: ArrayLike, y: ArrayLike, *, n_features: int, power: flo
     >>> bound.verdict, round(dict(bound.parts)["width"], 1)
     ('vacuous: the interval contains every possible error', 4.2)
     """
-    check_values({"power": power, "delta": delta, "n_features": n_features}, _RULES)
-    judged = _judged(scores, y, None)
-    influence, error = _Influence.of(judged, power), _some_errors(judged, power)[0]
+    check_values({"power": power, "delta": delta, "n_features": n_features}, RULES)
+    judged = judged_rows(scores, y, None)
+    influence, error = _Influence.of(judged, power), errors_of(judged, power)[0]
     # the theorem counts orders of twice the rows of each grade
     log_r = log_orders(4 * influence.n_pairs, n_features)
     return Bound.around(
-        _name(power), error, float(np.sqrt(8.0 * (log_r + np.log(4.0 / delta)) * influence.squares)),
+        error_name(power), error, float(np.sqrt(8.0 * (log_r + np.log(4.0 / delta)) * influence.squares)),
         delta=delta, worst=influence.worst, random=0.5 * influence.worst,
         parts=(
             ("rows", influence.n_rows), ("grades", influence.n_grades), ("columns", int(n_features)), ("ln r", log_r),
@@ -195,13 +195,14 @@ def log_orders(n_pairs: int, n_features: int) -> float:
 def _of_models(judged: Judgements, by_query: bool, power: float, delta: float, n_models: int, usage: str) -> Bound:
     """Apply Theorem 1 to rows or Hoeffding's inequality to queries, with a union bound over models."""
     logs, models = float(np.log(2.0 * n_models / delta)), ("models", int(n_models))
-    errors = _some_errors(judged, power)
+    errors = errors_of(judged, power)
     if by_query:
         return _of_queries(judged, errors, power, delta, logs, (models,), usage)
     influence = _Influence.of(judged, power)
     return Bound.around(
-        _name(power), errors[0], float(np.sqrt(0.5 * logs * influence.squares)), delta=delta, worst=influence.worst,
-        random=0.5 * influence.worst, parts=(("rows", influence.n_rows), ("grades", influence.n_grades), models),
+        error_name(power), errors[0], float(np.sqrt(0.5 * logs * influence.squares)), delta=delta,
+        worst=influence.worst, random=0.5 * influence.worst,
+        parts=(("rows", influence.n_rows), ("grades", influence.n_grades), models),
         assumptions=(usage, *_of_rows(judged)),
     )  # fmt: skip
 
@@ -220,14 +221,14 @@ def _of_queries(
     low, high = (worst * hoeffding_end(min(error / worst, 1.0), n_queries, logs, end) for end in (0.0, 1.0))
     upside_down = kpartite_errors(replace(judged, scores=-judged.grades), power)
     return Bound(
-        _name(power), error, low, high, delta, worst, 0.5 * float(upside_down[used].mean()),
+        error_name(power), error, low, high, delta, worst, 0.5 * float(upside_down[used].mean()),
         parts=(("queries", n_queries), *parts),
         assumptions=(
             usage,
             "Queries were drawn independently; rows within a query may depend on each other.",
             f"Queries without a pair do not count; {n_queries} of {len(errors)} have one.",
             *((f"All grades are between {lowest:g} and {highest:g}.",) if power > 0.0 else ()),
-            *_of_unjudged(judged),
+            *unjudged_assumption(judged),
         ),
     )  # fmt: skip
 
@@ -269,7 +270,8 @@ def _moves(levels: Floats, counts: NDArray[np.int64], power: float) -> Floats:
     return np.concatenate([np.abs(block - levels) ** power @ counts for block in blocks])
 
 
-def _judged(scores: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> Judgements:
+def judged_rows(scores: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> Judgements:
+    """Return the judged rows, with scores and grades checked."""
     return Judgements.of(y, scores, qid, _CONVENTION)
 
 
@@ -279,7 +281,7 @@ def kpartite_errors(judged: Judgements, power: float) -> Floats:
     return ratio(loss, pairs)
 
 
-def _some_errors(judged: Judgements, power: float) -> Floats:
+def errors_of(judged: Judgements, power: float) -> Floats:
     """Return the errors; raise `InputError` if no query has a pair, or if the power of a difference overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         errors = kpartite_errors(judged, power)
@@ -298,14 +300,16 @@ def _of_rows(judged: Judgements) -> tuple[str, ...]:
     return (
         "Rows were drawn independently, unlike the rows of one search result.",
         "Future rows have the same shares of grades.",
-        *_of_unjudged(judged),
+        *unjudged_assumption(judged),
     )
 
 
-def _of_unjudged(judged: Judgements) -> tuple[str, ...]:
+def unjudged_assumption(judged: Judgements) -> tuple[str, ...]:
+    """Return the assumption about unjudged rows, if there are any."""
     n = judged.n_unjudged_rows
     return (f"The {n} unjudged rows, which are left out, have the same distribution as the others.",) if n else ()
 
 
-def _name(power: float) -> str:
+def error_name(power: float) -> str:
+    """Return the name of the error."""
     return f"k-partite error (power {power:g})" if power else "disagreement error"

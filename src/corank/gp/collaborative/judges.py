@@ -185,12 +185,20 @@ class JudgeModel:
     """
     What the answers of all judges say; see `corank.gp.collaborative.judges`.
 
-    K, deviation (n, n): prior covariance of g, and Σ.
-    named (N,): the items that were compared; judges name positions in this list.
-    judges: one entry per judge.
-    A (N, N), q (N,): sums of the messages about g at `named`.
-    noise_prior (G,): π.
-    log_evidence: log P(answers).
+    Attributes
+    ----------
+    K, deviation : array of shape (n, n)
+        Prior covariance of g, and Σ.
+    named : array of shape (N,)
+        The items that were compared; judges name positions in this list.
+    judges : tuple of JudgeFit
+        One entry per judge.
+    A, q : arrays of shape (N, N) and (N,)
+        Sums of the messages about g at `named`.
+    noise_prior : array
+        π, the probabilities of the noises.
+    log_evidence : float
+        log P(answers).
     """
 
     K: Floats
@@ -219,7 +227,19 @@ class JudgeModel:
         return float(np.sqrt(self.noise_prior[:-1] @ SIGMAS[:-1] ** 2 / self.noise_prior[:-1].sum()))
 
     def of(self, judge: int) -> Posterior:
-        """The joint Gaussian of f_j over all items; of an unknown judge for −1."""
+        """
+        Return the joint Gaussian of f_j over all items.
+
+        Parameters
+        ----------
+        judge : int
+            Number of the judge; −1 is an unknown judge.
+
+        Returns
+        -------
+        Posterior
+            Mean and covariance of the values of all items.
+        """
         rest = self._rest(judge)
         P = self.deviation + rest.covariance
         if judge < 0:
@@ -230,13 +250,22 @@ class JudgeModel:
 
     def gains(self, judge: int, pairs: ArrayLike) -> Floats:
         """
-        Mutual information of g and a judge's answers to pairs of items, in nats.
+        Return the mutual information of g and a judge's answers to pairs of items, in nats.
 
         Given the overall difference, the answer depends on the rest of the judge's own difference and on the noise, so
         that both count as noise.
 
-        judge: −1 is an unknown judge.
-        pairs (m, 2): numbers of items.
+        Parameters
+        ----------
+        judge : int
+            Number of the judge; −1 is an unknown judge.
+        pairs : array-like of shape (m, 2)
+            Numbers of items.
+
+        Returns
+        -------
+        array of shape (m,)
+            Value of each question.
         """
         rest, own, overall = self._rest(judge), self.of(judge), self.overall
         C, shares = rest.covariance, self.noise_prior
