@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import gc
 import http.client
 import json
 import multiprocessing
@@ -200,7 +201,10 @@ def kill_many(kills, seed, place, n_services, minutes):
     ports = [free_port() for _ in range(n_services)]
     bases = [f"http://127.0.0.1:{port}" for port in ports]
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["faults.kill_service"])  # "__main__" is not loaded before a fork by Python 3.11
+    # Python 3.11 does not load "__main__" before a fork
+    context.set_forkserver_preload(
+        ["corank.service.app", "uvicorn.protocols.http.auto", "psycopg", "faults.kill_service"]
+    )
 
     def begin(at):
         process = context.Process(target=run_service, args=(place, ports[at]), daemon=True)
@@ -282,6 +286,9 @@ def main():
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no more kills begin")
     parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
     options = parser.parse_args()
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit("ended by a signal; nothing was checked")
+    )  # leaves nothing behind
     results = {}
     for database in options.database:
         server = PostgresServer() if database == "postgresql" else None
@@ -303,5 +310,6 @@ def main():
 
 if __name__ == "faults.kill_service":  # the server from which services are forked
     warm_up()
+    gc.freeze()  # a service need not look at what is loaded here
 elif __name__ == "__main__":
     main()
