@@ -64,8 +64,11 @@ def resampling_interval(
     """
     Return a narrow interval for the expected k-partite error of a ranker, from rows that were not used for training.
 
-    It is two to seven times narrower than `kpartite_interval`, which is proved. With `qid`, queries are assumed to be
+    It is 1.3 to 5 times narrower than `kpartite_interval`, which is proved. With `qid`, queries are assumed to be
     independent, otherwise rows are.
+
+    Measured with delta .05: it held in 97.5 % to 99.5 % of 2,000 samples in 21 settings, the bootstrap in 87 % to
+    96.5 %.
 
     Parameters
     ----------
