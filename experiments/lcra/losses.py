@@ -99,7 +99,7 @@ def run(options: ExperimentOptions) -> Report:
         f"{N_STEPS:,} stochastic steps, 70 % of the queries or documents to train on and 30 % to test on, {repeats} "
         "repeats. A repeat draws a topic, category or review anew.",
         (ReportTable("Problems", ("problem", "one repeat"), listed), table),
-        (f"Of {len(rows)} comparisons with p below .05, LCRA is better in {better} and worse in {worse}.",),
+        (f"Of {len(rows)} comparisons, LCRA is better in {better} and worse in {worse} with p below .05.",),
     )
 
 
