@@ -110,6 +110,7 @@ def test_intervals_hold_as_often_as_they_say(shares):
         ({"shares": {0: 1.0, 1: 0.0, 2: 0.0}}, "at least two above 0"),
         ({"shares": "unknown", "qid": [0, 0, 1]}, "leave out shares"),
         ({"delta": 0.0}, "delta is 0"),
+        ({"n_models": 10**6}, "draws; pass a larger delta"),
     ],
 )
 def test_bad_input_is_refused(changes, message):
