@@ -136,8 +136,8 @@ def _ends(n: int, tail: float, rng: np.random.Generator, values: Any) -> tuple[f
     n_draws = ceil(_TAIL / tail)
     if n_draws > _MOST_DRAWS:
         raise InputError(
-            f"delta / n_models is {2.0 * tail:g}, which needs {n_draws:,} draws; pass a larger delta or fewer models, or "
-            "use kpartite_interval."
+            f"delta / n_models is {2.0 * tail:g}, which needs {n_draws:,} draws; pass a larger delta or fewer "
+            "models, or use kpartite_interval."
         )
     step = max(1, _BLOCK // (n + 1))
     sizes = [min(step, n_draws - at) for at in range(0, n_draws, step)]
