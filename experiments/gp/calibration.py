@@ -5,9 +5,10 @@ Calibration of PreferenceGP with few answers: how often pairs are right that are
 there are no features. Answers to random pairs have noise of standard deviation 0.3 or 1 on each value. For all pairs,
 the probability of the more likely order is compared with the share of pairs in this order, in ten bins from 0.5 to 1.
 
-"Known" is the exact model: the true covariance of the values and the true noise. "Six cases" only knows that values
-with features are linear, smooth or unrelated, that the noise is 0.3 or 1, and that all cases are equally probable. It
-is the exact posterior of the experiment as a whole: what it misses in one case is not in the answers.
+"PreferenceGP" is the default, "one width" its Gaussian kernel. "Known" is the exact model: the true covariance of the
+values and the true noise. "Six cases" only knows that values with features are linear, smooth or unrelated, that the
+noise is 0.3 or 1, and that all cases are equally probable. It is the exact posterior of the experiment as a whole: what
+it misses in one case is not in the answers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from corank.evaluation.report import Report
 from corank.gp import Posterior, PreferenceGP
 from corank.judging.preferences.answers import PairwiseAnswer
 from corank.judging.preferences.model import PreferenceModel
-from corank.tables import ReportTable
+from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]
@@ -46,31 +47,53 @@ def run(options: ExperimentOptions) -> Report:
     Returns: differences of stated and observed shares, by truth, number of answers and noise.
     """
     draws = options.repeats or (5 if options.quick else DRAWS)
-    cells = [(truth, m, noise) for truth in TRUTHS for m in ANSWERS for noise in NOISES]
-    options.expect(len(METHODS) * len(cells))
-    tables = []
-    for method in METHODS:
-        rows: list[tuple[str | float, ...]] = []
-        for truth, m, noise in cells:
-            key = {
-                "experiment": "gp-calibration", "method": method, "truth": truth, "answers": m, "noise": noise,
-                "draws": draws,
-            }  # fmt: skip
-            work = partial(measure, method, truth, m, noise, draws, options.seed)
-            rows.append((truth, m, noise, *_cells(np.array(options.result(key, work)))))
-        heads = [f"{0.5 + 0.05 * k:.2f}" for k in range(BINS)]
-        tables.append(
-            ReportTable(
-                f"Stated minus observed share, in hundredths: {method}",
-                ("truth", "answers", "noise", "right", *heads, "largest", "largest, answer"),
-                tuple(rows),
-            )
-        )
-    about = (
-        f"{draws} draws; columns are bins of the stated probability of the more likely order, by their lower end; bins "
-        f"with fewer than {FEWEST} pairs are left out; the last column is for probabilities of answers."
+    options.expect(len(METHODS) * len(ANSWERS) * len(TRUTHS) * len(NOISES))
+
+    def totals(method: str, truth: str, m: int, noise: float) -> Floats:
+        key = {
+            "experiment": "gp-calibration", "method": method, "truth": truth, "answers": m, "noise": noise,
+            "draws": draws,
+        }  # fmt: skip
+        return np.array(options.result(key, partial(measure, method, truth, m, noise, draws, options.seed)))
+
+    cases: list[tuple[int, str, str, dict[str, Floats]]] = []
+    for m in ANSWERS:
+        single = {
+            (truth, noise): {method: totals(method, truth, m, noise) for method in METHODS}
+            for truth in TRUTHS
+            for noise in NOISES
+        }
+        cases += [(m, truth, f"{noise:g}", found) for (truth, noise), found in single.items()]
+        cases.append((m, "all", "both", {method: sum(one[method] for one in single.values()) for method in METHODS}))  # type: ignore[misc]
+    head = ("answers", "truth", "noise")
+    bins = [f"{0.5 + 0.05 * k:.2f}" for k in range(BINS)]
+    shown: list[tuple[Cell, ...]] = [
+        (m, truth, noise, *_cells(found[DEFAULT][0]), _largest(found[SIX_CASES][0])) for m, truth, noise, found in cases
+    ]
+    largest: list[list[tuple[Cell, ...]]] = [
+        [(m, truth, noise, *(_largest(of[k]) for of in found.values())) for m, truth, noise, found in cases]
+        for k in (0, 1)
+    ]
+    tables = (
+        ReportTable(
+            f"Stated minus observed share of pairs in the more likely order, in hundredths: {DEFAULT}",
+            (*head, "right", *bins, "largest", "six cases"),
+            tuple(shown),
+            note="Columns are bins of the stated probability, by their lower end; bins with fewer than "
+            f"{FEWEST} pairs are left out. Positive numbers are too sure. Right: share of all pairs in the order "
+            "that is more likely. Last column: the largest difference of the exact posterior.",
+        ),
+        ReportTable("Largest difference, probability of the order", (*head, *METHODS), tuple(largest[0])),
+        ReportTable("Largest difference, probability of an answer", (*head, *METHODS), tuple(largest[1])),
     )
-    return Report("Calibration with few answers", about, tuple(tables))
+    about = (
+        f"{N} items with two features, or none; {draws} draws in each row. Values of variance 1 are a linear or smooth "
+        "function of the features, or unrelated to them. The noise is the standard deviation of an answer on each of "
+        f"its two values. For all {len(PAIRS)} pairs, the stated probability is compared with the observed share. Six "
+        "cases: the exact posterior of a model that knows the possible truths and noises. Known: of one that knows "
+        "the covariance of the values and the noise."
+    )
+    return Report("Calibration with few answers", about, tables)
 
 
 def measure(method: str, truth: str, m: int, noise: float, draws: int, seed: int) -> list[list[list[float]]]:
@@ -139,8 +162,8 @@ def _order(posterior: Posterior) -> Floats:
     return np.asarray(ndtr(mean / np.sqrt(np.maximum(var, 1e-12))))
 
 
-def _learnt(problem: Problem, pairs: Integers) -> Probabilities:
-    model = PreferenceGP("gaussian", random_state=0).fit(problem.X, pairs=pairs)
+def _learnt(kernel: str, problem: Problem, pairs: Integers) -> Probabilities:
+    model = PreferenceGP(kernel, random_state=0).fit(problem.X, pairs=pairs)
     return _order(model.posterior()), model.predict_pair(problem.X, PAIRS)
 
 
@@ -172,20 +195,25 @@ def _exact(cases: list[tuple[Floats, float]], pairs: Integers) -> Probabilities:
     return order, answer
 
 
+DEFAULT, SIX_CASES = "PreferenceGP", "six cases"
 METHODS: dict[str, Callable[[Problem, Integers], Probabilities]] = {
-    "PreferenceGP": _learnt,
-    "six cases": _six_cases,
-    "known": _known,
+    DEFAULT: partial(_learnt, "auto"),
+    "one width": partial(_learnt, "gaussian"),
     "corank ask": _ask,
+    SIX_CASES: _six_cases,
+    "known": _known,
 }
 
 
-def _cells(totals: Floats) -> list[str]:
-    count, _, right = totals[0].T
-    gap = [_gaps(total) for total in totals]
-    shown = ["" if np.isnan(one) else f"{100 * one:+.0f}" for one in gap[0]]
-    most = [f"{100 * np.nanmax(np.abs(one)):.0f}" for one in gap]
-    return [f"{right.sum() / count.sum():.3f}", *shown, *most]
+def _cells(total: Floats) -> list[str]:
+    """Share of pairs in the more likely order, differences in the bins, and the largest one."""
+    count, _, right = total.T
+    shown = ["" if np.isnan(one) else f"{100 * one:+.0f}".replace("-", "−") for one in _gaps(total)]
+    return [f"{right.sum() / count.sum():.3f}", *shown, _largest(total)]
+
+
+def _largest(total: Floats) -> str:
+    return f"{100 * np.nanmax(np.abs(_gaps(total))):.0f}"
 
 
 def _gaps(total: Floats) -> Floats:
