@@ -71,7 +71,7 @@ def test_pairs_learn_what_one_utility_per_label_cannot():
     ranks = np.where(x < -0.3, [[1, 2, 3]], np.where(x < 0.3, [[1, 3, 2]], [[3, 2, 1]]))
     model = PairwiseLabelRanker(1e-4, "ranks").fit(x, ranks)
     linear = CalibratedLabelRanker(alpha=1e-4, targets="ranks").fit(x, ranks)
-    assert kendall_tau(ranks, linear.predict(x)).mean() < 0.9 < kendall_tau(ranks, model.predict(x)).mean()
+    assert kendall_tau(ranks, linear.predict(x)).mean() < 0.96 < kendall_tau(ranks, model.predict(x)).mean()
 
 
 def test_targets_without_order_are_refused():
