@@ -60,7 +60,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     ranked = {"constant": RANKING["constant"], **_methods("ranks")}
     labelled = {"constant": _shares, "one-vs-rest logistic": _one_vs_rest, **_methods("relevant")}
-    names, sets = (QUICK, MULTILABEL[:1]) if options.quick else (RANKINGS, MULTILABEL)
+    names, sets = QUICK if options.quick else RANKINGS, MULTILABEL[:1]
     orders = {name: crossed(options, name, partial(read_rankings, name), ranked, RANKS) for name in names}
     found = {name: crossed(options, name, partial(read_multilabel, name), labelled, SETS) for name in sets}
     return Report(
@@ -74,11 +74,7 @@ def run(options: ExperimentOptions) -> Report:
         ),
         tuple(
             _contrast(what, all_folds, rival, measure)
-            for what, all_folds, measure, rivals in (
-                ("Rankings", orders, "τ", ("linear utilities", "neighbours")),
-                ("Sets", found, "Hamming", ("linear utilities", "neighbours", "one-vs-rest logistic")),
-                ("Sets", found, "ranking loss", ("linear utilities", "neighbours", "one-vs-rest logistic")),
-            )
+            for what, all_folds, measure, rivals in (("Rankings", orders, "τ", ("linear utilities", "neighbours")),)
             for rival in rivals
         ),
     )
