@@ -97,7 +97,10 @@ def test_every_fitted_attribute_has_one_meaning(fitted):
     fitted.append(corank.SPD().fit(missing, PROBLEM.y, qid=PROBLEM.qid))
     labels = (PROBLEM.y > 1).astype(int)
     online = [corank.OnlineLabelRanker(kernel=kernel).fit(PROBLEM.X, labels) for kernel in (None, "linear")]
-    others = (corank.CalibratedLabelRanker(), corank.NeighborLabelRanker(), corank.AutoLabelRanker())
+    others = (
+        corank.CalibratedLabelRanker(), corank.NeighborLabelRanker(), corank.PairwiseLabelRanker(),
+        corank.AutoLabelRanker(),
+    )  # fmt: skip
     fitted += [*(model.fit(PROBLEM.X, labels) for model in others), *online]
     # what is made when it is asked for is a property of the class
     kinds = {kind for model in fitted for kind in type(model).__mro__}

@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         LabelPreferences as LabelPreferences,
         NeighborLabelRanker as NeighborLabelRanker,
         OnlineLabelRanker as OnlineLabelRanker,
+        PairwiseLabelRanker as PairwiseLabelRanker,
     )
     from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
     from corank.linear import CRR as CRR, LCRA as LCRA, RankSVM as RankSVM, SPD as SPD
@@ -160,6 +161,7 @@ _HOMES = {
     "PDGD": "corank.clicks",
     "PairSampler": "corank.pairwise",
     "PairwiseEpsilonGreedy": "corank.clicks",
+    "PairwiseLabelRanker": "corank.label_ranking",
     "PathDisplay": "corank.estimator",
     "PositionBias": "corank.clicks",
     "PreferenceGP": "corank.gp",

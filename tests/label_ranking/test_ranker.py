@@ -22,6 +22,7 @@ from corank.label_ranking import (
     LabelPreferences,
     NeighborLabelRanker,
     OnlineLabelRanker,
+    PairwiseLabelRanker,
     kendall_tau,
 )
 
@@ -30,7 +31,7 @@ RNG = np.random.default_rng(0)
 U = StandardScaler().fit_transform(X) @ RNG.normal(size=(6, 4)) + RNG.normal(size=(120, 4))
 RANKS = np.argsort(np.argsort(-U, axis=1), axis=1) + 1
 TOP = np.where(U > 0, RANKS, 0)
-MODELS = [CalibratedLabelRanker(), OnlineLabelRanker(random_state=0), NeighborLabelRanker()]
+MODELS = [CalibratedLabelRanker(), OnlineLabelRanker(random_state=0), NeighborLabelRanker(), PairwiseLabelRanker()]
 AUTO = AutoLabelRanker(cv=2, random_state=0)
 
 

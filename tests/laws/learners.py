@@ -26,6 +26,7 @@ from corank.label_ranking import (
     LabelPreferences,
     NeighborLabelRanker,
     OnlineLabelRanker,
+    PairwiseLabelRanker,
 )
 from corank.linear import CRR, LCRA, SPD
 from corank.rls import CoRankRLS, RankRLS
@@ -138,6 +139,7 @@ LEARNERS: dict[str, Case] = {
     "OnlineLabelRanker": _labels(lambda: OnlineLabelRanker(random_state=0), _CLASSES),
     "OnlineLabelRanker kernel": _labels(lambda: OnlineLabelRanker(kernel="gaussian", random_state=0), _RANKS),
     "NeighborLabelRanker": _labels(NeighborLabelRanker, _RANKS),
+    "PairwiseLabelRanker": _labels(PairwiseLabelRanker, _RANKS),
     "AutoLabelRanker": _labels(lambda: AutoLabelRanker(cv=2, random_state=0), _RANKS),
     "QueryScaler": _rows(
         QueryScaler,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from corank.label_ranking.measures import top_positions as top_positions
     from corank.label_ranking.neighbors import NeighborLabelRanker as NeighborLabelRanker
     from corank.label_ranking.online import OnlineLabelRanker as OnlineLabelRanker
+    from corank.label_ranking.pairwise import PairwiseLabelRanker as PairwiseLabelRanker
     from corank.label_ranking.preferences import LabelPreferences as LabelPreferences
     from corank.label_ranking.ranker import LabelRanker as LabelRanker
 
@@ -34,6 +35,7 @@ _HOMES = {
     "LabelRanker": "corank.label_ranking.ranker",
     "NeighborLabelRanker": "corank.label_ranking.neighbors",
     "OnlineLabelRanker": "corank.label_ranking.online",
+    "PairwiseLabelRanker": "corank.label_ranking.pairwise",
     "average_precision": "corank.label_ranking.measures",
     "coverage": "corank.label_ranking.measures",
     "expand_constraints": "corank.label_ranking.batch",

@@ -32,6 +32,7 @@ SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
         "training_rows_": ("rows", "n_features_in_"), "won_": ("rows", "labels"), "compared_": ("rows", "labels"),
         "sides_": ("rows", "labels"), "column_scale_": ("n_features_in_",),
     },
+    "PairwiseLabelRanker": {"pair_coef_": ("pairs", "n_features_in_"), "pair_intercept_": ("pairs",)},
     "AutoLabelRanker": {"column_mean_": ("n_features_in_",), "column_scale_": ("n_features_in_",)},
     "Landmarks": {"column_scale_": ("n_features_in_",)},
     "Smooth": {"components_": ("r", "n_features_in_"), "embedding_": ("rows", "r")},
