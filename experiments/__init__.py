@@ -30,7 +30,6 @@ EXPERIMENTS = {
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",
-    "label-pairs": "experiments.label_ranking.pairs",
     "label-ranking": "experiments.label_ranking.run",
     "lambdarank": "experiments.lambdarank.run",
     "gp-active": "experiments.gp.active",

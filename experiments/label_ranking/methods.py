@@ -21,6 +21,7 @@ from corank.label_ranking import (
     LabelPreferences,
     NeighborLabelRanker,
     OnlineLabelRanker,
+    PairwiseLabelRanker,
     hamming_loss,
     kendall_distance,
     top_positions,
@@ -67,6 +68,10 @@ def _neighbours(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return NeighborLabelRanker(targets="ranks").fit(X, y).utilities(Z)
 
 
+def _pairwise(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
+    return PairwiseLabelRanker(targets="ranks").fit(X, y).utilities(Z)
+
+
 def _automatic(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
     return AutoLabelRanker("ranks", random_state=seed).fit(X, y).utilities(Z)
 
@@ -99,15 +104,16 @@ RANKING: dict[str, Method] = {
     "batch, adjacent": _batch("adjacent"),
     "batch, all": _batch("all"),
     "batch, landmarks": _landmarks,
+    "pairwise": _pairwise,
     "neighbours": _neighbours,
     "automatic": _automatic,
 }
 """From positions of labels; None where a method would take too long."""
 
 
-def _calibrated(targets: Targets, **how: Any) -> Method:
+def _calibrated(targets: Targets, ranker: type[Any] = CalibratedLabelRanker, **how: Any) -> Method:
     def fitted(alpha: float, X: Floats, y: Floats) -> Any:
-        return CalibratedLabelRanker(targets=targets, alpha=_penalty(alpha, X), **how).fit(X, y)
+        return ranker(targets=targets, alpha=_penalty(alpha, X), **how).fit(X, y)
 
     def run(X: Floats, y: Floats, Z: Floats, seed: int) -> Floats:
         return np.asarray(_tuned(fitted, X, y, targets, seed).utilities(Z))
@@ -198,6 +204,7 @@ def cut_methods(targets: Targets) -> dict[str, Method]:
         "uncalibrated, one utility": _uncalibrated(targets, "utility"),
         **online,
         **(ranked if targets == "top" else {}),
+        "pairwise": _calibrated(targets, PairwiseLabelRanker),
         "calibrated": _calibrated(targets),
     }
 

@@ -78,7 +78,9 @@ def ranking_table(options: ExperimentOptions) -> tuple[ReportTable, list[str]]:
         ("batch, all", "batch, adjacent"),
         ("online, averaged", "online, last"),
         ("batch, all", "online, averaged"),
+        ("pairwise", "batch, all"),
         ("neighbours", "batch, all"),
+        ("neighbours", "pairwise"),
         ("automatic", "batch, all"),
         ("automatic", "neighbours"),
     )
@@ -101,7 +103,7 @@ def cut_table(
     means = {method: [float(np.mean(folds[method][measure])) for measure in measures] for method in methods}
     rows: list[tuple[Cell, ...]] = [(method, *cells) for method, cells in means.items()]
     what = "which labels are relevant" if targets == "relevant" else "which labels are relevant, and their order"
-    rivals = ("one-vs-rest logistic", "uncalibrated, one number", "uncalibrated, one utility")
+    rivals = ("one-vs-rest logistic", "uncalibrated, one number", "uncalibrated, one utility", "pairwise")
     findings = [_contrast(name, [folds], "calibrated", rival, next(iter(measures))) for rival in rivals]
     note = "Lower is better, but for F1 and AP."
     return ReportTable(f"{name}: {what}", ("method", *measures), tuple(rows), note=note), findings
