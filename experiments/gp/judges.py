@@ -27,7 +27,7 @@ from experiments.options import ExperimentOptions
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-PEOPLE, QUICK_PEOPLE = 250, 60
+PEOPLE, QUICK_PEOPLE = 5000, 60
 N_MOVIES, LEAST_PAIRS = 100, 40
 SETTINGS = (("sushi", 5), ("sushi", 10), ("sushi", 20), ("MovieLens", 10), ("MovieLens", 20))
 # one person in so many answers at random

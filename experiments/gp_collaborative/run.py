@@ -67,7 +67,7 @@ def run(options: ExperimentOptions) -> Report:
         "the paper's kernel, 'directions' the features of Collaborative and the movies' means, learnt from the "
         "others. The item mean and Collaborative learn from the others' ratings too. The absolute error is that of "
         "the median grade, the zero-one error that of the most probable grade; scores are rounded. p: Wilcoxon's "
-        "test over users and repeats against the individual process, all sizes together.",
+        "test over users, of their means over repeats and sizes, against the individual process.",
         (
             *(_table(measure, rows, cells, sizes) for measure in WORDS),
             _scaling(options, SCALES[:2] if options.quick else SCALES),
@@ -94,16 +94,27 @@ def values_of(cells: list[dict[str, Any]], measure: str) -> Floats:
     return np.concatenate([np.array(cell[measure], dtype=np.float64) for cell in cells])
 
 
+def user_means(cells: list[dict[str, Any]], measure: str) -> Floats:
+    """Return the mean error of each user over repeats and sizes; NaN where a user has no test rating."""
+    values = np.array([cell[measure] for cell in cells], dtype=np.float64)
+    n = np.isfinite(values).sum(axis=0)
+    return np.where(n > 0, np.nansum(values, axis=0) / np.maximum(n, 1), np.nan)
+
+
+def p_over_users(cells: list[dict[str, Any]], others: list[dict[str, Any]], measure: str) -> str:
+    """Return the p-value of Wilcoxon's test over users for a difference of two methods."""
+    gaps = user_means(cells, measure) - user_means(others, measure)
+    return p_text(gaps[~np.isnan(gaps)], ".1g", "")
+
+
 def _table(measure: str, rows: list[tuple[str, str]], cells: dict[Any, Any], sizes: tuple[int, ...]) -> ReportTable:
     lines: list[tuple[Cell, ...]] = []
     for name, kind in rows:
         means = [float(np.nanmean(values_of(cells[name, kind, n], measure))) for n in sizes]
         p = ""
         if name.startswith("CGP"):
-            gaps = np.concatenate(
-                [values_of(cells[name, kind, n], measure) - values_of(cells[name[1:], kind, n], measure) for n in sizes]
-            )
-            p = p_text(gaps, ".1g", "")
+            of, others = ([one for n in sizes for one in cells[which, kind, n]] for which in (name, name[1:]))
+            p = p_over_users(of, others, measure)
         lines.append((name, kind, *means, p))
     paper = [(f"{name} (paper, EachMovie)", "correlation", *of, "") for name, of in PAPER[measure].items()]
     if len(sizes) == len(SIZES):

@@ -57,7 +57,7 @@ def run(options: ExperimentOptions) -> Report:
         name: [(fraction, _gain(problem, found)) for (of, fraction), found in cells.items() if of == name]
         for name, problem in known.items()
     }
-    plot = options.folder / "gains.png"
+    plot = options.folder / "lcra-gains.png"
     plot_gains(gains, plot)
     return Report(
         "Co-regularised ranking from scored and unscored rows",

@@ -152,3 +152,17 @@ def test_weights_count_as_repetitions_and_unnamed_items_keep_their_prior():
     assert alone.overall.mean[2] == 0.0
     assert alone.overall.covariance[2, 2] == pytest.approx(1.0)
     assert alone.of(0).covariance[2, 2] == pytest.approx(1.0 + alone.deviation[2, 2])
+
+
+def test_judges_who_hardly_agree_are_not_forced_together():
+    """The variance of their own values is chosen by evidence, also if it is larger than that of the overall values."""
+    rng = np.random.default_rng(4)
+    every = np.column_stack(np.triu_indices(8, 1))
+    answers = []
+    for _ in range(40):
+        pairs = rng.permutation(every)[:10]
+        f = rng.normal(size=8)
+        answers.append((np.where((f[pairs[:, 0]] > f[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1]), None))
+    assert np.diagonal(fit_judges(np.eye(8), answers).deviation).mean() > 2.0
+    _, alike = crowd(12, 20, 8, rng)
+    assert np.diagonal(fit_judges(np.eye(8), alike).deviation).mean() < 1.0

@@ -46,8 +46,8 @@ PRIOR = np.array([0.24, 0.38, 0.25, 0.08, 0.05])
 """Initial π."""
 # number of judges that the initial π counts as
 _PRIOR_WEIGHT = 4.0
-# ρ: candidates of the variance of d_j as a share of that of g; only _RHO for more than _MANY answers
-_RHOS, _RHO, _MANY = (0.03, 0.1, 0.3, 1.0), 0.3, 2000
+# ρ: candidates of the variance of d_j in units of that of g, compared on judges with about _MANY answers in all
+_RHOS, _MANY = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0), 2000
 # sweeps over the answers of a judge, and the change at which they end
 _SWEEPS, _TOLERANCE = 60, 1e-5
 # sweeps over judges before an M-step and at the end, and the change of the overall means at which they end
@@ -335,11 +335,9 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     at = np.full(len(K), -1)
     at[named] = np.arange(len(named))
     judges = [JudgeFit.of(replace(one, left=at[one.left], right=at[one.right])) for one in sites]
-    prior, rho = K[np.ix_(named, named)], _RHO
-    n_answers = sum(len(one) for one in sites)
-    if n_answers <= _MANY:
-        found = [(_swept(prior, share * prior, judges, PRIOR, 3), share) for share in _RHOS]
-        (_, judges, _, _), rho = max(found, key=lambda one: one[0][0])
+    prior = K[np.ix_(named, named)]
+    some = judges[:: -(-sum(len(one) for one in sites) // _MANY)]
+    rho = max(_RHOS, key=lambda rho: _swept(prior, rho * prior, some, PRIOR, 3)[0])
     S, pi, n, w = rho * prior, PRIOR, len(judges), float(len(named))
     for _ in range(max_iter):
         _, judges, _, _ = _swept(prior, S, judges, pi, 1)
