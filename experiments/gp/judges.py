@@ -3,6 +3,8 @@ Pairwise answers of many judges: one model with a noise per judge, against pooli
 
 Sushi (Kamishima, 2003): complete rankings of ten kinds of sushi. MovieLens 1M: pairs of the 100 movies with the most
 ratings that a user rated differently. Some pairs of each person are answers; the others are predicted.
+
+Which pair to ask whom is simulated; see `team_questions`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.datasets.movielens import read_ratings
+from experiments.gp.team_questions import DRAWS, QUESTIONS, QUICK_DRAWS, asked_table, mean_cell
 from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]
@@ -64,7 +67,8 @@ def run(options: ExperimentOptions) -> Report:
     Returns: shares of predicted pairs in the right order, and weights of random judges.
     """
     n_people, repeats = QUICK_PEOPLE if options.quick else PEOPLE, options.repeats or 1
-    options.expect((len(SETTINGS) + 1) * repeats)
+    draws = QUICK_DRAWS if options.quick else DRAWS
+    options.expect((len(SETTINGS) + 1) * repeats + len(QUESTIONS) * draws)
     found = {
         (name, k): [_result(options, name, k, n_people, repeat, coins=False) for repeat in range(repeats)]
         for name, k in SETTINGS
@@ -76,7 +80,7 @@ def run(options: ExperimentOptions) -> Report:
         "one PreferenceGP for the answers of all. Alone: one process for each person. Judges: fit_judges, with "
         "values and a noise per judge and a prior shared by all. Items have no features. Share of the predicted pairs "
         "in the right order, mean over people ± half of the 95 % interval; p is Wilcoxon's test over people.",
-        (_accuracy(found), _coins(coins)),
+        (_accuracy(found), _coins(coins), asked_table(options, draws)),
         _findings(found, coins),
     )
 
@@ -130,16 +134,12 @@ def _shares(results: list[dict[str, Any]], way: str, *, honest: bool = True) -> 
     return np.concatenate(parts) if honest else np.concatenate([np.array(one["right"][way]) for one in results])
 
 
-def _cell(values: Floats) -> str:
-    return f"{values.mean():.4f} ± {1.96 * values.std(ddof=1) / np.sqrt(len(values)):.4f}"
-
-
 def _accuracy(found: dict[tuple[str, int], list[dict[str, Any]]]) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
     for (name, k), results in found.items():
         of = {way: _shares(results, way) for way in WAYS}
         p = [f"{wilcoxon(of['judges'] - of[way]):.1g}" for way in ("pooled", "alone")]
-        rows.append((name, k, *(_cell(of[way]) for way in WAYS), *p))
+        rows.append((name, k, *(mean_cell(of[way]) for way in WAYS), *p))
     columns = ("set", "answers of each", *WAYS, "p against pooled", "p against alone")
     return ReportTable("Predicted pairs in the right order", columns, tuple(rows))
 

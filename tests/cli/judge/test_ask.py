@@ -118,6 +118,25 @@ def test_export_writes_the_ranking_of_all_judges(things):
     ]  # fmt: skip
 
 
+@on_posix
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ([], "Questions also depend on the answers of other judges so far (ann 7)."),
+        (["--strategy", "entropy"], "Questions depend on your answers only, because of --strategy."),
+    ],
+)
+def test_questions_to_a_second_judge_say_what_they_depend_on(things, strategy, message):
+    answer(things, "ann", [(at + 1, at) for at in range(7)])
+    terminal = OnTerminal("ask", things, "--judge", "bob", *strategy)
+    terminal.wait_for(b"q quit")
+    terminal.type(b"lq")
+    terminal.wait_for(b"to continue")
+    terminal.close()
+    assert " ".join(terminal.text.split()).count(message) == 1
+    assert "1 answer" in terminal.text
+
+
 def test_a_replay_prints_the_disagreement(things):
     said = runs(things, "--simulate", "worth", "--starts", 2, "--questions", 12)
     table = re.findall(r"^ +(\d+) +(0\.\d{3}) +(0\.\d{3}) +(0\.\d{3}) *$", said, flags=re.MULTILINE)

@@ -11,6 +11,7 @@ from corank.judging.preferences.reliability import judge_reliability, wilson
 from corank.judging.preferences.team import TeamPreferences
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
+PAIRS = [(a, b) for a in range(6) for b in range(a + 1, 6)]
 
 
 def answer(team, judge, pair, by="model", action=None):
@@ -37,7 +38,13 @@ def test_the_order_of_two_judges_is_found_and_questions_end():
         n += 1
         assert n < 60
     assert team.model.ranking.order.tolist() == list(range(6))
-    assert team.model.is_precise or len(team.asked()) == 15
+    for judge in ("ann", "bob"):
+        assert all(team.model.gain(pair, judge) < team.tol for pair in new_to(team, judge))
+
+
+def new_to(team, judge):
+    """The pairs that a judge was not asked."""
+    return set(PAIRS) - set(team.answers_of(judge).asked)
 
 
 def test_others_may_answer_when_each_pair_was_asked_but_the_order_is_uncertain():

@@ -15,9 +15,12 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     from corank.data.formats.items import Items
     from corank.judging.preferences import PairwiseAnswer, PreferenceReplay, Ranking
+    from corank.judging.preferences.answers import PreferenceAnswers
     from corank.tables import ReportTable
 
 Options = dict[str, Any]
+DEFAULT = "bald"
+"""Default strategy, by which also questions to one of several judges are chosen."""
 
 
 def ask(
@@ -33,7 +36,7 @@ def ask(
         ),
     ] = None,
     judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
-    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {PAIR_STRATEGIES}.")] = "bald",
+    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {PAIR_STRATEGIES}.")] = DEFAULT,
     repeat: Annotated[float, typer.Option(help="Share of repeated questions.")] = 0.1,
     tol: Annotated[float, typer.Option(help="Stop when no answer is expected to give this information (nats).")] = 0.03,
     export: Annotated[
@@ -72,15 +75,38 @@ def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
     from corank.cli.output import make_console
     from corank.data.formats.items import read_items
     from corank.judging.preferences import PreferenceJournal, PreferenceSession
+    from corank.judging.preferences.team_session import TeamSession
 
     items, _ = read_items(path, **reading)
     require_terminal()
     answers = PreferenceJournal.path_for(path, judge)
     with PreferenceJournal(answers) as journal:
-        ask_all(PreferenceSession(items, journal=journal, **asking))
+        others = {
+            name: found
+            for name, found in _judges(path, items).items()
+            if PreferenceJournal.path_for(path, name) != answers
+        }
+        if others and asking["strategy"] == DEFAULT:
+            shared = {key: value for key, value in asking.items() if key != "strategy"}
+            session: PreferenceSession = TeamSession(items, judge, others, journal=journal, **shared)
+            counts = ", ".join(f"{name} {len(found.pairwise)}" for name, found in others.items())
+            note = f"Questions also depend on the answers of other judges so far ({counts})."
+        else:
+            session = PreferenceSession(items, journal=journal, **asking)
+            note = "Questions depend on your answers only, because of --strategy." if others else ""
+        ask_all(session, note)
     make_console().print(
         f"Your answers are saved in {answers}. Run the same command to continue; --export FILE.csv writes the ranking."
     )
+
+
+def _judges(path: Path, items: Items) -> dict[str, PreferenceAnswers]:
+    """The answers of each judge who gave any."""
+    from corank.judging.preferences import PreferenceJournal
+    from corank.judging.preferences.answers import PreferenceAnswers
+
+    found = {judge: PreferenceAnswers(items, entries) for judge, entries in PreferenceJournal.read_all(path)}
+    return {judge: answers for judge, answers in found.items() if answers.pairwise}
 
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
@@ -89,7 +115,6 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
     from corank.data.formats.items import read_items
     from corank.data.formats.table_text import suffix_of
     from corank.judging.preferences import PreferenceJournal
-    from corank.judging.preferences.answers import PreferenceAnswers
     from corank.judging.preferences.ranking import agreement, write_ranking
 
     if suffix_of(target) != ".csv":
@@ -97,8 +122,7 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
     require_no_input(target, PreferenceJournal.paths(path))
     require_text_place(target, overwrite=force)
     items, _ = read_items(path, **reading)
-    judges = {judge: PreferenceAnswers(items, entries).pairwise for judge, entries in PreferenceJournal.read_all(path)}
-    judges = {judge: answers for judge, answers in judges.items() if answers}
+    judges = {judge: answers.pairwise for judge, answers in _judges(path, items).items()}
     if not judges:
         raise InputError(f"there are no answers for {path} yet; run corank ask {path} first.")
     ranking, by_judge, weights = _rankings(items, judges)

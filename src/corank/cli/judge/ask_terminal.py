@@ -34,12 +34,15 @@ def require_terminal() -> None:
         )
 
 
-def ask_all(session: PreferenceSession) -> None:
-    """Ask until no question is left or the judge quits; a question shows when the last answer is on the disk."""
+def ask_all(session: PreferenceSession, message: str = "") -> None:
+    """
+    Ask until no question is left or the judge quits; a question shows when the last answer is on the disk.
+
+    message: shown with the first question.
+    """
     console = make_console()
     if not console.is_terminal:
         console.width = WIDTH
-    message = ""
     with terminal(ARROWS) as ask:
         question = session.next()
         while question is not None:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -337,7 +338,7 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     judges = [JudgeFit.of(replace(one, left=at[one.left], right=at[one.right])) for one in sites]
     prior = K[np.ix_(named, named)]
     some = judges[:: -(-sum(len(one) for one in sites) // _MANY)]
-    rho = max(_RHOS, key=lambda rho: _swept(prior, rho * prior, some, PRIOR, 3)[0])
+    rho = max(_RHOS, key=lambda rho: _swept(prior, rho * prior, some, PRIOR, 3)[0] - 0.5 * (log(rho / 0.3) / 1.2) ** 2)
     S, pi, n, w = rho * prior, PRIOR, len(judges), float(len(named))
     for _ in range(max_iter):
         _, judges, _, _ = _swept(prior, S, judges, pi, 1)

@@ -116,6 +116,10 @@ class TeamPreferences:
         """Apply an entry of a judge."""
         self.answers_of(judge).add(entry)
 
+    def join(self, judge: str, answers: PreferenceAnswers) -> None:
+        """Use the answers of a judge, also those that are added to them later."""
+        self._judges[judge] = answers
+
     def answers_of(self, judge: str) -> PreferenceAnswers:
         """Return the answers of one judge."""
         return self._judges.setdefault(judge, PreferenceAnswers(self.items))
@@ -139,17 +143,21 @@ class TeamPreferences:
             return None
         pooled = [answer for of_judge in answers.values() for answer in of_judge]
         learnt, judges = self._learner.learn(pooled), None
+        precise = learnt
         if len(answers) > 1:
             judges = self._learner.learn_judges(answers)
+            precise = ItemPosterior(judges.overall, judges.sigma, learnt.pairs)
             # what a judge's own values add to the noise
             var = judges.sigma**2 + float(np.diagonal(judges.deviation).mean())
             learnt = ItemPosterior(judges.overall, float(np.sqrt(var)), learnt.pairs)
-        tol = self.tol if len(pooled) >= len(self.items) else 0.0
-        ahead = suggest_pairs(learnt, n=AHEAD, strategy="bald", asked=np.array(asked), tol=tol, random_state=self._seed)
-        pairs = tuple((min(pair), max(pair)) for pair in ahead.tolist())
+        # precise means the same for one judge and for several: judges' own values do not count as noise here;
         # when each pair was asked, the second answer of another judge may still be informative
-        again = suggest_pairs(learnt, n=1, strategy="bald", asked=[], tol=tol, random_state=self._seed)
+        tol = self.tol if len(pooled) >= len(self.items) else 0.0
+        again = suggest_pairs(precise, n=1, strategy="bald", asked=[], tol=tol, random_state=self._seed)
         best = None if not len(again) else (min(again[0].tolist()), max(again[0].tolist()))
+        tol = tol if judges is None else 0.0
+        ahead = suggest_pairs(learnt, n=AHEAD, strategy="bald", asked=np.array(asked), tol=tol, random_state=self._seed)
+        pairs = () if best is None else tuple((min(pair), max(pair)) for pair in ahead.tolist())
         names = tuple(answers) if judges is not None else ()
         return TeamModel(len(pooled), learnt, Ranking.of(learnt.values), pairs, best, names, judges)
 
@@ -171,13 +179,21 @@ class TeamPreferences:
         theirs = set(self.asked()) - mine_asked
         if is_overlap and theirs:
             found.append(Choice(sorted(theirs)[rng.integers(len(theirs))], True))
+        if self.model is not None and self.model.judges is not None:
+            # another judge's answer says little about this judge: all pairs that are new to the judge
+            pairs = list(dict.fromkeys([*self.model.ahead, *self._drawn(rng)]))
+            pairs = [pair for pair in pairs if pair not in mine_asked]
+            values = self.model.gains(pairs, judge)
+            if not len(values) or (values.max() < self.tol and self.model.n_answers >= len(self.items)):
+                return []
+            return found + [Choice(pairs[at], pairs[at] in theirs) for at in np.argsort(-values, kind="stable")]
         everyones = mine_asked | theirs
         if self.model is not None:
-            ahead = [pair for pair in self.model.ahead if pair not in everyones]
-            if self.model.judges is not None and ahead:
-                ahead = [ahead[at] for at in np.argsort(-self.model.gains(ahead, judge), kind="stable")]
-            found += [Choice(pair, False) for pair in ahead]
-        found += [Choice(pair, False) for pair in self._drawn(rng, everyones, judge)]
+            found += [Choice(pair, False) for pair in self.model.ahead if pair not in everyones]
+        drawn = [pair for pair in self._drawn(rng) if pair not in everyones]
+        if self.model is not None and drawn:
+            drawn = [drawn[at] for at in np.argsort(-self.model.gains(drawn), kind="stable")]
+        found += [Choice(pair, False) for pair in drawn]
         # if each pair was asked by some judge, or is before one, the others may answer it too
         return found + [Choice(sorted(theirs)[at], True) for at in rng.permutation(len(theirs))]
 
@@ -206,16 +222,12 @@ class TeamPreferences:
         # the same question until it is answered, also after a restart
         return np.random.default_rng([self._seed, zlib.crc32(judge.encode()), n_entries])
 
-    def _drawn(self, rng: np.random.Generator, asked: set[Pair], judge: str) -> list[Pair]:
-        """Some random pairs that were not asked, by decreasing information under the last model."""
+    def _drawn(self, rng: np.random.Generator) -> list[Pair]:
+        """All pairs in random order; some random pairs if there are too many."""
         n = len(self.items)
         if n * (n - 1) // 2 <= _DRAWN:
             pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
-        else:
-            a = rng.integers(0, n, _DRAWN)
-            b = (a + rng.integers(1, n, _DRAWN)) % n
-            pairs = list(dict.fromkeys(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True)))
-        pairs = [pair for pair in pairs if pair not in asked]
-        if self.model is None or not pairs:
             return [pairs[at] for at in rng.permutation(len(pairs))]
-        return [pairs[at] for at in np.argsort(-self.model.gains(pairs, judge), kind="stable")]
+        a = rng.integers(0, n, _DRAWN)
+        b = (a + rng.integers(1, n, _DRAWN)) % n
+        return list(dict.fromkeys(zip(np.minimum(a, b).tolist(), np.maximum(a, b).tolist(), strict=True)))

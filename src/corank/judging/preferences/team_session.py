@@ -1,0 +1,57 @@
+"""A session of one judge whose questions also depend on the answers of other judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from corank.data.formats.items import Items
+from corank.judging.preferences.answers import PreferenceAnswers, Question
+from corank.judging.preferences.session import PreferenceSession
+from corank.judging.preferences.team import TeamPreferences
+
+# the model of all judges is fitted again after 1 answer, and after 1 more for each so many answers
+_REFIT = 100
+
+
+class TeamSession(PreferenceSession):
+    """
+    A `PreferenceSession` that asks the judge what says most about the order of all judges.
+
+    The session ends when the order of all judges is precise. `ranking` is that of the judge's own answers, so that the
+    judge does not see those of the others.
+
+    Parameters
+    ----------
+    items : Items
+        Items to rank.
+    judge : str
+        Name of the judge.
+    others : mapping of str to PreferenceAnswers
+        Answers of the other judges, at least one of each.
+    options
+        Further parameters of `PreferenceSession`, without `strategy`.
+    """
+
+    def __init__(self, items: Items, judge: str, others: Mapping[str, PreferenceAnswers], **options: Any) -> None:
+        super().__init__(items, **options)
+        self._judge = judge
+        self._team = TeamPreferences(items, repeat=self._repeat, tol=self.tol, random_state=self._seed)
+        for name, answers in {**others, judge: self._answers}.items():
+            self._team.join(name, answers)
+        self._fitted: int | None = None
+
+    def _choose(self, rng: np.random.Generator) -> tuple[Question | None, float | None]:
+        answers = self._team.pairwise()
+        mine = answers.pop(self._judge, [])
+        n_others = sum(map(len, answers.values()))
+        # depends on the number of answers only: a later session asks the same question
+        n_used = len(mine) - len(mine) % (1 + (n_others + len(mine)) // _REFIT)
+        if n_used != self._fitted:
+            used = {**answers, self._judge: mine[:n_used]} if n_used else answers
+            self._team.install(self._team.fit(used, self._team.asked()))
+            self._fitted = n_used
+        found = self._team.choices(self._judge)
+        return self._team.question(self._judge, found[0].pair) if found else (None, None)
