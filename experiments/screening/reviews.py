@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.records.records import read_records
-from corank.judging.screening import STOPPING_RULES, Screening, ScreeningReplay, make_views
-from corank.judging.stopping import stopping_rule
+from corank.judging.screening import Screening, ScreeningReplay, make_views
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
@@ -79,28 +78,6 @@ class Reviews:
             f"{int((means > 0).sum())} of {len(means)} reviews; mean lead {ahead.mean():+.3f}, worst review "
             f"{means.min():+.3f}; Wilcoxon over the starts {p_text(ahead.ravel(), '.1g')}, over the means of the "
             f"reviews {p_text(means)}."
-        )
-
-    def stopping_table(self) -> ReportTable:
-        """Recall and cost of each stopping rule."""
-        replays = [replay_of(self._outcome(name, seed, CORANK), seed) for name in TITLES for seed in range(self.starts)]
-        ideal = float(np.mean([replay.at(0.95) / len(replay.found) for replay in replays]))
-        rows: list[tuple[Cell, ...]] = []
-        for rule in STOPPING_RULES:
-            recalls, reads = [], []
-            for replay in replays:
-                n = len(replay.found)
-                read, known = stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start))
-                recalls.append(known / (1 + int(replay.found.sum())))
-                reads.append(read / n)
-            reached = f"{sum(recall >= 0.95 - 1e-12 for recall in recalls)} of {len(replays)}"
-            rows.append((rule, reached, min(recalls), float(np.mean(reads)), float(np.mean(reads)) - ideal))
-        return ReportTable(
-            "Stopping at 95 % recall, 95 % sure",
-            ("rule", "target reached", "least recall", "read", "beyond the ideal"),
-            tuple(rows),
-            digits=3,
-            note=f"Shares of the records; the ideal reading, which stops when 95 % are found, is {ideal:.3f}.",
         )
 
     def starts_table(self) -> ReportTable:

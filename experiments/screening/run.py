@@ -1,5 +1,5 @@
 """
-Screening: how fast relevant records are found, what stopping rules cost, and how much a start helps.
+Screening: how fast relevant records are found, and how much a start helps.
 
 Six systematic reviews of SYNERGY (De Bruin et al. 2023), and Reuters-21578 as one collection, are replayed in the order
 of corank, of a linear SVM with the settings of ASReview 3.0.8's default, and in random order. A file of ASReview's own
@@ -23,13 +23,13 @@ def run(options: ExperimentOptions) -> Report:
     Run the experiment.
 
     options: ten starts a review by default; quick runs have two, and few topics in the pool.
-    Returns: measures of each order, stopping rules, starts, times, and the pool.
+    Returns: measures of each order, starts, times, and the pool.
     """
     starts = options.repeats or (2 if options.quick else STARTS)
     outside = {} if options.asreview is None else read_outside(options.asreview, list(TITLES), starts)
     reviews, pool = Reviews(options, starts, outside), Pool(options)
     tables = [reviews.measure_table(measure) for measure in MEASURES]
-    tables += [reviews.stopping_table(), reviews.starts_table(), reviews.time_table(), pool.depth_table()]
+    tables += [reviews.starts_table(), reviews.time_table(), pool.depth_table()]
     return Report(
         "Screening: find nearly all relevant records, read few",
         f"Six systematic reviews of SYNERGY (doi 10.34894/HE6NAQ), {starts} starts each: one relevant and one "
