@@ -9,26 +9,27 @@ import numpy as np
 
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
-from corank.text import Corpus, LinkLearn, split_links
+from corank.text import Corpus, split_links
 from experiments.datasets.smart import COLLECTIONS, read_citations, read_topics
-from experiments.linklearn.problems import everywhere
+from experiments.linklearn.problems import Variant, everywhere
 from experiments.options import ExperimentOptions
 
 SOURCES = ("cacm", "cisi")
-WAYS: dict[str, dict[str, Any]] = {
-    "plain tf": {"b": 0.0},
-    "tf normalised by length": {},
-    "asymmetric weights, no f3": {"symmetric": False, "use_length": False},
-}
+WAYS = (
+    Variant("as in the paper", is_paper=True),
+    Variant("plain tf", params=(("b", 0.0),)),
+    Variant("tf normalised by length"),
+    Variant("asymmetric weights, no f3", params=(("symmetric", False), ("use_length", False))),
+)
 HELD = 0.3
 """Share of the documents for early stopping."""
 
 
-def learn_citations(source: str, way: str, seed: int, steps: int) -> dict[str, list[float]]:
+def learn_citations(source: str, way: Variant, seed: int, steps: int) -> dict[str, list[float]]:
     """Learn from the citations of one collection, and return the AP of each query of the others."""
     corpus = Corpus.of(read_topics(source).texts)
     training, validation = split_links(corpus, read_citations(source), HELD, random_state=seed)
-    model = LinkLearn(n_steps=steps, random_state=seed, n_jobs=-1, **WAYS[way]).fit(training, validation)
+    model = way.fitted(training, validation, seed, steps)
     return {name: values["AP"] for name, values in everywhere(model.to_index).items() if name != source}
 
 
@@ -50,15 +51,15 @@ def citations_table(
         for way in WAYS:
             parts = [
                 options.result(
-                    {"citations": source, "way": way, "repeat": r, "steps": steps},
+                    {"citations": source, "way": way.name, "repeat": r, "steps": steps},
                     partial(learn_citations, source, way, options.seed + r, steps),
                 )
                 for r in range(repeats)
             ]
             found = {name: np.mean([part[name] for part in parts], axis=0) for name in COLLECTIONS if name != source}
             shown = (float(found[name].mean()) if name in found else "" for name in COLLECTIONS)
-            rows.append((f"LinkLearn, {way}", source, *shown))
-            findings += [_against(found[to], tuned[to], source, way, to) for to in SOURCES if to != source]
+            rows.append((f"LinkLearn, {way.name}", source, *shown))
+            findings += [_against(found[to], tuned[to], source, way.name, to) for to in SOURCES if to != source]
     table = ReportTable(
         "Learnt from citations: AP of the other collections",
         ("ranker", "citations of", *COLLECTIONS),

@@ -24,12 +24,15 @@ from experiments.datasets.smart import COLLECTIONS, read_citations, read_topics
 from experiments.linklearn.plot import plot_validation
 from experiments.linklearn.problems import (
     METRICS,
+    RATES,
+    STEPS,
     Variant,
     best_elsewhere,
     bm25_grid,
     everywhere,
     halves,
     link_precision,
+    paper_form,
 )
 from experiments.options import ExperimentOptions
 from experiments.significance import p_text
@@ -37,10 +40,7 @@ from experiments.significance import p_text
 SOURCES = ("cisi", "cacm", "Wikispeedia")
 N_WORDS = 150
 """What articles of Wikispeedia are cut to, about."""
-RATES = (0.003, 0.01, 0.03)
-STEPS, REPEATS = 8000, 5
-CHECKS = 10
-"""Number of points of the paper's validation curve."""
+REPEATS = 5
 PAPER, OURS, TUNED = "LinkLearn, as in the paper", "LinkLearn, ours", "BM25, tuned on the others"
 LINK_GRID = ((1.2, 0.3), (1.2, 0.75), (2.0, 0.75))
 
@@ -124,13 +124,7 @@ def _links_of(source: str, seed: int) -> tuple[Links, Links]:
 
 
 def _model(rate: float | None, n_texts: int, seed: int) -> LinkLearn:
-    if rate is None:
-        return LinkLearn(n_steps=400, random_state=seed)
-    checks = max(1, round(CHECKS * n_texts / STEPS))
-    return LinkLearn(
-        b=0.0, positive=False, solver="sgd", batch=1, eta0=rate, n_steps=STEPS, checks_per_pass=checks,
-        n_iter_no_change=STEPS, random_state=seed,
-    )  # fmt: skip
+    return LinkLearn(n_steps=400, random_state=seed) if rate is None else paper_form(rate, n_texts, seed)
 
 
 def _curve(fits: dict[str, list[dict[str, Any]]]) -> ReportTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import Bags
+from corank.errors import InputError
 from corank.estimator import ColumnMean
 from corank.metrics import evaluate
 from corank.text import BM25, Corpus, Index, LinkLearn, Links, split_links
@@ -27,6 +29,9 @@ MOST_TEXTS = 300
 
 SPREAD = 0.6
 """Deviation of the logarithm of the length that articles are cut to."""
+
+RATES, STEPS, CHECKS = (0.003, 0.01, 0.03), 8000, 10
+"""Learning rates of the paper's form, its number of steps, and of points of its validation curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +66,44 @@ class Variant:
     n_words: what articles are cut to, about; 0 leaves them whole.
     n_asked: the first words of an article that stand for it as a query; 0 takes the article.
     params: of `LinkLearn`.
+    is_paper: whether it is the paper's form, which has its own parameters.
     """
 
     name: str
     n_words: int = 0
     n_asked: int = 0
     params: tuple[tuple[str, Any], ...] = ()
+    is_paper: bool = False
 
-    def model(self, seed: int, n_steps: int) -> LinkLearn:
-        """Return the estimator."""
-        return LinkLearn(n_steps=n_steps, random_state=seed, n_jobs=-1, **dict(self.params))
+    def fitted(self, training: Links, validation: Links, seed: int, n_steps: int) -> LinkLearn:
+        """Return the fitted estimator."""
+        if self.is_paper:
+            return fit_paper_form(training, validation, seed)
+        model = LinkLearn(n_steps=n_steps, random_state=seed, n_jobs=-1, **dict(self.params))
+        return model.fit(training, validation)
+
+
+def paper_form(rate: float, n_texts: int, seed: int) -> LinkLearn:
+    """
+    Return LinkLearn as in the paper: perceptrons with linear outputs that begin at random, one text per step.
+
+    rate: learning rate.
+    n_texts: number of texts to learn from.
+    """
+    checks = max(1, round(CHECKS * n_texts / STEPS))
+    return LinkLearn(
+        b=0.0, positive=False, solver="sgd", batch=1, eta0=rate, n_steps=STEPS, checks_per_pass=checks,
+        n_iter_no_change=STEPS, random_state=seed,
+    )  # fmt: skip
+
+
+def fit_paper_form(training: Links, validation: Links, seed: int) -> LinkLearn:
+    """Fit the paper's form at every rate, and return the model with the highest average precision on validation."""
+    found = []
+    for rate in RATES:
+        with suppress(InputError):  # diverged
+            found.append(paper_form(rate, len(training), seed).fit(training, validation))
+    return min(found, key=lambda model: float(model.validation_errors_.min()))
 
 
 @cache

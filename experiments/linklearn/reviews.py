@@ -13,13 +13,19 @@ from corank.core.text.postings import Bags
 from corank.data.records.records import Records, read_records
 from corank.metrics import evaluate, wilcoxon
 from corank.tables import Cell, ReportTable
-from corank.text import BM25, Corpus, Index, LinkLearn, Links, split_links
+from corank.text import BM25, Corpus, Index, Links, split_links
 from experiments.datasets.catalog import data_root
+from experiments.linklearn.problems import Variant
 from experiments.options import ExperimentOptions
 
 REVIEWS = ("Donners_2021", "Sep_2021", "Nelson_2002", "Meijboom_2021", "Oud_2018", "Menon_2022")
 K1S = (0.9, 1.2, 2.0)
-WAYS = ("tf-idf, cosine", "BM25, tuned on the others", "LinkLearn", "LinkLearn, more weight at the top")
+LEARNT = (
+    Variant("LinkLearn"),
+    Variant("LinkLearn, more weight at the top", params=(("at_top", True),)),
+    Variant("LinkLearn, as in the paper", is_paper=True),
+)
+WAYS = ("tf-idf, cosine", "BM25, tuned on the others", *(way.name for way in LEARNT))
 
 
 @cache
@@ -49,9 +55,9 @@ def compare_review(name: str, seed: int, steps: int) -> dict[str, float]:
     tuned = max(K1S, key=lambda k1: sum(_by_bm25(other, k1) for other in others))
     training, validation = _citations(others, seed)
     found = {WAYS[0]: from_one_relevant(name, _cosines(corpus)), WAYS[1]: _by_bm25(name, tuned)}
-    for way, at_top in zip(WAYS[2:], (False, True), strict=True):
-        model = LinkLearn(n_steps=steps, at_top=at_top, random_state=seed, n_jobs=-1).fit(training, validation)
-        found[way] = from_one_relevant(name, _by_index(model.to_index(corpus)))
+    for way in LEARNT:
+        model = way.fitted(training, validation, seed, steps)
+        found[way.name] = from_one_relevant(name, _by_index(model.to_index(corpus)))
     return found
 
 
