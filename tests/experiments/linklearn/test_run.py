@@ -53,16 +53,20 @@ def use_made_up_texts(monkeypatch, of_citations):
 @pytest.mark.long
 def test_the_report_has_tables_tests_and_a_picture(tmp_path, monkeypatch):
     use_made_up_texts(monkeypatch, citations)
-    monkeypatch.setattr(run, "VARIANTS", (run.PLAIN, *run.VARIANTS[6:8]))
+    monkeypatch.setattr(run, "VARIANTS", (run.PAPER, run.PLAIN, *run.VARIANTS[7:9]))
     monkeypatch.setattr(run, "STEPS", 60)
+    monkeypatch.setattr(problems, "STEPS", 300)
+    monkeypatch.setattr(problems, "RATES", (0.02, 0.1))
     monkeypatch.setattr(reviews, "REVIEWS", ("one", "two", "three"))
     monkeypatch.setattr(reviews, "_read", some_review)
     report = run.run(ExperimentOptions(tmp_path, quick=True))
     problems._articles.cache_clear()
-    assert [len(table.rows) for table in report.tables] == [15, 3, 3, 7, 4]
-    assert len(report.findings) == 12 + 6 + 1
+    assert [len(table.rows) for table in report.tables] == [18, 4, 4, 9, 5]
+    assert len(report.findings) == 18 + 8 + 1
+    for table in report.tables:
+        assert any("as in the paper" in row[0] for row in table.rows)
     # what was learnt from is not searched
-    assert [[cell == "" for cell in row[2:]] for row in report.tables[3].rows[1::3]] == [
+    assert [[cell == "" for cell in row[2:]] for row in report.tables[3].rows[1::4]] == [
         [False, False, False, True],
         [False, True, False, False],
     ]
@@ -80,9 +84,10 @@ def test_the_choice_for_a_collection_does_not_see_it():
 @pytest.mark.long
 def test_both_forms_learn_from_the_same_links(tmp_path, monkeypatch):
     use_made_up_texts(monkeypatch, paper)
-    monkeypatch.setattr(paper, "STEPS", 300)
-    monkeypatch.setattr(paper, "RATES", (0.02, 0.1, 1e9))
-    report = paper.run(ExperimentOptions(tmp_path))
+    for module in (paper, problems):
+        monkeypatch.setattr(module, "STEPS", 300)
+        monkeypatch.setattr(module, "RATES", (0.02, 0.1, 1e9))
+    report = paper.run(ExperimentOptions(tmp_path, repeats=1))
     problems._articles.cache_clear()
     curve, links, found = report.tables
     assert [len(table.rows) for table in report.tables] == [6, 9, 3 * 7]
