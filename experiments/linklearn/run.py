@@ -216,9 +216,10 @@ def _findings(rows: dict[str, Values]) -> list[str]:
     ):
         for metric in METRICS:
             a, b = (np.round(_pooled(rows[which], metric), 9) for which in (base, row))
+            change = b.mean() / a.mean() - 1.0 if a.any() else np.nan
             sentences.append(
                 f"{row} against {base}, {metric} of {n} queries: {b.mean():.4f} against {a.mean():.4f} "
-                f"({b.mean() / a.mean() - 1 if a.any() else np.nan:+.1%}, p = {wilcoxon(b - a):.2g}; higher on {(b > a).sum()}, lower on "
+                f"({change:+.1%}, p = {wilcoxon(b - a):.2g}; higher on {(b > a).sum()}, lower on "
                 f"{(b < a).sum()})."
             )
     return sentences
