@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold
 
 from corank.choices import Targets
 from corank.errors import InputError
-from corank.estimator.contract import install, note_columns
 from corank.estimator.docs import shared_parameters
 from corank.kernels.basis import as_doubles
 from corank.label_ranking.batch import StandardizedRows
@@ -91,24 +90,8 @@ class AutoLabelRanker(LabelRanker):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """
-        Compare the methods, and fit the best one to all rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        rows, preferences, labels = self._read(X, y)
-        notes, n = note_columns(X, rows), rows.shape[0]
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedAutoLabels:
+        n = rows.shape[0]
         if not preferences.counts().any():
             raise InputError(f"y orders no two labels in any of the {n} rows; pass preferences.")
         if n < 2:
@@ -125,10 +108,9 @@ class AutoLabelRanker(LabelRanker):
         scores = {name: _cross_validated(make, standard, preferences, folds) for name, make in makers.items()}
         ranker: Any = makers[max(scores, key=lambda name: scores[name])]()
         ranker.fit(standard, preferences)
-        fitted = FittedAutoLabels(
+        return FittedAutoLabels(
             labels, preferences.kind, preferences.is_calibrated, ranker, scores, scaling.mean, scaling.factors
         )
-        return install(self, fitted, notes)
 
     def _utilities(self, rows: Any) -> Floats:
         return self.ranker_.utilities(_standardized(rows, self.column_mean_, self.column_scale_))

@@ -30,7 +30,7 @@ from corank.choices import AboveZero, Conversion, LossName, Solver, Targets
 from corank.data.problem.inputs import as_weights
 from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
-from corank.estimator.contract import note_columns
+from corank.estimator.contract import install, note_columns
 from corank.estimator.docs import shared_parameters
 from corank.label_ranking.batch import (
     LabelObjective,
@@ -41,7 +41,7 @@ from corank.label_ranking.batch import (
     newton,
 )
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.label_ranking.ranker import TARGETS, LabelRanker
+from corank.label_ranking.ranker import TARGETS, LabelRanker, require_finite
 from corank.pairwise.losses import LOSSES, Loss
 from corank.parameters import Rules, boolean, having, integer, none, number, one_of, rng_of, seed
 
@@ -208,9 +208,15 @@ class CalibratedLabelRanker(LabelRanker):
             The fitted ranker.
         """
         rows, preferences, labels = self._read(X, y)
-        notes = note_columns(X, rows)
         n = rows.shape[0]
-        weights = np.ones(n) if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")
+        weights = None if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")
+        return install(self, self._fitted(rows, preferences, labels, weights), note_columns(X, rows))
+
+    def _fitted(
+        self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any], weights: Floats | None = None
+    ) -> FittedCalibratedLabels:
+        n = rows.shape[0]
+        weights = np.ones(n) if weights is None else weights
         counts = preferences.counts(self.conversion, self.above_zero)
         total = float(weights @ counts)
         if not total > 0.0:
@@ -226,11 +232,11 @@ class CalibratedLabelRanker(LabelRanker):
         solution = self._solve(problem, preferences, weights)
         coef, intercept = standardized.for_given_columns(solution.W, solution.b)
         objective = problem.objective(solution.W, solution.b) if self.classifier is None else None
-        fitted = FittedCalibratedLabels(
+        require_finite(coef, intercept)
+        return FittedCalibratedLabels(
             coef, intercept, labels, preferences.kind, preferences.is_calibrated, problem.alpha, solution.n_iter,
             objective,
         )  # fmt: skip
-        return self._installed(fitted, notes)
 
     @property
     def _is_exact(self) -> bool:

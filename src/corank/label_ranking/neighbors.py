@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 from corank.choices import Targets
 from corank.data.problem.scoring import repeat_first
 from corank.errors import InputError
-from corank.estimator.contract import install, note_columns
 from corank.estimator.docs import shared_parameters
 from corank.kernels.basis import as_doubles
 from corank.label_ranking.batch import StandardizedRows
@@ -125,24 +124,8 @@ class NeighborLabelRanker(LabelRanker):
         self.targets = targets
         self.scale = scale
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """
-        Store the rows, and choose the number of neighbours.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        rows, preferences, labels = self._read(X, y)
-        notes, n = note_columns(X, rows), rows.shape[0]
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedNeighborLabels:
+        n = rows.shape[0]
         won, compared = comparisons(preferences)
         if not compared.any() and not preferences.is_calibrated:
             raise InputError(f"y orders no two labels in any of the {n} rows; pass preferences.")
@@ -151,10 +134,9 @@ class NeighborLabelRanker(LabelRanker):
         _require_finite(scaled)
         votes = Votes(won, compared, preferences.sides)
         size = _chosen_size(scaled, votes, preferences) if self.n_neighbors is None else min(self.n_neighbors, n)
-        fitted = FittedNeighborLabels(
+        return FittedNeighborLabels(
             labels, preferences.kind, preferences.is_calibrated, size, scaled, won, compared, preferences.sides, factors
         )
-        return install(self, fitted, notes)
 
     def _utilities(self, rows: Any) -> Floats:
         scaled, votes = scaled_rows(rows, self.column_scale_), Votes(self.won_, self.compared_, self.sides_)

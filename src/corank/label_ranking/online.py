@@ -27,14 +27,14 @@ from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual
 from corank.core.rows.access import as_core_rows
 from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
-from corank.estimator.contract import check_columns, kept_columns, note_columns
+from corank.estimator.contract import check_columns, install, kept_columns, note_columns
 from corank.estimator.docs import shared_parameters
 from corank.kernels import Kernel, as_kernel
 from corank.kernels.basis import Basis, as_doubles
 from corank.kernels.grams import is_precomputed
 from corank.kernels.views import View
 from corank.label_ranking.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
-from corank.label_ranking.ranker import TARGETS, LabelRanker
+from corank.label_ranking.ranker import TARGETS, LabelRanker, require_finite
 from corank.parameters import Rules, boolean, integer, none, one_of, rng_of, seed
 from corank.parameters import kernel as a_kernel
 
@@ -177,32 +177,14 @@ class OnlineLabelRanker(LabelRanker):
         self.fit_intercept = fit_intercept
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """
-        Take `n_epochs` passes through the examples, each in a new random order.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        rows, preferences, labels = self._read(X, y)
-        notes = note_columns(X, rows)
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedOnlineLabels:
         self._check_preferences(preferences)
         if not preferences.counts(self.conversion, self.above_zero).any():
             raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
         for_kernel, for_order = rng_of(self.random_state).spawn(2)
         n = rows.shape[0]
         orders = (for_order.permutation(n) for _ in range(self.n_epochs))
-        start = self._initial(rows, len(labels), for_kernel)
-        return self._installed(self._take_steps(rows, preferences, labels, orders, *start), notes)
+        return self._take_steps(rows, preferences, labels, orders, *self._initial(rows, len(labels), for_kernel))
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """
@@ -235,7 +217,7 @@ class OnlineLabelRanker(LabelRanker):
             notes = note_columns(X, rows)
             start = self._initial(rows, len(labels), rng_of(self.random_state).spawn(1)[0])
         orders = (np.arange(rows.shape[0]),)
-        return self._installed(self._take_steps(rows, preferences, labels, orders, *start), notes)
+        return install(self, self._take_steps(rows, preferences, labels, orders, *start), notes)
 
     def _check_preferences(self, preferences: LabelPreferences) -> None:
         if self.kernel is not None and is_precomputed(self.kernel):
@@ -308,9 +290,9 @@ class OnlineLabelRanker(LabelRanker):
                     numbers = (offset + part).astype(np.uint64)
                     learn_dual(basis.similarities(rows[part]), numbers, preferences[part].targets, plan, state)
         is_calibrated = preferences.is_calibrated or getattr(self, "is_calibrated_", False)
-        return self._fitted(state, basis, (labels, preferences.kind, is_calibrated))
+        return self._record(state, basis, (labels, preferences.kind, is_calibrated))
 
-    def _fitted(
+    def _record(
         self, state: StepState, basis: Basis | None, targets: tuple[NDArray[Any], str, bool]
     ) -> FittedOnlineLabels:
         if basis is not None:
@@ -324,6 +306,7 @@ class OnlineLabelRanker(LabelRanker):
         if self.average:
             weights -= state.sums / n_examples
             biases -= state.bias_sums / n_examples
+        require_finite(weights, biases)
         loss, n_iter = float(state.tally[label_steps.CUMULATED]), int(state.tally[label_steps.SEEN])
         run = dict(zip(StepState._fields, state, strict=True))
         if basis is None:

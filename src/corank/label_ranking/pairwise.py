@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,9 @@ from scipy.special import expit
 from corank.choices import Targets
 from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
-from corank.estimator.contract import install, note_columns
 from corank.estimator.docs import shared_parameters
 from corank.label_ranking.calibrated import CalibratedLabelRanker
+from corank.label_ranking.preferences import LabelPreferences
 from corank.label_ranking.ranker import TARGETS, LabelRanker
 from corank.parameters import Rules, boolean, none, number, one_of
 
@@ -99,24 +99,7 @@ class PairwiseLabelRanker(LabelRanker):
         self.targets = targets
         self.scale = scale
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """
-        Learn a model of each pair of labels.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
-        rows, preferences, labels = self._read(X, y)
-        notes = note_columns(X, rows)
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedPairwiseLabels:
         examples, winners, losers = preferences.constraints()
         if not len(examples):
             raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
@@ -131,8 +114,7 @@ class PairwiseLabelRanker(LabelRanker):
                 coef[at], intercept[at] = model.coef_[0], model.intercept_[0]
             else:
                 intercept[at] = np.log1p(first.sum()) - np.log1p(second.sum())
-        fitted = FittedPairwiseLabels(coef, intercept, labels, preferences.kind, preferences.is_calibrated)
-        return install(self, fitted, notes)
+        return FittedPairwiseLabels(coef, intercept, labels, preferences.kind, preferences.is_calibrated)
 
     def _utilities(self, rows: Any) -> Floats:
         d = len(self.classes_)

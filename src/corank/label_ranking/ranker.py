@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
-from corank.estimator.contract import Learner, Notes, check_parameters, checked_rows, install
+from corank.estimator.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.label_ranking.measures import kendall_distance, kendall_tau, top_positions
 from corank.label_ranking.preferences import LabelPreferences
 
@@ -24,14 +24,37 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
     """
     Base class of label rankers: every label has a utility, and labels above 0, the zero point, are relevant.
 
-    A subclass learns in ``fit``, installs a frozen record with `_installed`, and computes utilities in `_utilities`.
-    ``predict`` returns the form of y.
+    A subclass learns in `_fitted`, which returns a frozen record, and computes utilities in `_utilities`. ``predict``
+    returns the form of y.
     """
 
     targets: str
     classes_: NDArray[Any]
     kind_: str
     is_calibrated_: bool
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """
+        Learn from examples.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
+            Their labels; see `targets`.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        rows, preferences, labels = self._read(X, y)
+        return install(self, self._fitted(rows, preferences, labels), note_columns(X, rows))
+
+    @abstractmethod
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> Any:
+        """Learn from checked rows, and return the record of fitted attributes."""
 
     @abstractmethod
     def _utilities(self, rows: Any) -> Floats:
@@ -184,13 +207,6 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
             raise InputError(f"y has {len(preferences)} examples for {rows.shape[0]} rows of X; pass one per row.")
         return rows, preferences, labels
 
-    def _installed(self, fitted: Any, notes: Notes) -> Self:
-        """Install a fitted record, if its weights are finite."""
-        weights = fitted.coef if fitted.coef is not None else fitted.dual_coef
-        if not (np.isfinite(weights).all() and np.isfinite(fitted.intercept).all()):
-            raise InputError("the weights overflow, as the values of X are too large; scale its columns.")
-        return install(self, fitted, notes)
-
     def _require_zero(self) -> None:
         if not self.is_calibrated_:
             raise InputError(
@@ -203,6 +219,12 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def require_finite(*weights: Floats) -> None:
+    """Raise `InputError` if weights are not finite."""
+    if not all(np.isfinite(one).all() for one in weights):
+        raise InputError("the weights overflow, as the values of X are too large; scale its columns.")
 
 
 def quality(truth: LabelPreferences, utilities: Floats) -> Floats:
