@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 QUESTIONS = ("random", "the judge's own answers", "the answers of all judges")
 N_ITEMS, N_JUDGES, N_ANSWERS, OWN, NOISE = 20, 4, 20, 0.4, 0.3
-DRAWS, QUICK_DRAWS = 100, 2
+DRAWS, QUICK_DRAWS = 50, 2
 
 
 def asked_table(options: ExperimentOptions, draws: int) -> ReportTable:

@@ -6,7 +6,8 @@ Pairwise answers of many judges: what each judge prefers, what they prefer overa
     P(a ≻ b | j) = Φ((f_j(a) − f_j(b)) / (√2 σ_j))
 
 the collaborative pairwise likelihood that S. Yu, K. Yu and Tresp (2005) leave to future work, with a noise per judge.
-σ_j takes the values of a grid, the largest of which is a judge who answers at random, with probabilities π.
+σ_j takes the values of a grid, the largest of which is a judge who answers at random, with probabilities π. The grid is
+in standard deviations of f_j, √(1 + ρ) where the initial Σ is ρK, so that ρ says nothing about the noise.
 
 Inference is expectation propagation at two levels. Without judge j, the overall values are N(h, V); then f_j ~ N(h, P),
 P = Σ + V, and expectation propagation over the answers of j gives α_c, M_c and Z_c for each σ_c of the grid. With
@@ -19,15 +20,16 @@ repeat this until the messages converge. With a single σ the fixed point is tha
 answers at once.
 
 Expectation maximisation learns Σ and π: Σ' = (w ρK + Σ_j E d_j d_jᵀ)/(w + n) for n judges, with
-E d_j d_jᵀ = Σ + Σ(ααᵀ − M)Σ and an inverse-Wishart prior that counts as w judges, one for each item. ρ maximises the
-evidence on a grid. A judge with k answers costs O(k³) and the overall values O(N³) per sweep, for N compared items.
+E d_j d_jᵀ = Σ + Σ(ααᵀ − M)Σ and an inverse-Wishart prior that counts as w judges, one for each item. ρ is the most
+probable value of a grid. A judge with k answers costs O(k³) and the overall values O(N³) per sweep, for N compared
+items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import ceil, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,14 +43,16 @@ from corank.gp.ep.propagation import Sites
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-SIGMAS = np.array([0.15, 0.4, 1.0, 2.5, 30.0])
-"""Noises σ_c of a judge, in standard deviations of g; the last one stands for random answers."""
-PRIOR = np.array([0.24, 0.38, 0.25, 0.08, 0.05])
+SIGMAS = np.array([0.06, 0.15, 0.4, 1.0, 30.0])
+"""Noises σ_c of a judge, in standard deviations of f_j; the last one stands for random answers."""
+PRIOR = np.array([0.2, 0.3, 0.28, 0.15, 0.07])
 """Initial π."""
 # number of judges that the initial π counts as
 _PRIOR_WEIGHT = 4.0
-# ρ: candidates of the variance of d_j in units of that of g, compared on judges with about _MANY answers in all
+# ρ: candidates of the variance of d_j in units of that of g, compared on random judges with about _MANY answers in all
 _RHOS, _MANY = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0), 2000
+# ρ is log-normal: its median, and the standard deviation of log ρ
+_RHO, _RHO_SPREAD = 0.3, 1.2
 # sweeps over the answers of a judge, and the change at which they end
 _SWEEPS, _TOLERANCE = 60, 1e-5
 # sweeps over judges before an M-step and at the end, and the change of the overall means at which they end
@@ -86,16 +90,16 @@ class JudgeFit:
         zeros = tuple((np.zeros(len(named)), np.zeros(len(named))) for _ in SIGMAS)
         return cls(items, named, np.zeros(k), np.zeros((k, k)), np.zeros((k, k)), np.zeros(k), PRIOR, 0.0, zeros)
 
-    def updated(self, m: Floats, V: Floats, S: Floats, prior: Floats) -> JudgeFit:
+    def updated(self, m: Floats, V: Floats, S: Floats, sigmas: Floats, prior: Floats) -> JudgeFit:
         """
         Find the posterior of the judge, and the message.
 
         m (k,), V (k, k): mean and covariance of g at `items`, with this judge's message.
-        S (k, k): Σ at `items`. prior (G,): π.
+        S (k, k): Σ at `items`. sigmas, prior (G,): the grid of noises, and π.
         """
         h, V = without(m, V, self.Q, self.q)
         P = S + V
-        fits = [answers_under(self.sites, sigma, h, P, s) for sigma, s in zip(SIGMAS, self.start, strict=True)]
+        fits = [answers_under(self.sites, sigma, h, P, s) for sigma, s in zip(sigmas, self.start, strict=True)]
         log_joint = np.log(prior) + np.array([fit.log_z for fit in fits])
         log_z = float(logsumexp(log_joint))
         r = np.exp(log_joint - log_z)
@@ -196,8 +200,8 @@ class JudgeModel:
         One entry per judge.
     A, q : arrays of shape (N, N) and (N,)
         Sums of the messages about g at `named`.
-    noise_prior : array
-        π, the probabilities of the noises.
+    sigmas, noise_prior : array
+        The grid of noises, and π, their probabilities.
     log_evidence : float
         log P(answers).
     """
@@ -208,6 +212,7 @@ class JudgeModel:
     judges: tuple[JudgeFit, ...]
     A: Floats
     q: Floats
+    sigmas: Floats
     noise_prior: Floats
     log_evidence: float
 
@@ -220,12 +225,12 @@ class JudgeModel:
     def weights(self) -> Floats:
         """Weight of each judge: the expected share of the variance of f_j + noise that is not noise, 0 to 1."""
         var = float(np.mean(np.diagonal(self.K) + np.diagonal(self.deviation)))
-        return np.array([one.shares @ (var / (var + SIGMAS**2)) for one in self.judges])
+        return np.array([one.shares @ (var / (var + self.sigmas**2)) for one in self.judges])
 
     @property
     def sigma(self) -> float:
         """Standard deviation of the noise of an unknown judge who does not answer at random."""
-        return float(np.sqrt(self.noise_prior[:-1] @ SIGMAS[:-1] ** 2 / self.noise_prior[:-1].sum()))
+        return float(np.sqrt(self.noise_prior[:-1] @ self.sigmas[:-1] ** 2 / self.noise_prior[:-1].sum()))
 
     def of(self, judge: int) -> Posterior:
         """
@@ -279,7 +284,7 @@ class JudgeModel:
         both = C[a, a] + C[b, b] - C[a, b] - C[b, a]
         explained = np.minimum(both**2 / np.maximum(of_g, 1e-300), var)
         out, total = np.empty(len(a)), np.zeros(len(a))
-        for share, sigma in zip(shares, SIGMAS, strict=True):
+        for share, sigma in zip(shares, self.sigmas, strict=True):
             scale = var - explained + 2.0 * sigma**2
             kernels.value_pairs(kernels.BALD, mean / np.sqrt(scale), explained / scale, 1.0, out)
             total += share * out
@@ -337,25 +342,31 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     at[named] = np.arange(len(named))
     judges = [JudgeFit.of(replace(one, left=at[one.left], right=at[one.right])) for one in sites]
     prior = K[np.ix_(named, named)]
-    some = judges[:: -(-sum(len(one) for one in sites) // _MANY)]
-    rho = max(_RHOS, key=lambda rho: _swept(prior, rho * prior, some, PRIOR, 3)[0] - 0.5 * (log(rho / 0.3) / 1.2) ** 2)
-    S, pi, n, w = rho * prior, PRIOR, len(judges), float(len(named))
+    share = min(1.0, _MANY / sum(len(one) for one in sites))
+    some = [judges[at] for at in np.random.default_rng(0).permutation(len(judges))[: ceil(share * len(judges))]]
+
+    def posterior_of(rho: float) -> float:
+        evidence = _swept(prior, rho * prior, some, SIGMAS * sqrt(1.0 + rho), PRIOR, 3)[0]
+        return evidence - 0.5 * (log(rho / _RHO) / _RHO_SPREAD) ** 2
+
+    rho = max(_RHOS, key=posterior_of)
+    S, sigmas, pi, n, w = rho * prior, SIGMAS * sqrt(1.0 + rho), PRIOR, len(judges), float(len(named))
     for _ in range(max_iter):
-        _, judges, _, _ = _swept(prior, S, judges, pi, 1)
+        _, judges, _, _ = _swept(prior, S, judges, sigmas, pi, 1)
         G = np.zeros_like(S)
         for one in judges:
             G[np.ix_(one.items, one.items)] += np.outer(one.alpha, one.alpha) - one.M
         S = (w * rho * prior + n * S + S @ G @ S) / (w + n)
         S = 0.5 * (S + S.T)
         pi = (_PRIOR_WEIGHT * PRIOR + np.sum([one.shares for one in judges], axis=0)) / (_PRIOR_WEIGHT + n)
-    log_evidence, judges, A, q = _swept(prior, S, judges, pi, _OUTER)
+    log_evidence, judges, A, q = _swept(prior, S, judges, sigmas, pi, _OUTER)
     first = Population(np.zeros(len(K)), rho * K, 1.0)
     deviation = Population(np.zeros(len(named)), S, 1.0).extended(first, named).covariance
-    return JudgeModel(K, deviation, named, tuple(judges), A, q, pi, log_evidence)
+    return JudgeModel(K, deviation, named, tuple(judges), A, q, sigmas, pi, log_evidence)
 
 
 def _swept(
-    K: Floats, S: Floats, judges: Sequence[JudgeFit], prior: Floats, n_sweeps: int
+    K: Floats, S: Floats, judges: Sequence[JudgeFit], sigmas: Floats, prior: Floats, n_sweeps: int
 ) -> tuple[float, list[JudgeFit], Floats, Floats]:
     """Sweep over judges; return log P(answers), the judges, and the sums of their messages."""
     judges = list(judges)
@@ -368,7 +379,7 @@ def _swept(
         before = m
         for number, one in enumerate(judges):
             J = one.items
-            new = one.updated(m[J], V[np.ix_(J, J)], S[np.ix_(J, J)], prior)
+            new = one.updated(m[J], V[np.ix_(J, J)], S[np.ix_(J, J)], sigmas, prior)
             A[np.ix_(J, J)] += new.Q - one.Q
             q[J] += new.q - one.q
             judges[number] = new
