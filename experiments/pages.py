@@ -8,9 +8,9 @@ A page holds hand-written text and two kinds of marks, which are comments and do
   ``findings BEGINNING`` name the other parts. The mark without a title then shows what remains, with command, commit,
   date, versions and machine. An experiment without stored results is marked as not measured yet.
 * ``.473<!--= NAME > TITLE > ROW > COLUMN -->``: a figure inside a sentence. TITLE and ROW are beginnings, of a title
-  and of the cells of a row, separated by commas. The new figure has the sign, the decimals and the unit of the old
-  one. A last part ``> WORDS`` takes the number after these words; ``NAME > findings > BEGINNING > WORDS`` does so in a
-  finding; and ``SOURCE; minus SOURCE`` is a difference.
+  and of the cells of a row, separated by commas; a row whose whole cells they are comes first. The new figure has the
+  sign, the decimals and the unit of the old one. A last part ``> WORDS`` takes the number after these words;
+  ``NAME > findings > BEGINNING > WORDS`` does so in a finding; and ``SOURCE; minus SOURCE`` is a difference.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError
 from corank.evaluation.report import Report
 from corank.evaluation.report.blocks import BulletList, Paragraph, Picture
-from corank.tables import ReportTable
+from corank.tables import Cell, ReportTable
 from experiments.stored import ROOT, StoredResults, is_stored
 
 T = TypeVar("T")
@@ -75,9 +75,7 @@ class Filler:
             (sentence,) = _one(source, [one for one in report.findings if one.startswith(parts[1])])
             return _number(source, sentence, parts[2])
         table = find_table(report, parts[0], source)
-        (row,) = _one(
-            source, [row for row in table.rows if f"{', '.join(table.texts(row))}, ".startswith(f"{parts[1]}, ")]
-        )
+        (row,) = _one(source, _rows(table, parts[1]))
         (column,) = _one(source, [at for at, column in enumerate(table.columns) if column == parts[2]])
         cell = row[column]
         return float(cell) if isinstance(cell, (int, float)) else _number(source, f"{cell}", *parts[3:])
@@ -115,6 +113,13 @@ def find_table(report: Report, title: str, source: str) -> ReportTable:
     exact = [table for table in report.tables if table.title == title]
     (table,) = exact or _one(source, [table for table in report.tables if table.title.startswith(title)])
     return table
+
+
+def _rows(table: ReportTable, name: str) -> list[tuple[Cell, ...]]:
+    """Return the rows whose first cells are a name, or else those that begin so."""
+    texts = {row: table.texts(row) for row in table.rows}
+    exact = [row for row, of in texts.items() if name in {", ".join(of[:n]) for n in range(1, len(of) + 1)}]
+    return exact or [row for row, of in texts.items() if f"{', '.join(of)}, ".startswith(f"{name}, ")]
 
 
 def like(figure: str, value: float) -> str:

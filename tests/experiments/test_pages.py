@@ -72,13 +72,14 @@ def test_blocks_and_figures_are_filled(stored):
     text = (
         "AP .1<!--= tiny > Errors, by > A, linear > AP -->, p = 2e-01<!--= tiny > Errors, by > A, linear > p -->, "
         "0.11<!--= tiny > Errors, by > A, two > p\n> p= -->, −1 %<!--= tiny > findings > B minus > A: -->, "
-        "+.111<!--= tiny > Errors > 100 > AP; minus tiny > Errors, by > A, two > AP -->\n\n"
+        "+.111<!--= tiny > Errors > 100 > AP; minus tiny > Errors, by > A, two > AP -->, "
+        ".1<!--= tiny > Errors, by > A > AP -->\n\n"  # the row A, not the row "A, linear"
         "<!-- results tiny: Errors -->\nold\n<!-- end of results -->\n\n"
         "<!-- results tiny -->\nold\n<!-- end of results -->\n\nend\n"
     )
     filled = Filler(stored).fill(text)
     figures = re.sub("<!--=.*?-->", "", filled.partition("\n\n")[0], flags=re.DOTALL)
-    assert figures == "AP .5, p = 2e-06, 0.40, −4 %, −.250"
+    assert figures == "AP .5, p = 2e-06, 0.40, −4 %, −.250, .3"
     first, second = (found[0] for found in BLOCK.finditer(filled))
     assert "| 100 | -0.0004 |" in first
     assert "-0.0004" not in second  # placed above
