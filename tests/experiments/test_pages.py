@@ -61,11 +61,7 @@ def test_figures_of_readme_and_measured_come_from_stored_results():
         name = re.search(r"\| `python -m experiments ([\w-]+)", line)
         # a claim whose figure can be looked up in a table names it
         if name and re.search(r"\d\.\d|\.\d|\d %", FIGURE.sub("", line.split(" | ")[1])):
-            assert f"<!--= {name[1]} > " in line or name[1] in UNMARKED, line
-
-
-UNMARKED = {"screening-stopping", "collaborative"}
-"""Experiments whose pages are not filled from stored results yet, or whose claims are counts over cells."""
+            assert f"<!--= {name[1]} > " in line, line
 
 
 def test_blocks_and_figures_are_filled(stored):
