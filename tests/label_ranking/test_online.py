@@ -81,6 +81,14 @@ def test_the_stream_is_learnt_as_the_paper_prints_it(kind, targets, y, conversio
     assert model.n_iter_ == 60
 
 
+def test_a_refit_to_rankings_forgets_the_zero_point():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = corank.OnlineLabelRanker(targets="relevant").fit(X, (X > 0).astype(int))
+    assert model.is_calibrated_
+    model.set_params(targets="ranks").fit(X, np.argsort(np.argsort(-X, axis=1), axis=1) + 1)
+    assert not model.is_calibrated_
+
+
 def test_the_share_of_violated_constraints_is_a_loss_of_any_preferences():
     pairs = [[(0, 1)], [(1, 2), (2, 0)], []] * 20
     made = LabelPreferences.from_pairs(pairs, 3, relevant=[[0], [], [2]] * 20, irrelevant=[[], [0], []] * 20)

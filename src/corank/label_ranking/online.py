@@ -204,6 +204,7 @@ class OnlineLabelRanker(LabelRanker):
             that depend on the data, such as a median bandwidth, are those of the first part.
         """
         continues = hasattr(self, "run_")
+        was_calibrated = continues and self.is_calibrated_
         named = None if classes is None else np.unique(np.asarray(classes))
         if continues and named is not None and not np.array_equal(named, self.classes_):
             raise InputError(f"classes is {named.tolist()}, but it was {self.classes_.tolist()} before; leave it out.")
@@ -217,7 +218,7 @@ class OnlineLabelRanker(LabelRanker):
             notes = note_columns(X, rows)
             start = self._initial(rows, len(labels), rng_of(self.random_state).spawn(1)[0])
         orders = (np.arange(rows.shape[0]),)
-        return install(self, self._take_steps(rows, preferences, labels, orders, *start), notes)
+        return install(self, self._take_steps(rows, preferences, labels, orders, *start, was_calibrated), notes)
 
     def _check_preferences(self, preferences: LabelPreferences) -> None:
         if self.kernel is not None and is_precomputed(self.kernel):
@@ -269,8 +270,9 @@ class OnlineLabelRanker(LabelRanker):
         orders: Any,
         state: StepState,
         basis: Basis | None,
+        was_calibrated: bool = False,
     ) -> FittedOnlineLabels:
-        """Take the steps and return the fitted record."""
+        """Take the steps and return the fitted record; was_calibrated: whether earlier parts had a zero point."""
         plan = StepPlan(
             as_conversion(self.conversion, self.above_zero),
             RANKING_LOSSES[self.ranking_loss],
@@ -289,7 +291,7 @@ class OnlineLabelRanker(LabelRanker):
                 else:
                     numbers = (offset + part).astype(np.uint64)
                     learn_dual(basis.similarities(rows[part]), numbers, preferences[part].targets, plan, state)
-        is_calibrated = preferences.is_calibrated or getattr(self, "is_calibrated_", False)
+        is_calibrated = preferences.is_calibrated or was_calibrated
         return self._record(state, basis, (labels, preferences.kind, is_calibrated))
 
     def _record(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import entr, ndtr
 
+from corank.errors import InputError
 from corank.gp.collaborative import judges as module
 from corank.gp.collaborative.judges import SIGMAS, JudgeFit, JudgeModel, fit_judges
 from corank.gp.ep.propagation import Sites, propagate, root_of
@@ -152,6 +153,12 @@ def test_weights_count_as_repetitions_and_unnamed_items_keep_their_prior():
     assert alone.overall.mean[2] == 0.0
     assert alone.overall.covariance[2, 2] == pytest.approx(1.0)
     assert alone.of(0).covariance[2, 2] == pytest.approx(1.0 + alone.deviation[2, 2])
+
+
+@pytest.mark.parametrize("answers", [[], [([[0, 1]], None), ([], None)]])
+def test_a_judge_without_answers_raises(answers):
+    with pytest.raises(InputError, match="pass at least one answer of each judge"):
+        fit_judges(np.eye(2), answers)
 
 
 def test_judges_who_hardly_agree_are_not_forced_together():

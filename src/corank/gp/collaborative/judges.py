@@ -7,7 +7,7 @@ Pairwise answers of many judges: what each judge prefers, what they prefer overa
 
 the collaborative pairwise likelihood that S. Yu, K. Yu and Tresp (2005) leave to future work, with a noise per judge.
 σ_j takes the values of a grid, the largest of which is a judge who answers at random, with probabilities π. The grid is
-in standard deviations of f_j, √(1 + ρ) where the initial Σ is ρK, so that ρ says nothing about the noise.
+in standard deviations of f_j, √(1 + ρ) where the initial Σ is ρK, so that ρ does not change the relative noise.
 
 Inference is expectation propagation at two levels. Without judge j, the overall values are N(h, V); then f_j ~ N(h, P),
 P = Σ + V, and expectation propagation over the answers of j gives α_c, M_c and Z_c for each σ_c of the grid. With
@@ -15,7 +15,7 @@ r_c ∝ π_c Z_c, the posterior of f_j is matched by its first two moments, h + 
 
     α = Σ_c r_c α_c,    M = Σ_c r_c (M_c − α_c α_cᵀ) + α αᵀ,
 
-and judge j tells about g the message exp(−½ gᵀQg + qᵀg), Q = (I − MV)⁻¹M, q = Qh + (I − MV)⁻¹α. Sweeps over judges
+and the message of judge j about g is exp(−½ gᵀQg + qᵀg), Q = (I − MV)⁻¹M, q = Qh + (I − MV)⁻¹α. Sweeps over judges
 repeat this until the messages converge. With a single σ the fixed point is that of expectation propagation over all
 answers at once.
 
@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from corank.core.models import sites as kernels
+from corank.errors import InputError
 from corank.gp.collaborative.population import Population
 from corank.gp.ep.process import Posterior
 from corank.gp.ep.propagation import Sites
@@ -336,6 +337,8 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     True
     """
     K = np.asarray(K, dtype=np.float64)
+    if not answers or not all(len(np.asarray(pairs)) for pairs, _ in answers):
+        raise InputError("answers has no judge, or a judge without answers; pass at least one answer of each judge.")
     sites = [Sites.preferences(pairs, 1.0, weight) for pairs, weight in answers]
     named = np.unique(np.concatenate([np.concatenate([one.left, one.right]) for one in sites]))
     at = np.full(len(K), -1)

@@ -6,7 +6,7 @@ result current. The next question never waits for it: a fit chooses some pairs a
 best of some random pairs under the last model is asked.
 
 From the second judge on, each judge has values and a noise of their own (`corank.gp.fit_judges`), and the order is that
-of the overall values. A judge is asked the pair whose answer by this judge says most about the overall values.
+of the overall values. A judge is asked the pair whose answer by this judge is most informative about these values.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class TeamPreferences:
         if is_overlap and theirs:
             found.append(Choice(sorted(theirs)[rng.integers(len(theirs))], True))
         if self.model is not None and self.model.judges is not None:
-            # another judge's answer says little about this judge: all pairs that are new to the judge
+            # judges differ, so a pair that another judge answered may still be the most informative one
             pairs = list(dict.fromkeys([*self.model.ahead, *self._drawn(rng)]))
             pairs = [pair for pair in pairs if pair not in mine_asked]
             values = self.model.gains(pairs, judge)

@@ -12,16 +12,16 @@ from corank.judging.preferences.answers import PreferenceAnswers, Question
 from corank.judging.preferences.session import PreferenceSession
 from corank.judging.preferences.team import TeamPreferences
 
-# the model of all judges is fitted again after 1 answer, and after 1 more for each so many answers
+# the model of all judges is fitted again after every answer, from so many answers on after every second one, and so on
 _REFIT = 100
 
 
 class TeamSession(PreferenceSession):
     """
-    A `PreferenceSession` that asks the judge what says most about the order of all judges.
+    A `PreferenceSession` whose questions are the most informative ones about the order of all judges.
 
-    The session ends when the order of all judges is precise. `ranking` is that of the judge's own answers, so that the
-    judge does not see those of the others.
+    The session ends when no answer of the judge is expected to be informative. `ranking` is that of the judge's own
+    answers, so that the judge does not see those of the others.
 
     Parameters
     ----------
