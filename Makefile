@@ -31,7 +31,6 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python docs/check_prose.py
 
 # run one experiment in full, store its results and fill its page: make experiment NAME=lcra, or with REPEATS=3;
 # without NAME, the experiments are listed with the time of the stored run

@@ -70,12 +70,13 @@ class Found:
 
 @dataclass
 class Tally:
-    """The result of a round; failures by kind."""
+    """The result of a round; failures by kind, and the largest memory of a worker."""
 
     inputs: int = 0
     accepted: int = 0
     refused: int = 0
     seconds: float = 0.0
+    megabytes: float = 0.0
     failures: dict[str, Found] = field(default_factory=dict)
 
     def note(self, failure: Failure, given: Input, times: int = 1) -> None:
@@ -126,6 +127,7 @@ class _Board:
         self.counts = np.frombuffer(self._memory, np.int64, 4)  # begun, ended, accepted, refused
         self.at_hand = np.frombuffer(self._memory, np.int64, 3, 32)  # number, way, length
         self.since = np.frombuffer(self._memory, np.float64, 1, 56)
+        self.megabytes = np.frombuffer(self._memory, np.float64, 1, 64)
 
     def begin(self, given: Input) -> None:
         size = len(given.content)
@@ -166,6 +168,7 @@ class _Worker:
         if code == BROKEN:
             raise RuntimeError(f"the fuzzer of {self.form.name} failed by itself:\n{stack}")
         self._collect(total)
+        total.megabytes = max(total.megabytes, float(self.board.megabytes[0]))
         if code == 0:
             counts = self.board.counts.tolist()
             total.inputs, total.accepted, total.refused = (
@@ -231,6 +234,7 @@ class _Worker:
                 self.board.begin(given)
                 verdict = judge(self.form, given.content, given.way, scratch)
                 counts[1] += 1
+                self.board.megabytes[0] = max(self.board.megabytes[0], _peak_megabytes())
                 if isinstance(verdict, Failure):
                     kinds[verdict.kind] += 1
                     content = given.content.decode("latin-1") if kinds[verdict.kind] <= KEPT_OF_A_KIND else None
@@ -238,6 +242,11 @@ class _Worker:
                     print(json.dumps(line), file=failures, flush=True)
                 else:
                     counts[2 if verdict else 3] += 1
+
+
+def _peak_megabytes() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
 def _limit_memory() -> None:

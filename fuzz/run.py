@@ -19,11 +19,13 @@ CORPUS = Path(__file__).parent / "corpus"
 
 def formats() -> dict[str, Format]:
     """Return every format by name; imported here because each needs its own libraries."""
+    from fuzz.clicks import formats as clicks
     from fuzz.container import Container
     from fuzz.csv import Csv
     from fuzz.frames import Parquet
     from fuzz.index import Index
     from fuzz.journals import formats as journals
+    from fuzz.judgements import Judgements
     from fuzz.letor import Letor
     from fuzz.model import formats as models
     from fuzz.records import formats as records
@@ -32,9 +34,11 @@ def formats() -> dict[str, Format]:
     from fuzz.tables import formats as tables
     from fuzz.trec import qrels, runs
     from fuzz.trees import Trees, TreeText
+    from fuzz.uploads import Archives, Uploads
 
     plain = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), Requests())
-    known = (*plain, *records(), *journals(), *tables(), *models(), Trees(), TreeText())
+    uploads = (Judgements(), Uploads(), Archives())
+    known = (*plain, *records(), *journals(), *clicks(), *tables(), *uploads, *models(), Trees(), TreeText())
     return {form.name: form for form in known}
 
 
@@ -58,7 +62,8 @@ def main() -> None:
     if options.number is not None:
         sys.exit(_show(chosen[0], draw(chosen[0], seed, options.number)))
     shares = sum(form.share for form in chosen)
-    print(f"seed {seed}\n{'format':<28}{'inputs':>10}{'accepted':>10}{'refused':>10}{'failures':>10}{'a second':>10}")
+    heads = ("inputs", "accepted", "refused", "failures", "a second", "peak MB")
+    print(f"seed {seed}\n{'format':<28}" + "".join(f"{head:>10}" for head in heads))
     n_inputs = n_failures = 0
     for form in chosen:
         kept = sorted((options.corpus / form.name).glob("*"))
@@ -104,7 +109,10 @@ def _kept(files: list[Path], ways: int) -> Source:
 def _report(name: str, tally: Tally) -> None:
     broken = sum(found.times for found in tally.failures.values())
     speed = tally.inputs / max(tally.seconds, 1e-9)
-    print(f"{name:<28}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}", flush=True)
+    print(
+        f"{name:<28}{tally.inputs:>10}{tally.accepted:>10}{tally.refused:>10}{broken:>10}{speed:>10.0f}{tally.megabytes:>10.0f}",
+        flush=True,
+    )
     for kind, found in tally.failures.items():
         print(f"  {found.times} x {kind} (number {found.input.number}) {found.failure.detail[:120]!r}", flush=True)
 

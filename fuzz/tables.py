@@ -1,5 +1,5 @@
 """
-Smaller text formats, valid or damaged: items, clicks, documents, links, scores, preferences, ratings and label tables.
+Smaller text formats, valid or damaged: items, documents, links, scores, preferences, ratings and label tables.
 
 There is no second reader; what is read is used, and written and read again where there is a writer.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -18,8 +17,6 @@ import numpy as np
 
 import corank
 from corank.cli.judge.preferences import read_preferences
-from corank.clicks.position_bias import PositionCounts
-from corank.data.formats.click_files import read_clicks, write_clicks
 from corank.data.formats.items import read_items
 from corank.data.formats.trec import read_scores
 from corank.errors import InputError
@@ -42,7 +39,6 @@ WORDS = [
     b"{}",
     b"\n\n",
 ]
-LONGEST_LIST = 8
 
 
 @dataclass
@@ -132,20 +128,6 @@ def _use_items(path: Path) -> None:
     "".join([*items.names, *(text for row in items.fields for text in row.values())]).encode()
 
 
-def _use_clicks(path: Path) -> None:
-    log = read_clicks(path)
-    with suppress(InputError):  # lists that are not complete
-        PositionCounts.of(log)
-    again = path.with_name("again.csv")
-    write_clicks(again, log, overwrite=True)
-    back = read_clicks(again)
-    same = all(
-        np.array_equal(getattr(back, name), getattr(log, name)) for name in ("position", "clicked", "impression")
-    )
-    if not same or [one.strip() for one in back.docids] != [one.strip() for one in log.docids]:
-        raise Wrong("clicks written", f"{back.docids} for {log.docids}")
-
-
 def _use_documents(path: Path) -> None:
     read_texts(path)
     corpus = read_corpus(path, language=None)
@@ -202,14 +184,12 @@ def _or_none(make: Callable[[Any], Any], given: Any) -> Any:
 
 def formats() -> list[TextTable]:
     """One of each recipe."""
-    shown = {"qid": "some name", "docid": "name", "position": "place", "clicked": "flag"}
     items = {"name": "name", "price": "number", "about": "text"}
     rating = {"item": "name", "user": "some name", "rating": "number"}
     label = {"a": "place", "b": "flag", "c": "place", "list": "text"}
     recipes = [
         Recipe("items_csv", ".csv", items, _use_items),
         Recipe("items_jsonl", ".jsonl", items, _use_items, is_json=True),
-        Recipe("clicks_csv", ".csv", shown, _use_clicks),
         Recipe("documents_jsonl", ".jsonl", {"id": "name", "text": "text"}, _use_documents, is_json=True),
         Recipe("documents_tsv", ".tsv", {"id": "name", "text": "text"}, _use_documents, has_header=False, mark="\t"),
         Recipe("links_tsv", ".tsv", {"a": "name", "b": "name"}, read_pairs, has_header=False, mark="\t"),
@@ -221,49 +201,4 @@ def formats() -> list[TextTable]:
         Recipe("ratings", ".jsonl", rating, _use_ratings, is_json=True),
         Recipe("labels", ".jsonl", label, _use_labels, is_json=True),
     ]  # fmt: skip
-    return [*(TextTable(recipe) for recipe in recipes), Ubi()]
-
-
-class Ubi(Format):
-    """Events and queries of User Behavior Insights, as JSON lines or as saved answers of OpenSearch."""
-
-    name = "clicks_ubi"
-    suffix = ".jsonl"
-    is_text = True
-    share = 0.7
-
-    @property
-    def sample(self) -> bytes:  # type: ignore[override]
-        return self._text(Random(0), 0.0)
-
-    def generate(self, rng: Random) -> bytes:
-        text = self._text(rng, rng.choice((0.0, 0.0, 0.3)))
-        return text if rng.random() < 0.5 else mutate(text, rng, WORDS, lambda: self._text(rng, 0.0))
-
-    def check(self, content: bytes, way: int, folder: Path) -> bool:
-        path = folder / "in.jsonl"
-        path.write_bytes(content)
-        _use_clicks(path)
-        return True
-
-    def _text(self, rng: Random, share: float) -> bytes:
-        objects: list[Any] = []
-        for search in range(rng.randrange(1, 4)):
-            name, n = f"s{search}", rng.randrange(1, LONGEST_LIST)
-            query: dict[str, Any] = {"query_id": name, "user_query": rng.choice(TEXTS)}
-            if rng.random() < 0.7:
-                query["query_response_hit_ids"] = [f"d{at}" for at in range(n)]
-            objects.append(query)
-            for _ in range(rng.randrange(3)):
-                at = rng.randrange(n)
-                objects.append(
-                    {
-                        "action_name": rng.choice(("click", "impression", "purchase", "other")), "query_id": name,
-                        "event_attributes": {"object": {"object_id": f"d{at}"}, "position": {"ordinal": at + 1}},
-                    }
-                )  # fmt: skip
-        objects = [mutate_json(one, rng) if rng.random() < share else one for one in objects]
-        if rng.random() < 0.3:
-            answer: Any = {"took": 1, "hits": {"total": 3, "hits": [{"_id": "1", "_source": one} for one in objects]}}
-            objects = [mutate_json(answer, rng) if share else answer]
-        return "\n".join(json.dumps(one) for one in objects).encode("utf-8", "surrogatepass")
+    return [TextTable(recipe) for recipe in recipes]

@@ -64,6 +64,11 @@ TEAS = (
 )
 
 
+def answers_of_judges(owner, path):
+    """Return the numbers of answers in the owner's table of judges."""
+    return re.findall(r'</th>\s*<td class="number">(\d+)</td>', owner.get(path).text.partition('id="judges"')[2])
+
+
 def new_project(client, kind="compare", files=(("teas.csv", TEAS),)):
     """Make a project and return its path."""
     answer = client.post("/projects", {"kind": kind}, [("files", one) for one in files])

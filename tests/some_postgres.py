@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 
@@ -56,6 +59,22 @@ class PostgresServer:
     def stop(self, mode="fast"):
         self._run("pg_ctl", "-D", self.folder / "data", "-m", mode, "-w", "stop")
 
+    def kill(self):
+        """End all processes of the server by SIGKILL, as a computer that fails does, and start it again."""
+        lock = self.folder / "data" / "postmaster.pid"
+        first = int(lock.read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        processes = [first, *map(int, children)]  # the first one starts no others once it is dead
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        while any(map(_runs, processes)):
+            time.sleep(0.01)
+        # numbers of processes that are dead, but that nobody has waited for, look like those of a running server
+        for file in (lock, *self.folder.glob(".s.PGSQL.*")):
+            file.unlink(missing_ok=True)
+        self.start()
+
     def new_database(self, name):
         import psycopg
 
@@ -77,3 +96,10 @@ class PostgresServer:
             [*self._user, self._bin / program, *arguments], check=True, cwd="/", stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+
+
+def _runs(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

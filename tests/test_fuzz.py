@@ -63,8 +63,9 @@ RECORDS = (
     "records_json",
 )  # fmt: skip
 LINES = (
-    "journal_screen", "journal_ask", "items_csv", "items_jsonl", "clicks_csv", "clicks_ubi", "documents_jsonl",
-    "documents_tsv", "links_tsv", "scores", "preferences_csv", "ratings", "labels",
+    "journal_screen", "journal_ask", "items_csv", "items_jsonl", "clicks_csv", "clicks_tsv", "clicks_ubi",
+    "documents_jsonl", "documents_tsv", "links_tsv", "scores", "preferences_csv", "ratings", "labels", "judgements",
+    "uploads", "archives",
 )  # fmt: skip
 
 

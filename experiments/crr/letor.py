@@ -138,7 +138,7 @@ def _tests(grid: Grid, seed: int) -> list[str]:
         (test,) = compare_runs({name: found[name] for name in (base, other)}, "AP", random_state=rng)
         lines.append(
             f"MAP of {other} minus {base}: {test.difference:+.4f}, 95 % interval {test.low:+.4f} to {test.high:+.4f}, "
-            f"Wilcoxon p = {test.p_value:.2g} over {test.n_queries} queries."
+            f"sign-flip p = {test.p_value:.2g} over {test.n_queries} queries."
         )
     ranking = found["ranking"]["AP"].values
     spread = float(ranking.std(ddof=1) / np.sqrt(len(ranking)))

@@ -33,8 +33,8 @@ Integers = NDArray[np.int64]
 Probabilities = tuple[Floats, Floats]
 """Of the order of the values, and of an answer, for each pair."""
 
-N, DRAWS, BINS, FEWEST = 30, 100, 10, 200
-ANSWERS, NOISES = (12, 30, 100), (0.3, 1.0)
+N, DRAWS, BINS, FEWEST = 30, 30, 10, 200
+ANSWERS, NOISES = (5, 12, 30, 100), (0.3, 1.0)
 PAIRS = np.column_stack(np.triu_indices(N, 1))
 TRUTHS = ("linear", "smooth", "unrelated", "no features")
 
@@ -43,7 +43,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 100 draws by default; quick runs make 5.
+    options: 30 draws by default; quick runs make 5.
     Returns: differences of stated and observed shares, by truth, number of answers and noise.
     """
     draws = options.repeats or (5 if options.quick else DRAWS)
@@ -57,6 +57,7 @@ def run(options: ExperimentOptions) -> Report:
         return np.array(options.result(key, partial(measure, method, truth, m, noise, draws, options.seed)))
 
     cases: list[tuple[int, str, str, dict[str, Floats]]] = []
+    summary: list[tuple[Cell, ...]] = []
     for m in ANSWERS:
         single = {
             (truth, noise): {method: totals(method, truth, m, noise) for method in METHODS}
@@ -65,6 +66,12 @@ def run(options: ExperimentOptions) -> Report:
         }
         cases += [(m, truth, f"{noise:g}", found) for (truth, noise), found in single.items()]
         cases.append((m, "all", "both", {method: sum(one[method] for one in single.values()) for method in METHODS}))  # type: ignore[misc]
+        for features in ("yes", "no"):
+            of = [found for (truth, _), found in single.items() if (truth == "no features") == (features == "no")]
+            summary += [
+                (m, features, method, *_figures(total[0]), *_figures(total[1]))
+                for method, total in ((method, np.sum([one[method] for one in of], axis=0)) for method in METHODS)
+            ]
     head = ("answers", "truth", "noise")
     bins = [f"{0.5 + 0.05 * k:.2f}" for k in range(BINS)]
     shown: list[tuple[Cell, ...]] = [
@@ -74,7 +81,22 @@ def run(options: ExperimentOptions) -> Report:
         [(m, truth, noise, *(_largest(of[k]) for of in found.values())) for m, truth, noise, found in cases]
         for k in (0, 1)
     ]
+    figures = ("stated", "right", "log loss", "error")
     tables = (
+        ReportTable(
+            "Stated probability and frequency",
+            (
+                "answers",
+                "features",
+                "method",
+                *(f"order: {name}" for name in figures),
+                *(f"answer: {name}" for name in figures),
+            ),
+            tuple(summary),
+            note="Of the more likely order of two values, and of the more likely answer, over all pairs, truths and "
+            "noises: mean stated probability, share of pairs that are right, log loss in nats, and expected "
+            f"calibration error over {BINS} bins.",
+        ),
         ReportTable(
             f"Stated minus observed share of pairs in the more likely order, in hundredths: {DEFAULT}",
             (*head, "right", *bins, "largest", "six cases"),
@@ -97,8 +119,12 @@ def run(options: ExperimentOptions) -> Report:
 
 
 def measure(method: str, truth: str, m: int, noise: float, draws: int, seed: int) -> list[list[list[float]]]:
-    """Number of pairs, sum of stated and sum of true probabilities in each bin, for the order and for an answer."""
-    totals = np.zeros((2, BINS, 3))
+    """
+    Sums over pairs in each bin, for the order and for an answer.
+
+    Returns (2, BINS, 4): number of pairs, stated probabilities, true probabilities and log losses.
+    """
+    totals = np.zeros((2, BINS, 4))
     for draw in range(draws):
         rng = np.random.default_rng([seed, draw, m, round(10 * noise), TRUTHS.index(truth)])
         problem = Problem.draw(truth, noise, rng)
@@ -107,7 +133,9 @@ def measure(method: str, truth: str, m: int, noise: float, draws: int, seed: int
         for total, p, true in zip(totals, stated, ((gap > 0.0) * 1.0, ndtr(gap / (np.sqrt(2.0) * noise))), strict=True):
             q, right = np.maximum(p, 1.0 - p), np.where(p < 0.5, 1.0 - true, true)
             at = np.minimum((2 * BINS * (q - 0.5)).astype(np.int64), BINS - 1)
-            for k, weight in enumerate((np.ones_like(q), q, right)):
+            q_inside = np.minimum(q, 1.0 - 1e-12)
+            loss = -right * np.log(q_inside) - (1.0 - right) * np.log1p(-q_inside)
+            for k, weight in enumerate((np.ones_like(q), q, right, loss)):
                 total[:, k] += np.bincount(at, weight, BINS)
     return totals.tolist()
 
@@ -207,9 +235,16 @@ METHODS: dict[str, Callable[[Problem, Integers], Probabilities]] = {
 
 def _cells(total: Floats) -> list[str]:
     """Share of pairs in the more likely order, differences in the bins, and the largest one."""
-    count, _, right = total.T
+    count, _, right, _ = total.T
     shown = ["" if np.isnan(one) else f"{100 * one:+.0f}".replace("-", "−") for one in _gaps(total)]
     return [f"{right.sum() / count.sum():.3f}", *shown, _largest(total)]
+
+
+def _figures(total: Floats) -> list[str]:
+    """Mean stated probability, share that is right, log loss and expected calibration error."""
+    count, stated, right, loss = total.T
+    n = count.sum()
+    return [f"{value / n:.3f}" for value in (stated.sum(), right.sum(), loss.sum(), np.abs(stated - right).sum())]
 
 
 def _largest(total: Floats) -> str:
@@ -217,5 +252,5 @@ def _largest(total: Floats) -> str:
 
 
 def _gaps(total: Floats) -> Floats:
-    count, stated, right = total.T
+    count, stated, right, _ = total.T
     return np.where(count >= FEWEST, (stated - right) / np.maximum(count, 1.0), np.nan)

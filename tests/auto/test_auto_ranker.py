@@ -171,3 +171,18 @@ def test_missing_values_are_filled_for_all_members(tmp_path, candidates):
     assert (corank.load(tmp_path / "model").predict(X) == model.predict(X)).all()
     with pytest.raises(InputError, match="X contains NaN"):
         AutoRanker(missing="error").fit(X, problem.y, qid=problem.qid)
+
+
+def test_random_labels_of_rows_in_several_queries_have_the_value_of_chance():
+    """A model that remembers rows must not look better than a random order, which has an expected nDCG@10 of 0.62."""
+    rng = np.random.default_rng(0)
+    items, grades = rng.normal(size=(100, 4)), rng.integers(0, 3, 100)
+    chosen = np.concatenate([rng.choice(100, 12, replace=False) for _ in range(30)])
+    model = AutoRanker(candidates=["gaussian-weakest"], random_state=0)
+    model.fit(items[chosen], grades[chosen], qid=np.repeat(np.arange(30), 12))
+    assert model.estimate_[0] < 0.75
+    assert "whose rows were not learnt from in other queries either" in model.summary()
+    every = np.tile(np.arange(12), 6)
+    model.fit(items[every], grades[every], qid=np.repeat(np.arange(6), 12))
+    assert np.isnan(model.estimate_).all()
+    assert "so many rows occur in several queries" in model.summary()

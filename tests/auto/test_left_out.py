@@ -113,3 +113,37 @@ def test_coarse_parts_leave_out_several_folds_together():
     assert len(parts) == 3
     np.testing.assert_array_equal(np.sum(parts, axis=0), 1)
     assert all(out[found.folds == fold].all() for fold in range(found.n_folds) for out in [parts[fold % 3]])
+
+
+def several_times(n_items, n_queries, n_rows=6, seed=0):
+    """Items with a random grade each, in several queries."""
+    rng = np.random.default_rng(seed)
+    items, grades = rng.normal(size=(n_items, 3)), rng.integers(0, 3, n_items)
+    chosen = np.concatenate([rng.choice(n_items, n_rows, replace=False) for _ in range(n_queries)])
+    return chosen, RankingData.of(items[chosen], grades[chosen], np.repeat(np.arange(n_queries), n_rows))
+
+
+@pytest.mark.parametrize("n_queries", [12, 1])
+def test_rows_of_a_left_out_query_are_not_learnt_from_in_another(n_queries):
+    chosen, data = several_times(40, n_queries, 6 if n_queries > 1 else 40)
+    if n_queries == 1:
+        data = RankingData.of(np.vstack([data.X, data.X]), np.tile(data.y, 2), np.zeros(80))
+        chosen = np.tile(chosen, 2)
+    found = left_out(data)
+    for part, out in found.parts():
+        assert len(part.scored_rows)
+        assert not set(chosen[found.rows[out]]) & set(chosen[part.scored_rows])
+
+
+def test_preferences_between_shared_rows_are_left_out_too():
+    chosen, graded = several_times(40, 12)
+    pairs = [(6 * q + i, 6 * q + j) for q in range(12) for i in range(6) for j in range(i)]
+    pairs = np.array([pair for pair in pairs if graded.y[pair[0]] > graded.y[pair[1]]])
+    found = left_out(RankingData.of_pairs(graded.X, pairs, graded.queries.codes))
+    for part, out in found.parts():
+        assert not set(chosen[found.rows[out]]) & set(chosen[part.pairs].ravel())
+
+
+def test_nothing_is_left_out_if_all_queries_have_the_same_rows():
+    _, data = several_times(6, 8)
+    assert left_out(data) is None

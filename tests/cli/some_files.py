@@ -15,6 +15,7 @@ import corank
 from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.judging.reporting.certificate import certificate_bytes, make_certificate
+from corank.judging.sessions.sqlite_store import SqliteStore
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
@@ -81,6 +82,8 @@ def _made() -> Path:
     answers = [f'{{"action": "{"not" if k % 5 else "relevant"}", "id": "{k}", "by": "model"}}\n' for k in range(18)]
     (folder / "reviewed.csv.answers" / "me.jsonl").write_text("".join(answers))
     (folder / "certificate.json").write_bytes(certificate_bytes(make_certificate([folder / "reviewed.csv"])))
+    with SqliteStore(folder / "damaged.db") as store:
+        store.add_project("compare", "teas", {}, {})
     (folder / "articles").mkdir()
     for k, text in enumerate(texts):
         (folder / "articles" / f"a{k}.txt").write_text(text)

@@ -60,6 +60,7 @@ COMMANDS = {
         "export <model.safetensors --to solr --output >m.json",
         "export <model.safetensors --to numpy --verify <test.txt --output >m.py",
     ],
+    "recover": ["recover <damaged.db --output >recovered"],
     "demo": ["demo --queries 60 --output >out"],
     "serve": [],  # tests/server runs it
 }

@@ -21,7 +21,7 @@ def test_the_demo_learns_compares_and_saves(says, tmp_path):
         "CRR",
         "LCRA",
         "nDCG@10",
-        "Wilcoxon",
+        "sign-flip",
         "the loaded model gives the same scores",
     ):
         assert word in said

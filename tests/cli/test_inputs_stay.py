@@ -20,9 +20,9 @@ from corank.judging.screening.answers import ScreeningJournal
 from faults.writers import write_journal
 
 INPUTS = {
-    "add_to", "answers", "certificate", "compare", "config", "data", "documents", "folder", "grade", "index", "items",
-    "judgements", "links", "log", "model", "names", "pairs", "predictions", "queries", "reasons", "records", "rows",
-    "source", "test", "texts", "truth", "valid", "verify",
+    "add_to", "answers", "certificate", "compare", "config", "data", "database", "documents", "folder", "grade",
+    "index", "items", "judgements", "links", "log", "model", "names", "pairs", "predictions", "queries", "reasons",
+    "records", "rows", "source", "test", "texts", "truth", "valid", "verify",
 }  # fmt: skip
 
 

@@ -122,3 +122,9 @@ def test_incomplete_lists_do_not_flatten_the_bias():
         estimate_from_clicks(some, scores, qid, docids, bias=bias).value * some.n_impressions for some in (full, mixed)
     )
     assert one == pytest.approx(other)
+
+
+def test_lists_of_one_document_have_no_bias():
+    with np.errstate(all="raise"):
+        bias = position_bias(ClickLog.of(["a", "b"], ["x", "y"], [1, 1], [1, 0]))
+    assert bias.examined.tolist() == [1.0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -251,6 +253,42 @@ def test_bad_calls_get_one_sentence():
     with pytest.raises(InputError, match="the weights overflow with eta0="):
         model.set_params(eta0=1e308).learn(model.show(1e3 * X[:3]), [1, 0, 0])
     assert model.n_learnt_ == 0
+
+
+@every
+def test_values_outside_the_range_are_neither_shown_nor_learnt(make):
+    model = make()
+    for scale in (1.1e15, 1e150):
+        huge = scale * np.eye(3, X.shape[1])
+        for rows in (huge, -huge, sparse.csr_array(huge)):
+            with pytest.raises(InputError, match=r"X holds the value .*; pass values from -1e15 to 1e15"):
+                model.show(rows)
+    impression = model.show(np.eye(3, X.shape[1]))
+    with pytest.raises(InputError, match="X holds the value 1e"):
+        model.learn(replace(impression, X=1e150 * impression.X), [0, 1, 0])
+    with pytest.raises(InputError, match="prior holds the value 1e"):
+        make().show(X[:3], prior=[0.0, 1e100, 0.0])
+    assert model.n_learnt_ == 0
+    assert not model.coef_.any()
+
+
+@pytest.mark.parametrize("make", [PDGD, lambda **given: PairwiseEpsilonGreedy(loss="squared", **given)])
+@pytest.mark.parametrize("scale", [1.0, 63.0, 1e4, 1e14])
+def test_a_step_is_bounded_by_its_change_of_scores(make, scale):
+    """The step is that of the formula, or its multiple that changes a difference of scores by 100."""
+    rng = np.random.default_rng(0)
+    rows = scale * rng.standard_normal((6, 4))
+    model = make(eta0=0.1, random_state=0)
+    impression = model.show(rows)
+    clicks = np.array([0, 1, 0, 1, 0, 0])
+    step = model.learn(impression, clicks).coef_
+    change = rows[impression.rows] @ step
+    assert max(np.ptp(change), np.linalg.norm(step)) <= 100 * (1 + 1e-9)
+    plain = make(eta0=1e-20, random_state=0)
+    plain = plain.learn(replace(impression, id=1), clicks).coef_
+    np.testing.assert_allclose(step / np.linalg.norm(step), plain / np.linalg.norm(plain), rtol=1e-9)
+    if scale == 1.0:
+        np.testing.assert_allclose(step, 1e19 * plain, rtol=1e-9)
 
 
 def test_impressions_say_what_they_are():

@@ -4,8 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 import corank
@@ -16,10 +20,12 @@ from corank.data.problem.splits import mask_scores
 from corank.data.problem.synthetic import make_ranking
 from corank.errors import InputError
 from corank.estimator import Calibrated, ColumnMean, OnTop, reliability_curve
+from corank.estimator.calibration import _strict_curve
 from corank.linear import SPD
 from corank.rls import RankRLS
 
-METHODS = pytest.mark.parametrize("method", ["isotonic", "logistic"])
+METHOD_NAMES = ("isotonic", "logistic")
+METHODS = pytest.mark.parametrize("method", METHOD_NAMES)
 PROBLEM = make_ranking(60, (5, 15), random_state=0)
 X, QID, GRADES = PROBLEM.X, PROBLEM.qid, PROBLEM.y
 BINARY = (np.median(GRADES) < GRADES).astype(float)
@@ -40,14 +46,74 @@ def held_out_scores(y, folds, make=ranker):
 
 def test_isotonic_is_fitted_on_queries_that_the_ranker_did_not_see():
     scores = held_out_scores(GRADES, QueryKFold(4).split(X, qid=QID))
-    logistic = Calibrated(ranker(), "logistic", cv=4).fit(X, GRADES, qid=QID)
-    sigmoid = 1 / (1 + np.exp(-(logistic.slope_ * scores + logistic.offset_)))
-    targets = np.append(GRADES, GRADES.min() + np.ptp(GRADES) * sigmoid)
-    weight = np.append(np.ones(len(X)), np.full(len(X), 400 / len(X)))
-    curve = IsotonicRegression(out_of_bounds="clip").fit(np.append(scores, scores), targets, sample_weight=weight)
+    knots, levels = _strict_curve(scores, GRADES, np.ones(len(X)))
     model = Calibrated(ranker(), cv=4).fit(X, GRADES, qid=QID)
     whole = ranker().fit(X, GRADES, qid=QID)
-    np.testing.assert_allclose(model.predict(X), curve.predict(whole.predict(X)), rtol=1e-8)
+    np.testing.assert_allclose(model.predict(X), np.interp(whole.predict(X), knots, levels), rtol=1e-6)
+
+
+class FirstColumn(ColumnMean):
+    """A ranker whose scores are the first column, as they are."""
+
+    def _predict_queries(self, X, qid, prior):
+        return np.asarray(X, dtype=np.float64)[:, 0]
+
+
+def drawn(probability, n, seed=0):
+    """Return scores in queries of 20 rows, and labels 0 and 1 of the given probability."""
+    rng = np.random.default_rng(seed)
+    s = 1.5 * rng.normal(size=(n, 1))
+    return s, (rng.random(n) < probability(s[:, 0])).astype(float), np.arange(n) // 20
+
+
+def rare(s):
+    return expit(s - 5.0)
+
+
+def steep(s):
+    return expit(4.0 * np.tanh(3.0 * s))
+
+
+@pytest.mark.parametrize("probability", [rare, steep, lambda s: np.full(len(s), 0.5), lambda s: expit(-s)])
+def test_order_and_ties_are_those_of_the_scores(probability):
+    """Isotonic regression alone made 1,257 different probabilities of 4,000 different scores."""
+    s, y, qid = drawn(probability, 4000)
+    model = Calibrated(FirstColumn([0]), cv=2).fit(s, y, qid=qid)
+    rng = np.random.default_rng(1)
+    fresh = 1.5 * rng.normal(size=4000)
+    samples = {
+        "new": fresh,
+        "with ties": np.round(fresh, 1),
+        "single precision": fresh.astype(np.float32),
+        "adjacent": np.nextafter(np.float32(3.0) + np.zeros(2, np.float32), np.float32([4.0, 2.0])),
+        "outside the range": np.concatenate([20.0 * fresh, 1000.0 * fresh]),
+        "extreme": np.concatenate([-np.logspace(0, 37, 500), np.logspace(0, 37, 500)]).astype(np.float32),
+    }
+    for name, scores in samples.items():
+        p = model.predict(np.asarray(scores, dtype=np.float64)[:, None])
+        _, wanted = np.unique(scores, return_inverse=True)
+        _, places = np.unique(p, return_inverse=True)
+        np.testing.assert_array_equal(places, wanted, err_msg=name)
+        assert 0.0 < p.min() < p.max() < 1.0
+
+
+def test_logistic_scores_of_few_relevant_rows_are_as_good_as_by_scikit_learn():
+    """A logistic prior of 400 rows, of which 1.5 % are relevant, left isotonic regression a log loss of .0715."""
+    s, y, qid = drawn(rare, 4000, seed=3)
+    new, truth, _ = drawn(rare, 40_000, seed=4)
+    p = Calibrated(FirstColumn([0])).fit(s, y, qid=qid).predict(new)
+    platt = CalibratedClassifierCV(LogisticRegression(), method="sigmoid").fit(s, y).predict_proba(new)[:, 1]
+    assert log_loss(truth, p) < log_loss(truth, platt) + 2e-4
+    errors = [reliability_curve(truth, values, strategy="quantile").expected_error for values in (p, platt)]
+    assert errors[0] < errors[1] + 5e-4
+
+
+def test_scores_that_are_not_logistic_are_not_forced_to_be():
+    s, y, qid = drawn(steep, 4000)
+    new, truth, _ = drawn(steep, 20_000, seed=1)
+    p, logistic = (Calibrated(FirstColumn([0]), method).fit(s, y, qid=qid).predict(new) for method in METHOD_NAMES)
+    assert log_loss(truth, p) < log_loss(truth, steep(new[:, 0])) + 0.01 < log_loss(truth, logistic) - 0.03
+    assert reliability_curve(truth, p).expected_error < 0.03
 
 
 class Drifting(SPD):

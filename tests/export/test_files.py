@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -163,6 +164,25 @@ def test_dialects_differ_only_in_missing_values_and_casts():
         TARGETS["sql"](described(scorer, 2), ExportOptions(dialect="oracle"))
 
 
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgresql"])
+@pytest.mark.parametrize("kind", [linear, trees])
+def test_a_missing_column_is_an_error_in_databases(kind, dialect):
+    """SQLite reads an unknown name in double quotes as a text, and `rowid` as a column of every table."""
+    base = sqlite3.connect(":memory:") if dialect == "sqlite" else pytest.importorskip("duckdb").connect(":memory:")
+    base.execute('CREATE TABLE "rows" (clicks DOUBLE PRECISION, corank_score DOUBLE PRECISION)')
+    base.execute('INSERT INTO "rows" VALUES (1.0, 2.0), (2.0, 1.0)')
+    scorer = kind(np.random.default_rng(0), 2)
+    for name in ("stars", "rowid", "oid"):
+        text = TARGETS["sql"](Description(("clicks", name), scorer), ExportOptions(dialect=dialect)).files[""].decode()
+        with pytest.raises(Exception, match=name):
+            base.execute(text)
+    # rows are in the order of the new score, also if the table has a column of this name
+    own = Description(("clicks", "corank_score"), LinearScorer(np.array([1.0, 0.0]), 0.0))
+    found = base.execute(TARGETS["sql"](own, ExportOptions(dialect=dialect)).files[""].decode()).fetchall()
+    assert [row[0] for row in found] == [2.0, 1.0]
+    base.close()
+
+
 def test_vespa_profiles():
     model = Description(("clicks", "bm25(title)"), LinearScorer(np.array([0.5, -1e-5]), 0.25))
     export = TARGETS["vespa"](model, ExportOptions(name="my-rank"))
@@ -217,6 +237,33 @@ def test_nothing_is_written_if_a_later_file_exists(model, tmp_path):
     with pytest.raises(InputError, match="exists already"):
         export_model(model[0], tmp_path / "m.json", "solr")
     assert [path.name for path in tmp_path.iterdir()] == ["m.features.json"]
+
+
+def test_files_of_an_export_never_have_the_same_name(model, tmp_path):
+    """A main file called like a second one is refused, with and without overwriting, and nothing is written."""
+    pytest.importorskip("lightgbm")
+    problem = model[1]
+    forest = corank.LambdaRank(scorer="trees", n_steps=2).fit(problem.X, problem.y, qid=problem.qid)
+    for target in TARGETS:
+        if target == "onnx":  # a single file, which needs onnx
+            continue
+        for suffix in make_export(forest, target)[1].files:
+            for name in {f"m{suffix or '.txt'}", f"m{suffix or '.txt'}".upper()}:
+                place = tmp_path / name
+                for overwrite in (False, True):
+                    if (target, suffix) in {("vespa", ".profile"), ("json", ".js")}:
+                        with pytest.raises(InputError, match="is also the name of the file"):
+                            export_model(forest, place, target, overwrite=overwrite)
+                        assert not list(tmp_path.iterdir())
+                        continue
+                    done = export_model(forest, place, target, overwrite=overwrite)
+                    assert len({path.read_bytes() for path in done.paths}) == len(done.paths)
+                    for path in done.paths:
+                        path.unlink()
+    (tmp_path / "m.profile").symlink_to(tmp_path / "m.json")
+    with pytest.raises(InputError, match="is also the name of the file"):
+        export_model(forest, tmp_path / "m.json", "vespa", overwrite=True)
+    assert not (tmp_path / "m.json").exists()
 
 
 def test_normalisers_keep_the_weights_of_the_pipeline(model):

@@ -44,7 +44,12 @@ def test_postgresql_ranks_as_the_model(tmp_path, connection, model):
         lines = [(number, *row) for number, row in enumerate(X.tolist())]
         cursor.executemany('INSERT INTO "rows" VALUES (%s, %s, %s, %s)', lines)
         found = cursor.execute(path.read_text()).fetchall()
-    scores = np.array([row[-1] for row in sorted(found)])
+    scores = np.array([row[0] for row in sorted(found, key=lambda row: row[1])])
     expected = model.predict(pandas.DataFrame(X, columns=NAMES))
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-300)
-    assert [row[-1] for row in found] == sorted(scores.tolist(), reverse=True)
+    assert [row[0] for row in found] == sorted(scores.tolist(), reverse=True)
+    for name in ("Title score", "bm25"):  # a missing column is an error
+        connection.execute(f'ALTER TABLE "rows" RENAME COLUMN "{name}" TO other')
+        with pytest.raises(psycopg.Error, match=name):
+            connection.execute(path.read_text())
+        connection.execute(f'ALTER TABLE "rows" RENAME COLUMN other TO "{name}"')

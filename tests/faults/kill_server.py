@@ -3,7 +3,8 @@ Kill `corank serve` under load: no acknowledged answer may be lost, and none may
 
     PYTHONPATH=.:tests python tests/faults/kill_server.py --kills 200 [--database sqlite] [--kind screen]
 
-Judges answer as fast as they can. The server is killed with SIGKILL at random times and started again; judges send an
+Judges answer as fast as they can. The server is killed with SIGKILL at random times and started again; with
+`--database killed-postgresql`, the PostgreSQL server is killed instead, and the web server goes on. Judges send an
 answer until it is acknowledged, always with the id of its question, as the script of the page does. In a screening they
 also write notes and undo, the owner settles conflicts, and the model learns in the background. At the end, the store
 must hold each acknowledged answer once, in its order, and no other. Prints one line of JSON; the exit code is 1 if a
@@ -181,8 +182,12 @@ def new_project(store, kind, n_records):
     return store.add_project(kind, "load", defaults | dict(created.settings) | settings, created.payload).id
 
 
-def kill_many(kills, seed, address, folder, kind):
-    """Return the results of one database and one kind of work."""
+def kill_many(kills, seed, address, folder, kind, victim=None):
+    """
+    Return the results of one database and one kind of work.
+
+    victim: the PostgreSQL server to kill, instead of the web server.
+    """
     rng = random.Random(seed)
     is_screening = kind == "screen"
     with open_answer_store(address) as store:
@@ -220,11 +225,14 @@ def kill_many(kills, seed, address, folder, kind):
         else:
             wait_for_answer(judges)
             time.sleep(rng.uniform(0.0, LONGEST[kind]))
-        server.kill()
-        server.join()
         n_killed += 1
         if not n_killed % 20:
             print(f"{kind}: {n_killed} kills", file=sys.stderr, flush=True)
+        if victim is not None:
+            victim.kill()
+            continue
+        server.kill()
+        server.join()
         server = start()
     is_over.set()
     for one in workers:
@@ -274,12 +282,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
+    parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql", "killed-postgresql"])
     parser.add_argument("--kind", nargs="+", default=["grade", "screen"])
     options = parser.parse_args()
     results = {}
     for database in options.database:
-        server = PostgresServer() if database == "postgresql" else None
+        server = None if database == "sqlite" else PostgresServer()
         try:
             for kind in options.kind:
                 name = f"{kind} {database}"
@@ -288,7 +296,8 @@ def main():
                     continue
                 with tempfile.TemporaryDirectory() as folder:
                     address = str(Path(folder, "corank.db")) if server is None else server.new_database(kind)
-                    results[name] = kill_many(options.kills, options.seed, address, Path(folder), kind)
+                    victim = server if database == "killed-postgresql" else None
+                    results[name] = kill_many(options.kills, options.seed, address, Path(folder), kind, victim)
         finally:
             if server is not None:
                 server.remove()

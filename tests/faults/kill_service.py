@@ -5,7 +5,8 @@ Kill `corank service` under load: no acknowledged event may be lost, and none ma
 
 Shops ask for rankings and send clicks as fast as they can, each request again until it is acknowledged, always with the
 same id. Services are killed with SIGKILL at random times and started again; on PostgreSQL two of them share a database,
-and the right to learn moves from one to the other. At the end the log must hold each acknowledged event once and no
+and the right to learn moves from one to the other. With `--database killed-postgresql`, the PostgreSQL server is killed
+instead, and the services go on. At the end the log must hold each acknowledged event once and no
 other, and the models must be byte-equal to a clean replay of the log. Prints one line of JSON; the exit code is 1 if a
 check failed. No kill begins after `--minutes`. A service that does not answer in time, or ends by itself, is a fault;
 where it and the shops stand is then printed.
@@ -191,8 +192,12 @@ def add_models(store):
     registry.add("test", *make_version(registry, None, None, None, "shop,duel", has_prior=False))
 
 
-def kill_many(kills, seed, place, n_services, minutes):
-    """Return the results of one database."""
+def kill_many(kills, seed, place, n_services, minutes, victim=None):
+    """
+    Return the results of one database.
+
+    victim: the PostgreSQL server to kill, instead of the services.
+    """
     rng = random.Random(seed)
     address = place if "://" in place else str(Path(place, "corank.db"))
     with open_answer_store(address) as store:
@@ -231,11 +236,14 @@ def kill_many(kills, seed, place, n_services, minutes):
         if rng.random() > EARLY:
             wait_for_shops()
         time.sleep(rng.uniform(0.0, LONGEST))
-        at = rng.randrange(n_services)
-        services[at].kill()
-        services[at].join()
         n_killed += 1
-        services[at] = begin(at)
+        if victim is not None:
+            victim.kill()
+        else:
+            at = rng.randrange(n_services)
+            services[at].kill()
+            services[at].join()
+            services[at] = begin(at)
         if time.monotonic() > reported + REPORT:
             reported = time.monotonic()
             print(f"{reported - begun:.0f} s: {n_killed} kills, {n_lists(shops)} lists", file=sys.stderr, flush=True)
@@ -284,23 +292,22 @@ def main():
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="time after which no more kills begin")
-    parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql"])
+    parser.add_argument("--database", nargs="+", default=["sqlite", "postgresql", "killed-postgresql"])
     options = parser.parse_args()
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit("ended by a signal; nothing was checked")
     )  # leaves nothing behind
     results = {}
     for database in options.database:
-        server = PostgresServer() if database == "postgresql" else None
+        server = None if database == "sqlite" else PostgresServer()
         try:
             if server is not None and server.why_not:
                 results[database] = {"skipped": server.why_not, "faults": []}
                 continue
             with tempfile.TemporaryDirectory() as folder:
                 place = folder if server is None else server.new_database("service")
-                results[database] = kill_many(
-                    options.kills, options.seed, place, 1 if server is None else 2, options.minutes
-                )
+                n_services, victim = 1 if server is None else 2, server if database == "killed-postgresql" else None
+                results[database] = kill_many(options.kills, options.seed, place, n_services, options.minutes, victim)
         finally:
             if server is not None:
                 server.remove()

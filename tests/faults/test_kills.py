@@ -46,6 +46,8 @@ def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
         pytest.param(5, "screen", "postgresql", marks=long),
         pytest.param(5, "grade", "sqlite", marks=long),
         pytest.param(5, "grade", "postgresql", marks=long),
+        pytest.param(5, "screen", "killed-postgresql", marks=long),
+        pytest.param(5, "grade", "killed-postgresql", marks=long),
     ],
 )
 def test_a_killed_server_keeps_what_it_acknowledged(kills, kind, database):
@@ -53,7 +55,7 @@ def test_a_killed_server_keeps_what_it_acknowledged(kills, kind, database):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "killed-postgresql"])
 @long
 def test_a_killed_service_loses_no_event_and_learns_none_twice(database):
     kill("kill_service.py", "--kills", "5", "--database", database)

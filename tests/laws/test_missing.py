@@ -41,20 +41,24 @@ def test_missing_values_are_filled_and_saved(make, tmp_path):
     assert model.missing_columns_.tolist() == [2, 5]
     corank.save(model, tmp_path / "model")
     np.testing.assert_array_equal(corank.load(tmp_path / "model").predict(X), scores)
-    # a column without missing values in fit gets its mean
+    # a column without missing values in fit gets its mean; in trees it counts as zero, as in LightGBM
     one, other = X.copy(), X.copy()
-    one[:, 0], other[:, 0] = np.nan, np.nanmean(X[:, 0])
+    one[:, 0], other[:, 0] = np.nan, 0.0 if model._missing == "keep" else np.nanmean(X[:, 0])
     np.testing.assert_allclose(model.predict(one), model.predict(other), rtol=1e-12, atol=1e-12)
 
 
 @filling
-def test_infinity_is_refused_and_so_is_nan_where_nothing_was_learnt_about_it(make):
+def test_infinity_is_refused_and_so_is_nan_where_nothing_was_learnt_about_it_except_by_trees(make):
     bad = X.copy()
     bad[7, 5] = np.inf
     with pytest.raises(InputError, match="X contains infinity at row 7, column 5"):
         make().fit(bad, Y, qid=QID)
-    with pytest.raises(InputError, match="X contains NaN at row"):
-        make().fit(PROBLEM.X, Y, qid=QID).predict(X)
+    if make()._missing == "keep":
+        model = make().fit(PROBLEM.X, Y, qid=QID)
+        np.testing.assert_array_equal(model.predict(X), model.predict(np.nan_to_num(X)))
+    else:
+        with pytest.raises(InputError, match="X contains NaN at row"):
+            make().fit(PROBLEM.X, Y, qid=QID).predict(X)
     # a ranker around another one takes its parameter
     name = "missing" if hasattr(make(), "missing") else "ranker__missing"
     with pytest.raises(InputError, match="X contains NaN at row"):
@@ -81,3 +85,18 @@ def test_a_problem_and_a_sparse_matrix_teach_the_same(make):
     if make()._accepts_sparse:
         rows = sparse.csr_array(X)
         np.testing.assert_allclose(make().fit(rows, Y, qid=QID).predict(rows), scores, rtol=1e-6, atol=1e-7)
+
+
+@filling
+def test_a_column_of_one_value_and_gaps_is_used_as_its_indicator(make):
+    """Such as "1 or empty": weights stay small, and the order is that of a constant column and an indicator."""
+    present = np.random.default_rng(4).random(len(Y)) < 0.4
+    rows = np.column_stack([PROBLEM.X, np.where(present, 0.1, np.nan)])
+    model = make().fit(rows, Y, qid=QID)
+    scores = model.predict(rows)
+    assert np.ptp(scores) < 1e3
+    for name in ("coef_", "dual_coef_", "column_scale_"):
+        assert np.abs(getattr(model, name, 0.0)).max() < 1e4
+    if model._missing != "keep":  # trees need no filling
+        by_hand = np.column_stack([PROBLEM.X, np.full(len(Y), 0.1), ~present])
+        np.testing.assert_allclose(scores, make().fit(by_hand, Y, qid=QID).predict(by_hand), rtol=1e-6, atol=1e-8)

@@ -314,3 +314,38 @@ def test_a_scaler_that_divides_by_nothing_is_refused(tmp_path):
         path = saved(tmp_path / "m", make_pipeline(StandardScaler(), corank.SPD(n_steps=50, random_state=0)))
     forge_model(path, lambda header, tensors: tensors["standardscaler.scale_"].__setitem__(0, 0.0))
     assert "scale_ is too small to divide by" in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["SPD", "PDGD", "RankSVM", "OnlineLabelRanker"])
+def test_weights_whose_scores_overflow_are_refused_and_large_honest_ones_are_read(tmp_path, name):
+    path = tmp_path / "m"
+    make = MODELS.get(name, lambda: getattr(corank, name)(random_state=0))
+    if name == "OnlineLabelRanker":
+        corank.save(make().fit(MADE.X, np.abs(MADE.X[:, :3]) > 0.5), path)
+    else:
+        saved(path, make())
+    whole = path.read_bytes()
+
+    def scaled(size):
+        path.write_bytes(whole)
+        key = "dual_coef_" if name == "RankSVM" else "coef_"
+        forge_model(path, lambda header, tensors: tensors.update({key: np.sign(tensors[key]) * size}))
+        return refusal(path)
+
+    for size in (1e308, -1e308, 1e294):
+        assert "scores of rows with values up to 1e+15 do not overflow" in scaled(size)
+    assert scaled(1e14) == scaled(1e200) == "none"
+
+
+def test_a_scaler_whose_rows_overflow_is_refused(tmp_path):
+    path = tmp_path / "m"
+    with config_context(enable_metadata_routing=True):
+        ranker = MODELS["SPD"]().set_fit_request(qid=True)
+        corank.save(make_pipeline(StandardScaler(), ranker).fit(MADE.X, MADE.y, qid=MADE.qid), path)
+
+    def shrink(header, tensors):
+        tensors.update({key: 1e-300 * value for key, value in tensors.items() if key.endswith(".scale_")})
+
+    assert refusal(path) == "none"
+    forge_model(path, shrink)
+    assert "not finite" in refusal(path)

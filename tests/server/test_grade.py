@@ -9,6 +9,7 @@ import time
 from functools import partial
 from itertools import product
 
+import numpy as np
 import pytest
 
 from corank import evaluation, load, read
@@ -21,7 +22,7 @@ from corank.progress import progress
 from corank.server.app import create_app
 from corank.server.grading import training
 from corank.text import read_corpus, save_corpus
-from some_pages import PageClient, fields, new_project, words
+from some_pages import PageClient, answers_of_judges, fields, new_project, words
 
 TABLE = (
     b"query,docid,title,text,bm25\n"
@@ -108,6 +109,7 @@ def test_retries_undo_and_change(owner, store, path):
     page = answer(owner, path, "grade-1", first).text
     assert "answered already" in answer(owner, path, "grade-2", first).text
     owner.post(f"{path}/undo", {"client_id": re.search(r'value="(\d+-undo)"', page)[1]})
+    assert answers_of_judges(owner, path) == ["0"]
     assert "Pumps" in owner.get(f"{path}/judge").text
     answer(owner, path, "grade-2")
     history = owner.get(f"{path}/history").text
@@ -190,6 +192,19 @@ def test_a_result_list_is_graded_in_any_order(owner, store, path):
     assert entries == [
         ("d2", "grade", "query"), ("d1", "later", "query"), ("d1", "grade", "change"), ("d1", "undo", ""),
     ]  # fmt: skip
+
+
+def test_a_list_shows_short_texts_and_opens_long_ones(app, store, owner):
+    table = f"query,docid,title,text\ntea,d1,Cup,A cup of tea\ntea,d2,Pot,{'A pot of tea. ' * 30}\n"
+    path = new_project(owner, "grade", [("docs.csv", table.encode())])
+    change(owner, store, path, view="list")
+    cards = owner.get(f"{path}/judge").text.split("<article")[1:]
+    short, long = sorted(cards, key=lambda card: "A pot of tea" in card)
+    assert "A cup of tea" in short
+    assert "Whole text" not in short  # nothing is hidden
+    assert "Whole text" in long
+    assert "<kbd>T</kbd>" in long
+    assert "<kbd>O</kbd>" not in long  # it looks like the grade 0
 
 
 def test_partial_lists_come_again_and_two_judges_get_different_lists(app, store, owner, path):
@@ -281,6 +296,17 @@ def test_a_damaged_result_of_training_is_ignored(owner, store, path, about):
     assert "Train and compare" in owner.get(path).text
 
 
+def test_answers_since_a_training_are_those_that_were_not_undone(owner, store, path):
+    html = answer(owner, path, "grade-1", owner.get(f"{path}/judge").text).text
+    values = {"n_grades": 1, "n_queries": 1, "time": "2026-01-01", "verdict": "", "has_model": False}
+    about = json.dumps({"n_answers": owner.app.app.state.site.workspaces.get(store.project(path[3:])).n_kept, **values})
+    store.add_files(path[3:], {training.ABOUT: ("application/json", about.encode())})
+    html = answer(owner, path, "grade-2", html).text
+    assert "Answers since then: 1." in words(owner.get(path).text)
+    owner.post(f"{path}/undo", {"client_id": re.search(r'value="(\d+-undo)"', html)[1]})
+    assert "Answers since then" not in words(owner.get(path).text)
+
+
 def test_progress_of_training_survives_reloads_and_settings_and_errors_are_shown(owner, store, monkeypatch):
     path = new_project(owner, "grade", [("docs.csv", many(5))])
     may_end, calls = threading.Event(), []
@@ -305,9 +331,35 @@ def test_progress_of_training_survives_reloads_and_settings_and_errors_are_shown
     page = words(owner.get(path).text)
     assert "the rows are all equal." in page
     assert "Comparing rankers" not in page
-    (options,) = calls
+    (options,) = calls  # the comparison with texts does not begin after an error
     assert options["X"].names == ["stars"]
     assert options["prior"] is None
+
+
+@pytest.mark.long
+def test_training_tries_numbers_with_and_without_texts_and_says_so(owner, store, tmp_path, monkeypatch):
+    """The number is noise, the words decide; the files have no order of their own."""
+    lines = [line.rsplit(",", 2) for line in many(6).decode().splitlines()]
+    rng = np.random.default_rng(0)
+    table = "\n".join([",".join(lines[0]), *(f"{one[0]},{rng.normal():.3f},{one[2]}" for one in lines[1:])])
+    tried, compare = [], evaluation.compare.compare
+
+    def quick(**options):
+        tried.append(list(options["X"].names))
+        return compare(["rankrls"], folds=2, fractions=(), **options)
+
+    monkeypatch.setattr("corank.evaluation.compare.compare", quick)
+    path = new_project(owner, "grade", [("docs.csv", table.encode())])
+    owner.post(f"{path}/train")
+    training.job_of(store, path[3:]).thread.join(300)
+    both = ["stars", "bm25 text", "words text", "length text"]
+    assert tried == [["stars"], both]
+    page = words(owner.get(path).text)
+    assert "Learnt from: stars, bm25 text, words text, length text." in page
+    assert re.search(r"nDCG@10, out of fold: [01]\.\d+ from numbers, [01]\.\d+ from numbers and texts; the", page)
+    assert "“present order” is that by bm25 text" in page
+    assert "mean of 1 columns" not in owner.get(f"{path}/train").text
+    assert owner.get(f"{path}/export/features").text.splitlines()[0].count("text") == 3  # those of the model
 
 
 @pytest.mark.long

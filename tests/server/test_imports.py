@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import os
 import sqlite3
 import time
+import zipfile
 
 import httpx
 import pytest
@@ -114,6 +119,92 @@ def test_reading_that_kills_the_server_ends(store, small):
     assert imports.Importer(store)._read("x")
     assert f"was begun {MOST_ATTEMPTS} times" in find_import(store, "x").error
     assert files_of_import(store, "x") == []
+
+
+def zipped(**members):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def saved_project(payload):
+    head = {"format": 1, "kind": "compare", "name": "x", "settings": {}, "files": [], "payload": payload}
+    return zipped(**{"project.json": json.dumps(head), "answers.jsonl": ""})
+
+
+def rows_of_items(n):
+    return b"name\n" + b"".join(b"%d\n" % row for row in range(n))
+
+
+PACKED = {
+    "archive": ("compare", "x.zip", lambda: zipped(**{"x.csv": rows_of_items(300_000)})),
+    "nested": ("compare", "x.zip", lambda: zipped(**{"x.csv.gz": gzip.compress(rows_of_items(300_000))})),
+    "compressed": ("screen", "x.ris.gz", lambda: gzip.compress(b"TY  - JOUR\nTI  - Tin\nER  -\n\n" * 60_000)),
+    "saved project": ("project", "x.zip", lambda: saved_project([[]] * 200_000)),
+    "items": ("compare", "x.jsonl", lambda: b"{}\n" * 200_000),
+}
+
+
+@pytest.mark.parametrize("case", PACKED)
+def test_an_upload_is_large_by_its_unpacked_size(store, monkeypatch, case):
+    """The server stops reading at one megabyte; the process for large uploads has a budget of its own."""
+    monkeypatch.setattr(imports.Importer, "begin", lambda self, id: None)
+    owner = PageClient(create_app(store), store.add_owner())
+    kind, name, make = PACKED[case]
+    content = make()
+    assert len(content) < imports.LARGE
+    address = upload(owner, (name, content), kind=kind).headers["location"]
+    assert address.startswith("/imports/")
+    monkeypatch.setattr(imports, "MAX_BYTES", 1_500_000)
+    monkeypatch.setattr(imports, "MAX_VALUES", 150_000)
+    read_import(store, KINDS, address.removeprefix("/imports/"))
+    answer = owner.get(address)
+    assert answer.status_code == 422
+    assert "unpacks to more than" in words(answer.text)
+    assert store.projects() == []
+
+
+def test_archives_share_one_budget(store, monkeypatch):
+    """Reading stops at the archive that exceeds the total."""
+    from corank.server import uploads
+
+    opened = []
+    read = uploads.read_member
+    monkeypatch.setattr(uploads, "read_member", lambda *given: opened.append(given[-1]) or read(*given))
+    monkeypatch.setattr(imports, "MAX_BYTES", 1000)
+    files = [(f"{k}.zip", zipped(**{"x.csv": b"0" * 400})) for k in range(20)]
+    add_import(store, "x", "compare", "", files)
+    read_import(store, KINDS, "x")
+    assert find_import(store, "x").error.startswith("2.zip unpacks to more than 1,000 bytes")
+    assert opened == ["0.zip", "1.zip", "2.zip"]
+
+
+def test_an_upload_that_takes_too_much_memory_is_one_sentence(store, small, monkeypatch):
+    def fail(files):
+        raise MemoryError
+
+    monkeypatch.setattr(imports, "sort_upload", fail)
+    add_import(store, "x", "screen", "", [("bees.ris", bees(5).encode())])
+    read_import(store, KINDS, "x")
+    assert "takes more than 4 GB of memory" in find_import(store, "x").error
+    assert "CORANK_IMPORT_GB" in find_import(store, "x").error
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is limited on Linux")
+def test_the_memory_of_the_process_that_reads_is_limited(tmp_path, monkeypatch):
+    monkeypatch.setenv(imports.MEMORY_VARIABLE, "1")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    with open_new("sqlite", tmp_path) as store:
+        owner = PageClient(create_app(store), store.add_owner())
+        records = b"TY  - JOUR\nTI  - T\nER  -\n" * 2_300_000
+        address = upload(owner, ("x.ris.gz", gzip.compress(records))).headers["location"]
+        end = time.monotonic() + 300
+        while (page := owner.get(address)).status_code == 200 and time.monotonic() < end:
+            time.sleep(0.1)
+        assert "takes more than 1 GB of memory" in words(page.text)
 
 
 @pytest.mark.long

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import tempfile
 import zipfile
 from html import unescape
 
@@ -11,9 +13,10 @@ import pytest
 
 from corank.data.records.records import read_records
 from corank.judging.reporting.certificate import verify
+from corank.judging.screening.judges import read_judges
 from corank.server.app import create_app
 from corank.server.screening.view import highlight
-from some_pages import PageClient, fields, words
+from some_pages import PageClient, answers_of_judges, fields, words
 from some_reviews import bees, with_duplicate
 from some_stores import open_new
 
@@ -138,6 +141,7 @@ def test_answers_reasons_tags_notes_undo_and_changes(app, store, owner):
     answer(owner, path, "not", page)
     assert [one.action for one in store.answers(path[3:])] == ["note", "not", "undo", "relevant", "not"]
     assert store.answers(path[3:])[-1].entry["by"] == "history"
+    assert answers_of_judges(owner, path) == ["1"]
 
 
 def test_answers_are_filtered_by_reason_and_tag_and_unread_records_are_found(app, store, owner):
@@ -263,6 +267,8 @@ def test_exports_hold_the_answers(app, store, owner, tmp_path):
     for name, suffix in (("ris", "ris"), ("csv", "csv"), ("excel", "xlsx")):
         file = tmp_path / f"all.{suffix}"
         file.write_bytes(owner.get(f"{path}/export/{name}-all").content)
+        assert len(read_records(file)) == 40
+        file.write_bytes(owner.get(f"{path}/export/{name}-copies").content)
         assert len(read_records(file)) == 41
     included = tmp_path / "included.ris"
     included.write_bytes(owner.get(f"{path}/export/ris-included").content)
@@ -286,6 +292,54 @@ def test_the_certificate_can_be_verified_from_its_archive(app, store, owner, tmp
     files = sorted((tmp_path / "records").rglob("*.ris"))
     lines = verify((tmp_path / "certificate.json").read_bytes(), files, tmp_path / "answers")
     assert any("Confirmed" in line for line in lines)
+
+
+def test_the_certificate_keeps_judges_apart_whatever_their_names(app, store, owner, tmp_path):
+    path = new_review(owner, ("one.ris", bees(15)), readers=6)
+    names = ["Ann!", "Ann?", "Ann#", "Åsa", "李", "../../x"]
+    for name in names:
+        read(app, store, PageClient(app, store.add_judge(path[3:], name)), path, 2)
+    answer = owner.get(f"{path}/export/certificate")
+    assert answer.status_code == 200, words(answer.text)
+    archive = zipfile.ZipFile(io.BytesIO(answer.content))
+    assert {"records/1.ris", "names.json", *(f"answers/{n}.jsonl" for n in range(1, 7))} < set(archive.namelist())
+    archive.extractall(tmp_path)
+    certificate = json.loads((tmp_path / "certificate.json").read_bytes())
+    assert sorted(log["judge"] for log in certificate["answers"]) == sorted(names)
+    answers = store.answers(path[3:])
+    assert sum(log["lines"] for log in certificate["answers"]) == len(answers) == 12
+    assert certificate["reading"]["read"] == len({stored.item for stored in answers})
+    lines = verify((tmp_path / "certificate.json").read_bytes(), [tmp_path / "records" / "1.ris"], tmp_path / "answers")
+    assert "Nothing is signed" in lines[-1]
+    assert sorted(read_judges(read_records(tmp_path / "records" / "1.ris"), "x", tmp_path / "answers")) == sorted(names)
+
+
+@pytest.mark.parametrize("name", ["records/7/../../x", "records/../x", "records/1//x", "/x", "..", "a\\b", "records/x"])
+def test_names_of_files_in_a_project_never_become_paths(store, owner, tmp_path, monkeypatch, name):
+    (tmp_path / "temporary" / "deep").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary" / "deep"))
+    path = new_review(owner, ("few.ris", bees(6)))
+    answer(owner, path, "relevant")
+    packed = io.BytesIO()
+    saved = zipfile.ZipFile(io.BytesIO(owner.get(f"{path}/export/project").content))
+    with zipfile.ZipFile(packed, "w") as forged:
+        for part in saved.namelist():
+            head = json.loads(saved.read(part)) if part == "project.json" else None
+            if head is not None:
+                head["files"][0]["name"] = name
+            forged.writestr(part, saved.read(part) if head is None else json.dumps(head))
+    before = {place for place in tmp_path.rglob("*") if "corank.db" not in place.name}
+    refused = owner.post("/projects", {"kind": "project"}, [("files", ("x.zip", packed.getvalue()))])
+    if refused.status_code == 303:  # a name that is harmless to store
+        assert name == "records/x"
+        path = refused.headers["location"]
+    else:
+        assert refused.status_code == 422
+        assert "does not name so" in words(refused.text)
+        store.add_files(path[3:], {name: ("application/octet-stream", b"forged")})
+    if name.startswith("records/"):
+        assert owner.get(f"{path}/export/certificate").status_code == 422
+    assert {place for place in tmp_path.rglob("*") if "corank.db" not in place.name} == before
 
 
 def test_a_project_moves_to_another_store_and_journals_are_added(app, store, owner):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
+
 import pytest
 
 from corank.data.formats.items import read_items
@@ -44,6 +48,73 @@ def test_a_project_round_trips(kind, store, owner, tmp_path):
         assert [one._replace(number=0) for one in elsewhere.answers(after.id)] == kept
         assert "2 answered" in words(client.get(f"{again}/judge").text)
         assert elsewhere.judges(after.id) == []  # links do not travel
+
+
+def forge(packed, change):
+    """Return a saved project with another description or other answers."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(packed)) as saved, zipfile.ZipFile(out, "w") as forged:
+        head, lines = json.loads(saved.read("project.json")), saved.read("answers.jsonl").decode().splitlines()
+        answers = [json.loads(line) for line in lines]
+        change(head, answers)
+        for name in saved.namelist():
+            content = saved.read(name)
+            if name == "project.json":
+                content = json.dumps(head)
+            elif name == "answers.jsonl":
+                content = "".join(json.dumps(line) + "\n" for line in answers)
+            forged.writestr(name, content)
+    return out.getvalue()
+
+
+FORGERIES = {
+    "payload": lambda head, answers: head.update(payload=7),
+    "no payload": lambda head, answers: head.update(payload={}),
+    "other payload": lambda head, answers: head.update(payload={"records": [{}], "pairs": [[1, "x"]]}),
+    "settings": lambda head, answers: head["settings"].update(target="much", rule=["x"], strategy={}),
+    "no item": lambda head, answers: [line.update(item="nobody") for line in answers],
+    "entry": lambda head, answers: [line.update(entry={"action": "relevant"}) for line in answers],
+    "action": lambda head, answers: [line["entry"].update(action=[1]) for line in answers],
+    "time": lambda head, answers: [line.update(time="yesterday") for line in answers],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("kind", ["screen", "compare"])
+def test_a_forged_project_is_refused_or_all_its_pages_open(owner, kind, forgery):
+    file = ("bees.ris", with_duplicate(6).encode()) if kind == "screen" else ("teas.csv", TEAS)
+    path = new_project(owner, kind, [file]).removesuffix("/import")
+    for _ in range(2):
+        form = fields(owner.get(f"{path}/judge").text)
+        owner.post(f"{path}/judge", {**form, "action": "relevant" if kind == "screen" else "left"})
+    packed = forge(owner.get(f"{path}/export/project").content, FORGERIES[forgery])
+    made = owner.post("/projects", {"kind": "project"}, [("files", ("x.zip", packed))])
+    assert made.status_code in (303, 422)
+    if made.status_code == 303:
+        for page in ("", "/judge", "/history", "/export/project", "/report" if kind == "screen" else ""):
+            assert owner.get(made.headers["location"] + page).status_code == 200
+    else:
+        assert "the project cannot be opened" in words(made.text) or "is not a project" in words(made.text)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_owner_deletes_a_project(store, owner, is_damaged):
+    path = new_project(owner)
+    other = new_project(owner, files=[("more.csv", TEAS)])
+    owner.post(f"{path}/judge", {**fields(owner.get(f"{path}/judge").text), "action": "left"})
+    judge = PageClient(owner.app, store.add_judge(path[3:], "ann"))
+    if is_damaged:
+        store.add_files(path[3:], {"": ("payload", b"damaged")})
+        owner = PageClient(create_app(store), store.add_owner())
+    assert judge.post(f"{path}/delete", {"name": "teas"}).status_code == 403
+    assert "teas" in words(owner.get(f"{path}/delete").text)
+    assert owner.post(f"{path}/delete", {"name": "tea"}).status_code == 422
+    assert store.project(path[3:]) is not None
+    assert owner.post(f"{path}/delete", {"name": "teas"}).headers["location"] == "/"
+    assert owner.get(path).status_code == 404
+    assert store.project(path[3:]) is None
+    assert (store.answers(path[3:]), store.judges(path[3:]), store.file_names(path[3:])) == ([], [], set())
+    assert owner.get(other).status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

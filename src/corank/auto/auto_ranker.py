@@ -27,11 +27,12 @@ from corank.auto.averaging import choose_weights
 from corank.auto.best_column import find_best_column
 from corank.auto.candidates import chosen_candidates
 from corank.auto.leaderboard import Leaderboard, interval
-from corank.auto.left_out import LeftOut, is_constant_inside, spread_inside
+from corank.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
 from corank.auto.trials import Trial, Trials
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import with_names
 from corank.data.problem.scoring import score_columns
+from corank.data.problem.splits import shared_rows
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.docs import shared_parameters
@@ -39,6 +40,7 @@ from corank.estimator.held_out import HeldOut
 from corank.estimator.missing import MISSING
 from corank.kernels.basis import Terms
 from corank.metrics import parse_metric
+from corank.metrics.significance import few_note
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
 
@@ -188,7 +190,7 @@ class AutoRanker(Ranker):
                 weights=np.append(weights, np.zeros(len(names) - len(trials))), seconds=np.array(seconds),
                 metric="" if left_out is None else left_out.metric_name,
                 n_lists=0 if left_out is None else left_out.n_lists,
-                lists="queries" if left_out is None or left_out.is_by_query else "parts of one query",
+                lists=_list_kind(left_out, data),
             )  # fmt: skip
             return _combined(work, trials, weights, spreads, board, estimate, advance)
 
@@ -244,13 +246,18 @@ class AutoRanker(Ranker):
         chosen = f"average of {parts}" if len(used) > 1 else f"{used[0][0]} alone"
         mean, low, high = (float(one) for one in self.estimate_)
         n = board.n_lists
+        if not n and board.lists == SHARED_ROWS:
+            return (
+                f"{chosen}; its quality is unknown: so many rows occur in several queries that nothing could be learnt "
+                "without the rows of left-out queries. Add features of the query, or judge other rows."
+            )
         if not n or np.isnan(mean):
             return (
                 f"{chosen}; there are too few judgements to leave any out: its quality is unknown, judge more queries."
             )
         words = f"{chosen}; {board.metric} {mean:.3f} on {n} left-out {board.lists}"
-        words += f" (95 % interval {low:.3f} to {high:.3f})."
-        if board.lists != "queries":
+        words += f" (95 % interval {low:.3f} to {high:.3f})." + few_note(n, unit=board.lists)
+        if board.lists == ONE_QUERY:
             words += " Only one query is judged: judge others, or pass qid if there are several."
         elif n < FEW:
             words += (
@@ -271,6 +278,14 @@ class AutoRanker(Ranker):
             if name.startswith("column ") and mean >= self.estimate_[0] - _NEARLY:
                 return f" The {name} alone has {mean:.3f}: if it is a known order, pass it as prior."
         return ""
+
+
+def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
+    """Return what lists are left out, in words, or which lists could not be."""
+    if left_out is not None:
+        return left_out.list_kind
+    rows = data.scored_rows if data.pairs is None else np.unique(data.pairs)
+    return "queries" if shared_rows(data.X, data.queries.codes, rows) is None else SHARED_ROWS
 
 
 def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.metrics.significance import few_note, sign_flip
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Leaderboard:
     n_lists : int
         Number of lists that were left out; 0 if there were too few judgements.
     lists : str
-        What the lists are: queries, or parts of the one judged query.
+        What the lists are: queries, queries that share rows with others, or parts of the one judged query.
     """
 
     names: tuple[str, ...]
@@ -66,6 +67,7 @@ class Leaderboard:
             f"{self.metric} on {self.n_lists} left-out {self.lists}",
             ("candidate", "mean", "low", "high", "weight", "seconds"),
             tuple((name, *map(float, numbers)) for name, *numbers in rows),
+            note=few_note(self.n_lists, unit=self.lists).strip() if self.n_lists else "",
         )
 
     def __repr__(self) -> str:
@@ -90,11 +92,9 @@ def interval(values: Floats) -> tuple[float, float, float]:
     """
     Return the mean of values and its 95 % interval, ignoring NaN.
 
-    >>> [round(one, 2) for one in interval(np.array([0.2, 0.4, 0.6, np.nan]))]
-    [0.4, 0.17, 0.63]
+    >>> [round(end, 2) for end in interval(np.array([0.2, 0.4, 0.6, 0.1, 0.3, 0.2, np.nan]))]
+    [0.3, 0.1, 0.6]
     """
     kept = values[~np.isnan(values)]
-    if not len(kept):
-        return float("nan"), float("nan"), float("nan")
-    half = 1.96 * kept.std(ddof=1) / np.sqrt(len(kept)) if len(kept) > 1 else float("inf")
-    return float(kept.mean()), float(kept.mean() - half), float(kept.mean() + half)
+    low, high, _ = sign_flip(kept)
+    return float(kept.mean()) if len(kept) else low, low, high

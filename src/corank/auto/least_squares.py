@@ -95,14 +95,19 @@ class SharedLeastSquares:
 
         model: unfitted; its kernel and basis are used.
         names: of the columns.
-        Returns: None if folds split a query, or if there are too many features.
+        Returns: None if folds split a query, if queries share rows, or if there are too many features.
         """
         data, prior = replace(left_out.data, prior=None, names=names), left_out.data.prior
         data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, "pairs", ties=False)
         n_basis = None if model.n_basis == "auto" else model.n_basis  # "auto" is all rows or columns here
         k = min(len(frame.rows), n_basis or np.inf, data.n_features if model.kernel == "linear" else np.inf)
-        if not left_out.is_by_query or k > _MOST_FEATURES or k * len(frame.targets) > _MOST_NUMBERS:
+        if (
+            not left_out.is_by_query
+            or left_out.shared is not None
+            or k > _MOST_FEATURES
+            or k * len(frame.targets) > _MOST_NUMBERS
+        ):
             return None
         rng = rng_of(model.random_state).spawn(2)[1]
         phi = model._map(View(None, model.kernel).fit(data.X, rng, data.weights), data, frame.rows, rng, n_basis)

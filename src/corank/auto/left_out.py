@@ -4,6 +4,9 @@ LeftOut: folds of judged queries, and the value of scores that models gave to qu
 If only one query has judgements, its rows are assigned to folds in the order of their scores, and each fold is
 evaluated as a list of its own, since scores of different models cannot be compared. Folds depend on the content of
 queries, not on their order or names.
+
+A row may occur in several queries, such as a product. Models that score it are then fitted without its judgements in
+all queries: otherwise a model that remembers rows would look better than it is on new ones.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.scoring import score_columns
-from corank.data.problem.splits import keep_scores
+from corank.data.problem.splits import keep_scores, shared_rows
 from corank.estimator.held_out import judged_units, keep_judgements
 from corank.metrics import parse_metric
 from corank.metrics.conventions import find_convention
@@ -31,6 +34,10 @@ _LARGEST_GRADE = 10.0
 # rows of one query that a fold needs
 _FEWEST = 4
 
+ONE_QUERY = "parts of one query"
+SHARED_ROWS = "queries, whose rows were not learnt from in other queries either"
+"""What lists are if they are not simply queries."""
+
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
@@ -42,6 +49,8 @@ class LeftOut:
     rows (n,): numbers of the rows that are left out once, ascending.
     lists (n,): the list in which each row is evaluated: its query, or its fold if one query is judged.
     folds (n,): the fold that leaves out each row.
+    shared (n_rows,): first row of the problem that equals each row, see
+        `shared_rows`; None if no row is in two lists.
     """
 
     data: RankingData
@@ -49,6 +58,7 @@ class LeftOut:
     rows: Integers
     lists: Integers
     folds: Integers
+    shared: Integers | None = None
 
     @classmethod
     def of(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
@@ -56,8 +66,15 @@ class LeftOut:
         Deal judgements to folds.
 
         metric: None means nDCG@10 for whole grades up to 10, else the disagreement error.
-        Returns: None if there are too few judgements to leave any out.
+        Returns: None if there are too few judgements to leave any out, also because queries share their rows.
         """
+        found = cls._dealt(data, metric, rng)
+        if found is None or found.shared is None:
+            return found
+        return found if all(part.n_pairs > 0 for part, _ in found.parts()) else None
+
+    @classmethod
+    def _dealt(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
         if data.y is not None and data.weights is not None:
             data = keep_scores(data, data.weights > 0.0)
         units, query = judged_units(data)
@@ -73,12 +90,15 @@ class LeftOut:
             place = place[data.queries.codes[rows]]
             kept = place % n_folds < n_used
             lists = np.unique(place[kept], return_inverse=True)[1]
-            return cls(data, metric, rows[kept], lists, place[kept] % n_folds)
+            shared = shared_rows(data.X, data.queries.codes, rows)
+            return cls(data, metric, rows[kept], lists, place[kept] % n_folds, shared)
         if data.y is None or len(rows) < 2 * _FEWEST:
             return None
         folds = np.empty(len(rows), dtype=np.int64)
         folds[np.argsort(data.y[rows], kind="stable")] = np.arange(len(rows)) % min(5, len(rows) // _FEWEST)
-        return cls(data, metric, rows, folds, folds)
+        groups = np.full(data.n_rows, -1)
+        groups[rows] = folds
+        return cls(data, metric, rows, folds, folds, shared_rows(data.X, groups, rows))
 
     @property
     def metric_name(self) -> str:
@@ -100,6 +120,13 @@ class LeftOut:
         """Whether whole queries are left out."""
         return self.lists is not self.folds
 
+    @property
+    def list_kind(self) -> str:
+        """What the lists are, in words."""
+        if not self.is_by_query:
+            return ONE_QUERY
+        return "queries" if self.shared is None else SHARED_ROWS
+
     def parts(self, most: int | None = None) -> Iterator[tuple[RankingData, NDArray[np.bool_]]]:
         """
         Yield the problem without each fold, and which of `rows` the fold leaves out.
@@ -111,7 +138,10 @@ class LeftOut:
             out = self.folds % n_parts == part
             kept = np.ones(self.data.n_rows, dtype=bool)
             kept[self.rows[out]] = False
-            yield keep_judgements(self.data, kept if self.data.pairs is None else kept[self.data.pairs[:, 0]]), out
+            if self.shared is not None:
+                kept &= ~np.isin(self.shared, self.shared[self.rows[out]])
+            pairs = self.data.pairs
+            yield keep_judgements(self.data, kept if pairs is None else np.all(kept[pairs], axis=1)), out
 
     def values(self, scores: Floats) -> Floats:
         """

@@ -33,6 +33,7 @@ from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, TERMINATED
 from corank.cli.records import records
+from corank.cli.recover import recover
 from corank.cli.research import check_lambda, simulate_clicks
 from corank.cli.screening.screen import screen
 from corank.cli.screening.verify import certify, verify
@@ -110,6 +111,7 @@ GROUPS: dict[str, tuple[Verb, ...]] = {
             "Write a model for the engine that serves it.",
             "export model.safetensors --to solr -o model.json --verify test.txt",
         ),
+        Verb(recover, "Copy what is sound of a damaged database.", "recover damaged.db --output recovered"),
         Verb(demo, "Run a demonstration on included data.", "demo --output out/demo"),
     ),
     "Research": (

@@ -158,7 +158,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     first, *_ = evaluations
     tests = compare_runs(evaluations, "nDCG@10", base=first, random_state=seed)
     gains = {
-        test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_adjusted:.1g}")
+        test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_value:.1g}")
         for test in tests
     }
     rows: list[tuple[str | float, ...]] = [
@@ -167,8 +167,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     ]
     show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), console)
     typer.echo(
-        "Gains carry a 95 % bootstrap interval and the p-value of Wilcoxon's signed-rank test over the queries, "
-        "corrected for the number of tests.\n"
+        "Gains carry a 95 % interval and the p-value of the same sign-flip test over the queries.\n"
         "SPD learns from pairs of judged rows, CRR also from their grades, LCRA also from unjudged rows, on which its "
         "two views should agree; the ideal ranker uses the true weights."
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +14,7 @@ from corank.data.formats.click_log import ClickLog
 from corank.data.problem.inputs import as_numbers
 from corank.data.problem.queries import Queries
 from corank.errors import InputError
+from corank.metrics.significance import sign_flip
 from corank.parameters import check_values, number, one_of
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ class ClickEstimate:
     value : float
         The estimate.
     low, high : float
-        Confidence interval: normal approximation of the mean over lists, with the propensities taken as known.
+        Confidence interval of the mean over lists (`corank.metrics.sign_flip`), with the propensities taken as known.
     level : float
         Confidence level.
     metric, method : str
@@ -159,7 +159,7 @@ class Interval:
     @classmethod
     def of_lists(cls, gain: Floats, total: Floats | None, level: float) -> Interval:
         """
-        Return the mean of the gains of lists, or Σ gain / Σ total, by normal approximation (the delta method).
+        Return the mean of the gains of lists, or Σ gain / Σ total (the delta method).
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class Interval:
     @classmethod
     def of_terms(cls, value: float, terms: Floats, n: int, level: float) -> Interval:
         """
-        Return a value with the interval of a mean of n terms.
+        Return a value with the interval of a mean of n terms by sign flips (`corank.metrics.sign_flip`).
 
         Parameters
         ----------
@@ -209,8 +209,10 @@ class Interval:
         Interval
             The value with its interval.
         """
-        margin = NormalDist().inv_cdf(0.5 + level / 2) * float(np.sqrt(terms @ terms / max(n - 1, 1) / n))
-        return cls(value, value - margin, value + margin)
+        all_terms = np.zeros(n)
+        all_terms[: len(terms)] = terms
+        low, high, _ = sign_flip(all_terms, level=level)
+        return cls(value, value + low, value + high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,6 +200,8 @@ def _from_moved_documents(counts: PositionCounts) -> PositionBias:
     item, position = np.unique(counts.item[used], return_inverse=True)[1], counts.position[used]
     shown, clicks = counts.shown[used], counts.clicks[used]
     n_positions = counts.n_positions
+    if n_positions == 1:  # nothing to compare, and maybe no document to use
+        return PositionBias(np.ones(1), "moved")
     _require_compared(item, position, clicks, n_positions)
     C, c = np.bincount(item, weights=clicks), np.bincount(position, weights=clicks, minlength=n_positions)
 

@@ -29,7 +29,7 @@ from corank.clicks.click_models import ClickModel
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, list_ndcg
 from corank.core.random import next_u64, random_below, seed_state
 from corank.core.rows.access import as_core_rows
-from corank.data.problem.inputs import as_prior
+from corank.data.problem.inputs import as_prior, require_range
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
 from corank.data.problem.scoring import score_columns
@@ -203,7 +203,7 @@ class OnlineRanker(Ranker):
         Parameters
         ----------
         X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows of the query.
+            The rows of the query; values from -1e15 to 1e15.
         k : int
             Number of rows to show; all rows if there are fewer.
         prior : array-like of shape (n_rows,), optional
@@ -222,9 +222,12 @@ class OnlineRanker(Ranker):
         started = self._started(X, prior)
         rows = started._checked_rows(X)
         prior_scores = as_prior(prior, rows.shape[0]) if started._check_prior(prior) else None  # type: ignore[arg-type]
+        require_range(rows, prior_scores)
         states = started.run_["rng_state"].copy() if rng is None else np.stack([seed_state(rng), seed_state(rng)])
         identifier = int(next_u64(states[IDS]))
         drawn = started._draw(rows, prior_scores, states[LISTS], k)
+        if not np.isfinite(drawn.scores).all():
+            raise InputError("the weights of this ranker are so large that scores overflow; fit it again.")
         run = started.run_ if rng is not None else {**started.run_, "rng_state": states}
         self.__dict__ = {**vars(started), "run_": run}
         return replace(drawn, id=identifier)
@@ -255,6 +258,7 @@ class OnlineRanker(Ranker):
                 "pass an impression that its own show returned."
             )
         started._check_prior(impression.prior)
+        require_range(impression.X, impression.prior)
         identifier = np.uint64(impression.id)
         if (started.run_["ids"] == identifier).any() or impression.version < started.n_learnt_ - MEMORY:
             self.__dict__ = {**vars(started), "n_ignored_": started.n_ignored_ + 1}

@@ -111,7 +111,7 @@ class Reader:
     def _read(self, path: Path) -> Any:
         is_table = detect_format(path) in ("parquet", "csv")
         named: dict[str, Any] = vars(self.columns) if is_table else {}
-        rows = read(path, unscored=self.unscored, n_features=self.n_features, judges="keep", **named)
+        rows = read(path, unscored=self.unscored, n_features=self.n_features, judges="keep", group_files=False, **named)
         if rows.roles is not None:
             _refuse_judges(rows.roles, path)
         return rows

@@ -400,7 +400,7 @@ class Ranker(Learner, ABC):
     @property
     def _knows_missing(self) -> bool:
         """Whether rows for ``predict`` may have NaN."""
-        return self._missing == "inner" or hasattr(self, "missing_columns_")
+        return self._missing in ("inner", "keep") or hasattr(self, "missing_columns_")
 
     @property
     def _n_columns(self) -> int:

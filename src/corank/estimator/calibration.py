@@ -10,9 +10,17 @@ have scores on different scales. The scores s of the model of a fold are therefo
 
     s ↦ mean(t) + (s − mean(s)) std(t)/std(s),
 
-with mean and standard deviation over all rows. Isotonic regression alone overfits few rows, and gives probabilities 0
-and 1. It therefore also sees the logistic fit of every row, with a total weight of `_LOGISTIC_ROWS` rows, whose
-influence vanishes as judged rows grow in number.
+with mean and standard deviation over all rows. Isotonic regression alone overfits few rows or few relevant ones, gives
+probabilities 0 and 1, and ties rows of different scores. The function of the method "isotonic" is therefore
+
+    low + (high − low) [(1 − ε) (λ σ(a s + b) + (1 − λ) c(s)) + ε h(s)].
+
+σ(a s + b) is the logistic fit. c is centred isotonic regression (Oron and Flournoy, 2017): every block of equal level
+is one point at its mean score, with straight lines between the points. The share λ of the logistic fit is the largest
+one of `_SHARES` whose cross-validated log loss is at most one standard error above the least: λ = 1 unless the rows
+show that scores are not logistic. h(s) = 1/2 + sign(u) ℓ / (2 + 2ℓ), with u the standardised score and
+ℓ = log(1 + |u|), rises everywhere. Its tiny weight ε = `_STRICT` keeps values of different scores different where σ and
+c are flat. The sum is stored as one piecewise linear function.
 """
 
 from __future__ import annotations
@@ -45,8 +53,12 @@ Floats = NDArray[np.float64]
 
 # weak penalty that keeps the slope finite if scores separate the grades
 _WEAK_PENALTY = 1e8
-# total weight of the logistic fit in isotonic regression, in rows
-_LOGISTIC_ROWS = 400.0
+# candidates for the share of the logistic fit; at least 0.1, so that no probability is 0 or 1
+_SHARES = tuple(tenths / 10.0 for tenths in range(10, 0, -1))
+# weight of the part that rises everywhere
+_STRICT = 1e-5
+# number of folds of rows that choose the share, and of groups of rows for isotonic regression
+_SHARE_FOLDS, _GROUPS = 5, 200
 
 
 def _is_binary(model: Calibrated) -> bool:
@@ -80,10 +92,10 @@ class Calibrated(Ranker):
     ranker : Ranker
         The ranker to calibrate.
     method : {"isotonic", "logistic"}
-        The increasing function from scores to y. "isotonic" is isotonic regression, linear between its steps and
-        constant beyond them: rows of different scores may tie, but ``rank`` still orders them by the ranker. With few
-        judged rows it is close to the logistic function. "logistic" is low + (high − low) σ(a s + b), low and high the
-        extremes of y: it ties rows only if the scores are uninformative.
+        The increasing function from scores to y. "logistic" is low + (high − low) σ(a s + b), low and high the extremes
+        of y; it is constant if the scores are uninformative. "isotonic" mixes it with isotonic regression, as far as
+        judged rows show that the logistic function is wrong. It is piecewise linear and strictly increasing: order and
+        ties are those of the ranker, except that scores may tie if they differ by less than 1e-9 of their spread.
     cv : int, splitter, or list of (train, test)
         Number of folds of queries (at most one query each; folds of rows if there is one query), or a splitter such as
         `QueryShuffleSplit`, or row numbers.
@@ -162,15 +174,12 @@ class Calibrated(Ranker):
             ranker = clone(self.ranker).fit(data)
             advance(1)
             scores, targets, w = self._held_out(data, ranker, advance)
-        slope, offset = _fit_sigmoid(scores, targets, w)
-        curve_parts: dict[str, Any] = {"slope": slope, "offset": offset}
         if self.method == "isotonic":
-            low, high = targets.min(), targets.max()
-            fitted = low + (high - low) * expit(slope * scores + offset)
-            curve = IsotonicRegression(out_of_bounds="clip").fit(
-                np.tile(scores, 2), np.append(targets, fitted), np.append(w, _LOGISTIC_ROWS * w / w.sum())
-            )
-            curve_parts = {"scores": curve.X_thresholds_, "levels": curve.y_thresholds_}
+            knots, levels = _strict_curve(scores, targets, w)
+            curve_parts: dict[str, Any] = {"scores": knots, "levels": levels}
+        else:
+            slope, offset = _fit_sigmoid(scores, targets, w)
+            curve_parts = {"slope": slope, "offset": offset}
         return FittedCalibration(
             ranker, float(targets.min()), float(targets.max()), bool(np.isin(targets, (0.0, 1.0)).all()), **curve_parts
         )
@@ -235,7 +244,7 @@ class Calibrated(Ranker):
         return np.column_stack([1.0 - p, p])
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank rows inside their queries by the ranker's scores, 1 for the best; calibrated scores may tie."""
+        """Rank rows inside their queries by the ranker's scores, 1 for the best."""
         return np.asarray(self.ranker_.rank(self._named_rows(X), qid, prior=prior))
 
     def _held_out(
@@ -315,6 +324,69 @@ def _fit_sigmoid(scores: Floats, y: Floats, w: Floats) -> tuple[float, float]:
         mean = float(np.average(t, weights=w))
         return 0.0, float(np.log(mean / (1.0 - mean)))
     return a / spread, b - a * centre / spread
+
+
+def _isotonic_points(scores: Floats, t: Floats, w: Floats, fitted: Floats) -> tuple[Floats, Floats]:
+    """Return points of centred isotonic regression, on groups of rows with about equal Σ p (1 − p) of the fit p."""
+    order = np.lexsort((t, scores))
+    information = np.maximum(w * fitted * (1.0 - fitted), np.finfo(float).tiny)[order]
+    before = np.cumsum(information) - information / 2.0
+    group = np.empty(len(scores), dtype=np.int64)
+    group[order] = np.minimum(_GROUPS * before / before[-1], _GROUPS - 1).astype(np.int64)
+    _, group = np.unique(group, return_inverse=True)
+    s, level, weight = _group_means(group, w, scores, t)
+    level = IsotonicRegression().fit(s, level, weight).predict(s)
+    _, block = np.unique(level, return_inverse=True)
+    return _group_means(block, weight, s, level)[:2]
+
+
+def _group_means(group: NDArray[np.int64], w: Floats, a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the weighted means of a and b in each group, and its weight."""
+    total = np.bincount(group, w).astype(np.float64)
+    return np.bincount(group, w * a) / total, np.bincount(group, w * b) / total, total
+
+
+def _logistic_share(scores: Floats, t: Floats, w: Floats) -> float:
+    """Return λ: the largest share of the logistic fit within one standard error of the least cross-validated loss."""
+    fold = np.empty(len(scores), dtype=np.int64)
+    fold[np.lexsort((t, scores))] = np.arange(len(scores)) % _SHARE_FOLDS
+    logistic, isotonic = np.empty(len(scores)), np.empty(len(scores))
+    for k in range(_SHARE_FOLDS):
+        train, test = fold != k, fold == k
+        if not test.any() or np.ptp(t[train]) == 0.0:
+            return 1.0
+        a, b = _fit_sigmoid(scores[train], t[train], w[train])
+        points = _isotonic_points(scores[train], t[train], w[train], expit(a * scores[train] + b))
+        logistic[test], isotonic[test] = expit(a * scores[test] + b), np.interp(scores[test], *points)
+    p = np.clip([share * logistic + (1.0 - share) * isotonic for share in _SHARES], 1e-12, 1.0 - 1e-12)
+    losses = -t * np.log(p) - (1.0 - t) * np.log1p(-p)
+    w = w / w.sum()
+    excess = losses - losses[int(np.argmin(losses @ w))]
+    means = excess @ w
+    errors = np.sqrt((excess - means[:, None]) ** 2 @ w**2)
+    return _SHARES[int(np.argmax(means <= errors))]
+
+
+def _strict_curve(scores: Floats, y: Floats, w: Floats) -> tuple[Floats, Floats]:
+    """Return the points of the strictly increasing function of the module's docstring."""
+    low, high = y.min(), y.max()
+    t = (y - low) / (high - low) if high > low else np.full(len(y), 0.5)
+    slope, offset = _fit_sigmoid(scores, y, w)
+    centre, spread = _moments(scores, w)
+    spread = spread or 1.0
+    points = _isotonic_points(scores, t, w, expit(slope * scores + offset))
+    share = _logistic_share(scores, t, w)
+    far = spread * 4.0 ** np.arange(64)
+    logits = np.arange(-18.0, 18.25, 0.25) if slope * spread > 1e-6 else np.empty(0)
+    s = np.unique(np.concatenate([centre - far, [centre], centre + far, points[0], (logits - offset) / (slope or 1.0)]))
+    s = s[np.abs(s) < np.finfo(np.float32).max]  # exported models use float32
+    u = (s - centre) / spread
+    size = np.log1p(np.abs(u))
+    rising = 0.5 + 0.5 * np.sign(u) * size / (1.0 + size)
+    with np.errstate(over="ignore"):
+        mixed = share * expit(slope * s + offset) + (1.0 - share) * np.interp(s, *points)
+    p = np.maximum.accumulate((1.0 - _STRICT) * mixed + _STRICT * rising)
+    return s, low + (high - low) * p
 
 
 STRATEGIES = ("uniform", "quantile")

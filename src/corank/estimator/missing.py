@@ -38,12 +38,10 @@ def fill_problem(model: Any, data: RankingData, notes: dict[str, Any], continues
 
 def fill_rows(model: Any, X: Any) -> Any:
     """
-    Return checked rows for a fitted ranker, with missing values filled as in ``fit``.
-
-    Trees keep missing values of columns that had some in ``fit``.
+    Return checked rows for a fitted ranker, with missing values filled as in ``fit``; trees keep them.
     """
-    filling = filling_of(model)
-    return X if filling is None else filling.fill(X, marked=not hasattr(model, "trees_"))
+    filling = None if hasattr(model, "trees_") else filling_of(model)
+    return X if filling is None else filling.fill(X)
 
 
 def filling_of(model: Any) -> MissingValues | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
@@ -130,6 +131,7 @@ def export_model(
         calibrated=calibrated, rows=rows,
     )  # fmt: skip
     paths = {suffix: _place(Path(path), suffix) for suffix in [*export.files, *([REPORT] if rows is not None else [])]}
+    _require_distinct(paths)
     for place in paths.values():
         require_place(place, overwrite=overwrite)
     verification = None
@@ -209,6 +211,18 @@ def _place(path: Path, suffix: str) -> Path:
     if suffix == REPORT:
         return path.with_name(path.name + suffix)
     return path.with_name(path.stem + suffix) if suffix else path
+
+
+def _require_distinct(paths: Mapping[str, Path]) -> None:
+    """Raise `InputError` if two files of an export have the same name, also by a link or in another case."""
+    written: dict[str, str] = {}
+    for suffix, place in paths.items():
+        first = written.setdefault(os.path.realpath(place).casefold(), suffix)
+        if first != suffix:
+            raise InputError(
+                f"{paths[first]} is also the name of the file {place.name} that this export writes next to it; choose "
+                f"a name with another ending than {suffix}, and remove links between the files."
+            )
 
 
 def _safe_name(stem: str) -> str:

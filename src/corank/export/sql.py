@@ -3,6 +3,10 @@ SQL: a linear model or trees as one expression in float64, for SQLite, PostgreSQ
 
 Missing values are NULL (and NaN, where the database has it): they count 0 in a linear model, and follow the side that
 LightGBM gives them in trees.
+
+A missing column is an error. SQLite reads an unknown name in double quotes as a text, and ``rowid`` as a column of any
+table; so columns are qualified, and those of a common table expression. The score is the first column, and rows are
+ordered by its position: a column of the table may have its name.
 """
 
 from __future__ import annotations
@@ -29,6 +33,9 @@ DIALECTS = ("sqlite", "postgresql", "duckdb")
 TABLE, SCORE = "rows", "corank_score"
 """Names of the table and of the score in the query; users replace the first."""
 
+# the common table expression that columns are read from
+_SOURCE = "corank_rows"
+
 # terms of a sum without brackets: databases limit the depth of an expression
 _TERMS = 50
 _LARGEST = 4611686018427387904  # 2^62
@@ -45,7 +52,8 @@ def write_sql(described: Description, options: ExportOptions) -> Export:
     text = (
         f"-- {options.name}: a ranker as one expression, for {options.dialect}; written by corank export.\n"
         f'-- Replace the table "{TABLE}" by your own; its columns are the features. Higher scores are better.\n'
-        f'SELECT *, (\n  {expression}\n) AS {SCORE}\nFROM "{TABLE}"\nORDER BY {SCORE} DESC;\n'
+        f'WITH {_SOURCE} AS (SELECT * FROM "{TABLE}")\n'
+        f"SELECT (\n  {expression}\n) AS {SCORE}, {_SOURCE}.*\nFROM {_SOURCE}\nORDER BY 1 DESC;\n"
     )
     engine = {"sqlite": "SQLite", "duckdb": "DuckDB", "postgresql": "DuckDB, which reads PostgreSQL's text"}
     return Export(
@@ -63,7 +71,6 @@ def run_sql(text: str, names: tuple[str, ...], rows: Floats, dialect: str) -> Fl
         (number, *(None if math.isnan(value) else value for value in row)) for number, row in enumerate(rows.tolist())
     ]
     marks = ", ".join("?" * (len(names) + 1))
-    query = text.replace(f"ORDER BY {SCORE} DESC", "ORDER BY corank_row").replace("SELECT *,", "SELECT", 1)
     if dialect == "sqlite":
         base: Any = sqlite3.connect(":memory:")
     else:
@@ -71,10 +78,13 @@ def run_sql(text: str, names: tuple[str, ...], rows: Floats, dialect: str) -> Fl
     try:
         base.execute(f'CREATE TABLE "{TABLE}" (corank_row INTEGER, {columns})')
         base.executemany(f'INSERT INTO "{TABLE}" VALUES ({marks})', lines)
-        found = base.execute(query).fetchall()
+        found = base.execute(text).fetchall()
     finally:
         base.close()
-    return np.array([np.nan if value is None else value for (value,) in found], dtype=np.float64)
+    scores = np.empty(len(found))
+    for score, number, *_ in found:
+        scores[number] = np.nan if score is None else score
+    return scores
 
 
 def _duckdb() -> Any:
@@ -127,10 +137,14 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _column(name: str) -> str:
+    return f"{_SOURCE}.{_quoted(name)}"
+
+
 def _expression(scorer: Scorer, names: tuple[str, ...], dialect: str) -> str:
     if isinstance(scorer, LinearScorer):
         terms = [
-            f"COALESCE({_quoted(name)}, 0.0e0) * {literal(weight)}"
+            f"COALESCE({_column(name)}, 0.0e0) * {literal(weight)}"
             for name, weight in zip(names, scorer.weights.tolist(), strict=True)
             if weight != 0.0
         ]
@@ -159,7 +173,7 @@ def _trees(scorer: TreeScorer, names: tuple[str, ...], dialect: str) -> list[str
     zero = literal(ZERO)
 
     def condition(k: int) -> str:
-        x = _quoted(names[trees.features[k]])
+        x = _column(names[trees.features[k]])
         natural = f"{x} <= {numbers[float(trees.thresholds[k])]}"
         zeros = f"ABS({x}) <= {zero}" if trees.flags[k] & MISSING_ZERO else ""
         if left[k]:

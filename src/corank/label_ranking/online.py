@@ -25,6 +25,7 @@ from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
 from corank.core.rows.access import as_core_rows
+from corank.data.problem.inputs import require_range
 from corank.data.problem.scoring import score_columns
 from corank.errors import InputError
 from corank.estimator.contract import check_columns, install, kept_columns, note_columns
@@ -273,6 +274,8 @@ class OnlineLabelRanker(LabelRanker):
         was_calibrated: bool = False,
     ) -> FittedOnlineLabels:
         """Take the steps and return the fitted record; was_calibrated: whether earlier parts had a zero point."""
+        if basis is None:
+            require_range(rows)
         plan = StepPlan(
             as_conversion(self.conversion, self.above_zero),
             RANKING_LOSSES[self.ranking_loss],

@@ -409,7 +409,7 @@ class LambdaRank(Ranker):
         metric = self.metric or self._lambda.metric
         validation = None
         if eval_set is not None:
-            validation = ValidationRows.of_eval_set(eval_set, data, metric)
+            validation = ValidationRows.of_eval_set(eval_set, data, metric, keeps_missing=self._missing == "keep")
         elif held is not None:
             data, validation = held.train, ValidationRows.of_held_out(held, metric)
         problem = self._lambda_problem(data)

@@ -256,13 +256,14 @@ class ValidationRows:
     error: Callable[[Floats], float]
 
     @classmethod
-    def of_eval_set(cls, eval_set: Any, data: RankingData, metric: str) -> ValidationRows:
+    def of_eval_set(cls, eval_set: Any, data: RankingData, metric: str, *, keeps_missing: bool) -> ValidationRows:
         """
         Check an `eval_set`.
 
         eval_set: (X, y, qid), (X, y, qid, prior), or a RankingData.
         data: the training data; its columns are scaled in the same way.
         metric: measures the error.
+        keeps_missing: whether missing values are not filled (trees).
         """
         if not isinstance(eval_set, RankingData):
             if not isinstance(eval_set, tuple | list) or len(eval_set) not in (3, 4):
@@ -271,9 +272,8 @@ class ValidationRows:
                     "one validation set."
                 )
             eval_set = RankingData.of(*eval_set[:3]).with_prior(*eval_set[3:] or (None,))
-        filling = data.filling
-        marked = not data.has_missing
-        n_features = data.n_features - (0 if filling is None or not marked else len(filling.columns))
+        filling = None if keeps_missing else data.filling
+        n_features = data.n_features - (0 if filling is None else len(filling.columns))
         if eval_set.y is None or eval_set.n_features != n_features:
             raise InputError(
                 f"eval_set has {eval_set.n_features} features"
@@ -281,8 +281,8 @@ class ValidationRows:
                 + f", but X has {n_features}; pass graded rows of the same columns."
             )
         if filling is not None:
-            eval_set = replace(eval_set, X=filling.fill(eval_set.X, marked=marked))
-        elif eval_set.has_missing:
+            eval_set = replace(eval_set, X=filling.fill(eval_set.X))
+        elif eval_set.has_missing and not keeps_missing:
             raise InputError("eval_set contains NaN, but X does not; fill its missing values.")
         if (eval_set.prior is None) != (data.prior is None):
             raise InputError(

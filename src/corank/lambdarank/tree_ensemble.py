@@ -134,9 +134,9 @@ class TreeEnsemble:
         return columns, self._arrays._replace(features=positions.astype(np.uint32))
 
     @cached_property
-    def _missing(self) -> tuple[bool, bool]:
-        """Whether zeros, or NaN, have a side of their own at some node."""
-        return bool((self.flags & MISSING_ZERO).any()), bool((self.flags & MISSING_NAN).any())
+    def _has_missing_zeros(self) -> bool:
+        """Whether zeros have a side of their own at some node."""
+        return bool((self.flags & MISSING_ZERO).any())
 
     @property
     def n_trees(self) -> int:
@@ -162,8 +162,7 @@ class TreeEnsemble:
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but the trees have {self.n_features}.")
         scores, rows = np.empty(X.shape[0]), as_core_rows(X)
-        zeros, nans = self._missing
-        is_missing = zeros or (nans and has_missing(X))
+        is_missing = self._has_missing_zeros or has_missing(X)
 
         def score(first: int, last: int) -> None:
             if isinstance(rows, CSRRows):

@@ -25,13 +25,22 @@ from corank.metrics.pairwise import (
 )
 from corank.metrics.runs import evaluate_run
 from corank.metrics.scorer import scorer
-from corank.metrics.significance import PairedTest, PairedTests, bootstrap_interval, compare_runs, holm, wilcoxon
+from corank.metrics.significance import (
+    MeanTest,
+    PairedTest,
+    PairedTests,
+    compare_runs,
+    holm,
+    sign_flip,
+    wilcoxon,
+)
 
 __all__ = [
     "CONVENTIONS",
     "MEASURES",
     "Convention",
     "Evaluation",
+    "MeanTest",
     "Measure",
     "Metric",
     "MetricResult",
@@ -39,7 +48,6 @@ __all__ = [
     "PairedTests",
     "auc",
     "average_precision",
-    "bootstrap_interval",
     "bpref",
     "break_even_point",
     "compare_runs",
@@ -61,6 +69,7 @@ __all__ = [
     "recall",
     "reciprocal_rank",
     "scorer",
+    "sign_flip",
     "success",
     "wilcoxon",
     "winner_take_all",

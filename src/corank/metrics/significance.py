@@ -1,11 +1,13 @@
-"""Tests of significance paired by query: Wilcoxon's signed-rank test, Holm's correction, bootstrap intervals."""
+"""Tests of significance paired by query: sign flips with their intervals, Holm's correction, Wilcoxon's test."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any
+from itertools import combinations, count
+from statistics import NormalDist
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +22,8 @@ Floats = NDArray[np.float64]
 
 # resampled entries in memory at a time
 _BLOCK = 4_000_000
+# number of values up to which all sets are enumerated, and up to which random sets are drawn
+_MAX_ENUMERATED, _MAX_DRAWN = 12, 1000
 
 
 def wilcoxon(differences: ArrayLike) -> float:
@@ -95,41 +99,139 @@ def holm(p_values: ArrayLike) -> Floats:
     return adjusted
 
 
-def bootstrap_interval(
-    values: ArrayLike, rng: np.random.Generator, level: float = 0.95, n_resamples: int = 5000
-) -> tuple[float, float]:
+class MeanTest(NamedTuple):
     """
-    Return the bootstrap percentile interval of a mean.
+    Result of `sign_flip`: an interval of a mean, and the p-value of the same test that the mean is 0.
+
+    Attributes
+    ----------
+    low, high : float
+        Ends of the interval; infinite if there are too few values, NaN without values.
+    p_value : float
+        Two-sided p-value.
+    """
+
+    low: float
+    high: float
+    p_value: float
+
+
+def sign_flip(
+    values: ArrayLike, rng: np.random.Generator | None = None, level: float = 0.95, n_resamples: int = 9999
+) -> MeanTest:
+    """
+    Return an interval of a mean and the p-value that it is 0, by flipping signs (Fisher, 1935; Hartigan, 1969).
+
+    If values x₁, ..., xₙ are distributed symmetrically around μ, as differences of two exchangeable rankings are around
+    0, then all 2ⁿ choices of signs in Σ ±(xᵢ − μ) are equally probable. Let m(S) be the mean of the values of a set S.
+    Changing the signs of S does not lower the sum exactly if m(S) ≤ μ. Over all G = 2ⁿ sets, the empty one included,
+
+        p(μ) = 2 min(1 + #{S : m(S) ≤ μ}, 1 + #{S : m(S) ≥ μ}) / G,   at most 1.
+
+    The interval is all μ with p(μ) ≥ 1 − level: with j the largest integer below (1 − level) G / 2, from the j-th
+    smallest to the j-th largest m(S). It excludes 0 exactly if the p-value p(0) is below 1 − level. The level holds for
+    every n, also with ties and zeros, and approximately if the values are skewed. If j = 0, which at 95 % means five or
+    fewer values, no choice of signs is rare enough, and the interval is unbounded.
+
+    Up to 12 values, all sets are used; up to 1,000 values `n_resamples` random sets, with G = n_resamples + 1, which is
+    valid, too; beyond, the normal distribution of the sums, whose variance is Σ (xᵢ − μ)².
 
     Parameters
     ----------
     values : array-like of shape (n,)
-        One or more values, such as a metric of each query.
-    rng : numpy.random.Generator
-        Random generator.
+        Values, such as differences of a metric for each query; NaN is left out.
+    rng : numpy.random.Generator, optional
+        Random generator of the sets; by default the same sets are drawn every time.
     level : float
         Level of the interval.
     n_resamples : int
-        Number of bootstrap samples.
+        Number of random sets.
 
     Returns
     -------
-    low, high : float
-        Percentiles of the bootstrap means.
+    MeanTest
+        Low and high end of the interval, and the p-value.
 
     Examples
     --------
-    >>> bootstrap_interval([2.0, 2.0], np.random.default_rng(0))
-    (2.0, 2.0)
+    >>> sign_flip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    MeanTest(low=1.0, high=6.0, p_value=0.03125)
+    >>> sign_flip([1.0, 2.0, 3.0])
+    MeanTest(low=-inf, high=inf, p_value=0.25)
     """
-    sample = np.asarray(values, dtype=np.float64)
+    x = np.asarray(values, dtype=np.float64)
+    x = x[~np.isnan(x)]
+    n, alpha = len(x), 1.0 - level
+    if n == 0:
+        return MeanTest(np.nan, np.nan, np.nan)
+    if n > _MAX_DRAWN:
+        return _normal_sign_flip(x, alpha)
+    means = _set_means(x, np.random.default_rng(0) if rng is None else rng, n_resamples)
+    # a mean of exactly 0 must not become positive or negative by rounding
+    means[np.abs(means) <= 1e-13 * np.abs(x).max()] = 0.0
+    G = len(means) + 1
+    n_tail = 1 + min(int((means <= 0.0).sum()), int((means >= 0.0).sum()))
+    j = math.ceil(round(alpha * G / 2.0, 9)) - 1
+    low, high = (-np.inf, np.inf) if j < 1 else np.partition(means, [j - 1, len(means) - j])[[j - 1, len(means) - j]]
+    return MeanTest(float(low), float(high), min(1.0, 2.0 * n_tail / G))
+
+
+def _set_means(x: Floats, rng: np.random.Generator, n_resamples: int) -> Floats:
+    """Return the means of all sets of few values except the empty set, or of random sets of more."""
+    n = len(x)
+    if n <= _MAX_ENUMERATED:
+        sets = (np.arange(1, 2**n)[:, None] >> np.arange(n)) & 1
+        return np.asarray(sets @ x / sets.sum(axis=1))
     means = np.empty(n_resamples)
-    step = max(1, _BLOCK // len(sample))
+    step = max(1, _BLOCK // n)
     for begin in range(0, n_resamples, step):
         block = means[begin : begin + step]
-        block[:] = sample[rng.integers(len(sample), size=(len(block), len(sample)))].mean(axis=1)
-    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+        packed = rng.integers(256, size=(len(block), -(-n // 8)), dtype=np.uint8)
+        drawn = np.unpackbits(packed, axis=1, count=n)
+        drawn[~drawn.any(axis=1), 0] = 1  # not the empty set, which G counts once
+        block[:] = drawn @ x / drawn.sum(axis=1, dtype=np.int64)
+    return means
+
+
+def _normal_sign_flip(x: Floats, alpha: float) -> MeanTest:
+    """
+    Approximate the sums of many flipped values by a normal distribution.
+
+    μ is inside if (x̄ − μ)² ≤ z² Σ (xᵢ − μ)² / n², or (x̄ − μ)² (n − z²) ≤ z² s² with s² = Σ (xᵢ − x̄)² / n.
+    """
+    n, mean, z = len(x), float(x.mean()), NormalDist().inv_cdf(1.0 - alpha / 2.0)
+    size = float(np.sqrt(x @ x))
+    p_value = 2.0 * NormalDist().cdf(-n * abs(mean) / size) if size > 0.0 else 1.0
+    if z * z >= n:
+        return MeanTest(-np.inf, np.inf, p_value)
+    half = z * float(x.std()) / math.sqrt(n - z * z)
+    return MeanTest(mean - half, mean + half, p_value)
+
+
+def min_values(level: float = 0.95) -> int:
+    """
+    Return the number of values from which an interval of `sign_flip` is bounded.
+
+    >>> min_values(), min_values(0.99)
+    (6, 8)
+    """
+    alpha = 1.0 - level
+    return next(n for n in count(1) if 2.0 / 2**n < round(alpha, 12))
+
+
+def few_note(n: int, level: float = 0.95, unit: str = "queries") -> str:
+    """
+    Return a sentence on the intervals of so few values that they are unbounded; "" with more values.
+
+    >>> few_note(6)
+    ''
+    """
+    if n >= min_values(level):
+        return ""
+    return (
+        f" Fewer than {min_values(level)} {unit}: without further assumptions, no test excludes any value at the level "
+        f"{level:.0%}, so the interval is unbounded (-inf to inf)."
+    )
 
 
 def standard_error(values: ArrayLike, axis: int = 0) -> Floats:
@@ -162,20 +264,18 @@ class PairedTest:
     difference : float
         Mean of the differences per query.
     low, high : float
-        Bootstrap percentile interval of the mean difference.
+        Interval of the mean difference by `sign_flip`; it excludes 0 exactly if `p_value` < 1 − `level`, and is
+        infinite with too few queries (five or fewer at 95 %).
     level : float
         Its level.
     p_value : float
-        Two-sided Wilcoxon signed-rank test; 1 if no query differs.
+        Two-sided sign-flip test; 1 if no query differs.
     p_adjusted : float
         The same after Holm's correction for the number of tests.
     n_queries : int
         Queries with a value in both evaluations.
     n_higher, n_lower : int
         Queries on which `other` has the higher and the lower value.
-    rank_balance : float
-        Direction of the test, from −1 to 1: (W₊ − W₋) / (W₊ + W₋) of its rank sums, below 0 if `other` has the lower
-        values. It may differ in sign from the mean difference.
     """
 
     metric: str
@@ -192,7 +292,6 @@ class PairedTest:
     n_queries: int
     n_higher: int
     n_lower: int
-    rank_balance: float
 
 
 class PairedTests(list[PairedTest]):
@@ -238,9 +337,9 @@ class PairedTests(list[PairedTest]):
         )  # fmt: skip
         levels = ", ".join(f"{level:.0%}" for level in sorted({one.level for one in self}))
         note = (
-            f"Difference: other minus base, paired by query, with a {levels} bootstrap interval; p: Wilcoxon's "
-            "signed-rank test, without and with Holm's correction; higher, lower: queries on which other is so."
-        )
+            f"Difference: other minus base, paired by query, with a {levels} interval; p: sign-flip test, without and "
+            "with Holm's correction; higher, lower: queries on which other is so."
+        ) + few_queries_note(self)
         return ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values()))
 
     def to_frame(self) -> Any:
@@ -259,6 +358,12 @@ class PairedTests(list[PairedTest]):
         return self._table().html()
 
 
+def few_queries_note(tests: Sequence[PairedTest]) -> str:
+    """Return a sentence if a test has so few queries that its interval is unbounded; "" if none has."""
+    few = [test for test in tests if math.isinf(test.low)]
+    return few_note(few[0].n_queries, few[0].level) if few else ""
+
+
 def compare_runs(
     evaluations: Mapping[str, Evaluation],
     metric: str,
@@ -266,7 +371,7 @@ def compare_runs(
     base: str | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
     level: float = 0.95,
-    n_resamples: int = 5000,
+    n_resamples: int = 9999,
 ) -> PairedTests:
     """
     Test the differences between two or more rankings of the same queries in a metric.
@@ -281,11 +386,11 @@ def compare_runs(
     base : str, optional
         The evaluation that all others are tested against; None tests all pairs, with the earlier one as base.
     random_state : int, numpy Generator, numpy RandomState or None, default None
-        Random seed of the bootstrap.
+        Random seed of the sign flips.
     level : float
         Level of the intervals.
     n_resamples : int
-        Number of bootstrap samples of the queries.
+        Number of random sign flips; up to 12 queries, all are used. See `sign_flip`.
 
     Returns
     -------
@@ -346,8 +451,7 @@ def _test(
             f"no query has a value of {first.metric} in both evaluations; evaluate both on judged queries."
         )
     differences = b - a
-    low, high = bootstrap_interval(differences, rng, level, n_resamples)
-    p_value = wilcoxon(differences)
+    low, high, p_value = sign_flip(differences, rng, level, n_resamples)
     return PairedTest(
         metric=str(first.metric),
         base=names[0],
@@ -363,7 +467,6 @@ def _test(
         n_queries=len(a),
         n_higher=int(np.count_nonzero(differences > 0)),
         n_lower=int(np.count_nonzero(differences < 0)),
-        rank_balance=rank_balance(differences),
     )
 
 

@@ -74,6 +74,7 @@ MAY_BE_INFINITE = frozenset(
     [
         "lo", "hi",  # of sites
         # numbers that are only shown
+        "lows", "highs", "estimate_",  # intervals from few queries
         "objective_", "objective_trace_", "objective_path_", "gains_", "jitter_", "view_gap_", "log_evidence_",
         "evidence_trace_", "loo_scores_", "validation_errors_", "cumulative_loss_",
     ]

@@ -17,6 +17,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 from corank.collaborative.ranker import RatingsRanker
+from corank.data.problem.inputs import MAX_VALUE
 from corank.errors import InputError
 from corank.estimator.base import Ranker
 from corank.estimator.query_scaler import QueryScaler
@@ -90,7 +91,9 @@ def _try_estimator(model: Any) -> None:
     if not isinstance(model, Ranker | LabelRanker):
         if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
             raise InputError("scale_ is too small to divide by")
-        _require_finite(model.transform(rows, **({"qid": [0, 0]} if isinstance(model, QueryScaler) else {})))
+        qid = {"qid": [0, 0]} if isinstance(model, QueryScaler) else {}
+        for factor in (1.0, MAX_VALUE if hasattr(model, "scale_") else 1.0):
+            _require_finite(model.transform(factor * rows, **qid))
         return
     model._check_state()
     first = _utilities if isinstance(model, LabelRanker) else _scores

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from corank.data.problem.inputs import MAX_VALUE
+
 Test = Callable[[Any], Any]
 
 
@@ -102,6 +104,22 @@ def _are_precisions(model: Any) -> bool:
     return all(P.shape == (phi.n_features,) * 2 and np.isfinite(P).all() for phi, P in each)
 
 
+_WEIGHTS = ("coef_", "dual_coef_", "view_coefs_", "term_coefs_", "pair_coef_", "intercept_", "pair_intercept_")
+
+
+def _are_moderate(model: Any) -> bool:
+    """Return whether sums of weights times values up to `MAX_VALUE` are finite."""
+    arrays = [part for name in _WEIGHTS for part in _arrays(getattr(model, name, ()))]
+    return all(np.isfinite(np.abs(part * MAX_VALUE).sum()) for part in arrays)
+
+
+def _arrays(value: Any) -> list[NDArray[Any]]:
+    """Return an array, or the arrays of a list, as a list."""
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+_MODERATE: dict[str, Test] = {f"scores of rows with values up to {MAX_VALUE:g} do not overflow": _are_moderate}
+
 RELATIONS: dict[str, dict[str, Test]] = {
     "View": {
         "columns are numbers": lambda v: v.columns is None or (v.columns.dtype.kind == "i" and v.columns.min() >= 0),
@@ -130,7 +148,9 @@ RELATIONS: dict[str, dict[str, Test]] = {
         "rows are numbers": lambda r: r.rows.dtype in (np.float64, object),
     },
     "ThresholdPrior": {"var is positive": lambda p: (p.var > 0.0).all()},
+    "LabelRanker": _MODERATE,
     "Ranker": {
+        **_MODERATE,
         "basis_ has the columns of X": lambda m: getattr(m, "_reads_ids", False)
         or not hasattr(m, "basis_")
         or _is_basis_of(m.basis_, m._n_columns),

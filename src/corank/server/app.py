@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from corank.errors import InputError, reason
-from corank.judging.sessions.store import AnswerStore, StoreError
+from corank.judging.sessions.store import AnswerStore, LostError, StoreError
 from corank.server import pages_frame, pages_judge, pages_owner
 from corank.server.access import Refused, Right, judges_of, permit, tokens_of
 from corank.server.compare import CompareWorkspace
@@ -60,6 +60,10 @@ ROUTES = (
     Route("GET", "/imports/{upload}", Right.OWNER, pages_frame.import_progress),
     Route("GET", "/p/{project}", Right.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Right.OWNER, pages_owner.change_settings),
+    Route("GET", "/p/{project}/delete", Right.OWNER, pages_owner.confirm_delete),
+    Route("POST", "/p/{project}/delete", Right.OWNER, pages_owner.delete),
+    Route("GET", "/p/{project}/judges", Right.OWNER, pages_owner.to_judges),
+    Route("GET", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_owner.to_judges),
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),
     Route("POST", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_owner.renew_link),
     Route("POST", "/p/{project}/judges/{judge}/revoke", Right.OWNER, pages_owner.revoke_link),
@@ -118,7 +122,8 @@ def _endpoint(site: Site, route: Route) -> Callable[[Request], object]:
             message = text("error.large.help", n=UPLOAD_LIMIT >> 20)
             return visit.render("message.html", 413, title=text("error.large"), message=message)
         except StoreError as error:
-            return visit.render("message.html", 503, title=text("error.store"), message=f"{error} {text('error.kept')}")
+            message = str(error) if isinstance(error, LostError) else f"{error} {text('error.kept')}"
+            return visit.render("message.html", 503, title=text("error.store"), message=message)
         except InputError as error:
             return visit.render("message.html", 422, title=text("error.input"), message=str(error))
         except OSError as error:  # of uploads, which are written to temporary files

@@ -248,17 +248,17 @@ class CompareWorkspace(Workspace):  # noqa: D101
 
     def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[Tick]]:
         """Return the rows of the order with their error bars, and the marks of the axis below."""
-        half = 1.96 * ranking.std
-        low, high = float((ranking.score - half).min()), float((ranking.score + half).max())
+        std = ranking.std
+        low, high = float((ranking.score - std).min()), float((ranking.score + std).max())
         margin = 0.04 * (high - low) + 1e-9
         scale = Scale(low - margin, high + margin)
         place = scale.percent
         rows = [
             {
                 "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
-                "score": float(ranking.score[at]), "half": float(half[at]),
-                "x": place(ranking.score[at]), "x1": place(ranking.score[at] - half[at]),
-                "x2": place(ranking.score[at] + half[at]), "zero": place(0.0),
+                "score": float(ranking.score[at]), "std": float(std[at]),
+                "x": place(ranking.score[at]), "x1": place(ranking.score[at] - std[at]),
+                "x2": place(ranking.score[at] + std[at]), "zero": place(0.0),
             }
             for rank, at in enumerate(ranking.order.tolist(), 1)
         ]  # fmt: skip

@@ -12,13 +12,16 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from corank.data.formats.budget import Budget, spending
 from corank.errors import InputError
 from corank.judging.sessions.imports import (
     MOST_ATTEMPTS,
@@ -41,7 +44,18 @@ if TYPE_CHECKING:
     from corank.server.workspaces import Workspace
 
 LARGE = MEGABYTE
-"""Size of the files, apart from images, from which an upload is read in the background."""
+"""Size of the files, unpacked, from which an upload is read in the background; images of their own do not count."""
+LARGE_VALUES = 100_000
+"""Cells, or values of JSON, from which an upload is read in the background."""
+MAX_BYTES = 200 * MEGABYTE
+"""Largest total size of the files of a project, after unpacking."""
+MAX_SAVED_BYTES = 1 << 30
+"""Largest size of a saved project, after unpacking."""
+MAX_VALUES = 20_000_000
+"""Largest number of cells, and of values of JSON, in an upload."""
+MAX_MEMORY_GB = 4.0
+"""Memory of the process that reads an upload; the environment variable `MEMORY_VARIABLE` sets another limit."""
+MEMORY_VARIABLE = "CORANK_IMPORT_GB"
 REPORT_SECONDS = 0.5
 """Shortest time between two reports of the progress."""
 RETRY_SECONDS = 5.0
@@ -52,9 +66,26 @@ SAVED = "project"
 """Kind of an upload that holds a saved project."""
 
 
-def is_large(files: Sequence[UploadedFile]) -> bool:
-    """Return whether files take long to read."""
-    return sum(len(file.content) for file in files if image_type(file.content) is None) >= LARGE
+def read_small(
+    store: AnswerStore,
+    kinds: Mapping[str, type[Workspace]],
+    kind: str,
+    name: str,
+    files: Sequence[UploadedFile],
+    upload: str,
+) -> Project | None:
+    """Make a project of uploaded files, as `make_project` does; None if they are large once unpacked."""
+    images = sum(len(file.content) for file in files if image_type(file.content) is not None)
+    if sum(len(file.content) for file in files) - images >= LARGE and (kind in kinds or kind == SAVED):
+        return None
+    budget = Budget(n_bytes=LARGE + images, cells=LARGE_VALUES, values=LARGE_VALUES)
+    try:
+        with spending(budget):
+            return make_project(store, kinds, kind, name, files, upload=upload)
+    except InputError:
+        if budget.is_exceeded:
+            return None
+        raise
 
 
 def make_project(
@@ -78,6 +109,7 @@ def make_project(
     if not files:
         raise InputError(text("error.no_file"))
     if kind == SAVED:
+        _require_opening(files[0].content, kinds)
         return import_project(store, files[0].content, kinds, upload)
     if kind not in kinds:
         raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join(kinds)}.")
@@ -91,6 +123,21 @@ def make_project(
         kind, name or one_line(first, 100) or text("project.unnamed"), settings, created.payload,
         files={**found.images, **created.files}, answers=rows, upload=upload,
     )  # fmt: skip
+
+
+def _require_opening(content: bytes, kinds: Mapping[str, type[Workspace]]) -> None:
+    """Open a saved project with all its pages in a database of its own; raise `InputError` if one of them fails."""
+    with tempfile.TemporaryDirectory(prefix="corank-") as folder, open_answer_store(Path(folder, "corank.db")) as store:
+        project = import_project(store, content, kinds)
+        try:
+            kinds[project.kind](store, project).open_everything()
+        except InputError as error:
+            raise InputError(f"the project cannot be opened: {error}") from None
+        except Exception as error:  # a forged or damaged file may fail anywhere
+            raise InputError(
+                f"the project cannot be opened ({type(error).__name__}); its file is damaged, so save it anew, or "
+                "import its records."
+            ) from None
 
 
 class Importer:
@@ -169,12 +216,19 @@ def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: st
 
     report("read", 0.0)
     files = [UploadedFile(name, content) for name, content in files_of_import(store, id)]
+    n_bytes = MAX_SAVED_BYTES if found.kind == SAVED else MAX_BYTES
+    failure = ""
     try:
-        make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
+        with spending(Budget(n_bytes=n_bytes, cells=MAX_VALUES, values=MAX_VALUES)):
+            make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
     except StoreError:
         raise
     except InputError as error:
-        fail_import(store, id, str(error))
+        failure = str(error)
+    except MemoryError:
+        failure = text("upload.memory", limit=f"{_memory_limit():g}", variable=MEMORY_VARIABLE)
+    if failure:  # stored when the memory is free again
+        fail_import(store, id, failure)
 
 
 def main() -> None:
@@ -183,12 +237,34 @@ def main() -> None:
 
     address, id = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_server, daemon=True).start()
+    _limit_memory()
     try:
         with open_answer_store(address) as store:
             read_import(store, KINDS, id)
     except StoreError as error:
         print(f"corank: {error}", file=sys.stderr)
         sys.exit(AGAIN)
+
+
+def _memory_limit() -> float:
+    """Return the memory of the process that reads an upload, in gigabytes."""
+    wanted = os.environ.get(MEMORY_VARIABLE, "")
+    try:
+        return float(wanted) if 0 < float(wanted) < 1e6 else MAX_MEMORY_GB
+    except ValueError:
+        return MAX_MEMORY_GB
+
+
+def _limit_memory() -> None:
+    """Limit the memory that this process may map, where the platform can."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit = int(_memory_limit() * (1 << 30))
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    with suppress(OSError, ValueError):  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
 
 
 def _end_with_server() -> None:

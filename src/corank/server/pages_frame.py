@@ -16,7 +16,7 @@ from corank.errors import InputError
 from corank.judging.sessions.imports import add_import, find_import, unfinished_imports
 from corank.judging.sessions.store import StoreError
 from corank.server.access import set_tokens, tokens_of
-from corank.server.imports import SAVED, is_large, make_project
+from corank.server.imports import SAVED, read_small
 from corank.server.markup import one_line
 from corank.server.site import Visit
 from corank.server.texts import text
@@ -32,11 +32,12 @@ _PLACE = re.compile(r"/p/[\w-]+(/[a-z]+)?")
 def enter(visit: Visit) -> Response:
     """Exchange the token of a link for a cookie."""
     client = visit.request.client.host if visit.request.client else ""
-    if visit.site.attempts.is_reached(client):
-        return visit.render("message.html", 429, title=text("error.wait"), message=text("error.wait.help"))
     token = visit.request.query_params.get("token", "")
     judge = visit.site.store.judge_of(token)
     if judge is None:
+        # a valid link always works: several people may share an address, and tokens are too long to be guessed
+        if visit.site.attempts.is_reached(client):
+            return visit.render("message.html", 429, title=text("error.wait"), message=text("error.wait.help"))
         visit.site.attempts.count(client)
         return visit.render("message.html", 401, title=text("error.link"), message=text("error.link.help"))
     with suppress(StoreError):  # a full disk does not lock anybody out
@@ -72,11 +73,11 @@ def add_project(visit: Visit) -> Response:
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
     try:
-        if is_large(files) and (kind in kinds or kind == SAVED):
+        project = read_small(store, kinds, kind, name, files, id)
+        if project is None:
             add_import(store, id, kind, name, files)
             visit.site.importer.begin(id)
             return visit.go(f"/imports/{id}")
-        project = make_project(store, kinds, kind, name, files, upload=id)
     except StoreError:
         raise
     except InputError as error:

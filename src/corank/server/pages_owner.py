@@ -57,6 +57,25 @@ def revoke_link(visit: Visit) -> Response:
     return visit.go(f"/p/{visit.here.id}#judges")
 
 
+def to_judges(visit: Visit) -> Response:
+    """Show the judges; a browser asks for this when the page with a new link is opened again."""
+    return visit.go(f"/p/{visit.here.id}#judges")
+
+
+def confirm_delete(visit: Visit) -> Response:
+    """Ask whether to delete a project; it need not be readable."""
+    return visit.render("delete.html", error="")
+
+
+def delete(visit: Visit) -> Response:
+    """Delete a project whose name was typed."""
+    if one_line(visit.form.get("name", ""), 100) != one_line(visit.here.name, 100):
+        return visit.render("delete.html", 422, error=text("delete.wrong"))
+    visit.site.store.delete_project(visit.here.id)
+    visit.site.workspaces.forget(visit.here.id)
+    return visit.go("/")
+
+
 def change_settings(visit: Visit) -> Response:
     """Change name, options and visibility."""
     workspace = visit.workspace
@@ -146,7 +165,8 @@ def show_overview(visit: Visit, status: int = 200, **values: Any) -> Response:
     people = [
         {
             "name": name, "id": known.get(name, ("", False))[0], "is_valid": known.get(name, ("", False))[1],
-            "is_me": name == visit.me.name, "n_answers": workspace.counts.get(name, 0),
+            "is_me": name == visit.me.name,
+            "n_answers": workspace.progress(name)["answered"] if name in workspace.counts else 0,
             "seconds": workspace.seconds_per_answer(name), "last": (workspace.times.get(name) or [""])[-1],
         }
         for name in names

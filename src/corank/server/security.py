@@ -45,6 +45,19 @@ HEADERS = {
 _PORT = re.compile(r":\d{1,5}$")
 
 
+TWO_LENGTHS = "The request has Content-Length and Transfer-Encoding, which may differ; send one of them."
+
+
+def has_two_lengths(headers: Headers) -> bool:
+    """
+    Return whether a request states its length twice.
+
+    Two servers in a row may each believe another statement, and the first then passes on a request that it never
+    checked (request smuggling).
+    """
+    return "content-length" in headers and "transfer-encoding" in headers
+
+
 class TooLarge(Exception):
     """A request is larger than allowed."""
 
@@ -78,13 +91,14 @@ class Gate:
                     answer.setdefault(name, value)
             await send(message)
 
-        refusal = self._refusal(headers, method)
+        refusal = (400, TWO_LENGTHS) if has_two_lengths(headers) else self._refusal(headers, method)
         limit = UPLOAD_LIMIT if scope["path"].endswith(self._upload_paths) else FORM_LIMIT
         length = headers.get("content-length", "0")
         if refusal is None and (not length.isdecimal() or int(length) > limit):
             refusal = (413, f"The request is larger than {limit // MEGABYTE} MB, the most that is accepted here.")
         if refusal is not None:
-            await PlainTextResponse(refusal[1] + "\n", refusal[0])(scope, receive, send_strictly)
+            closing = {"Connection": "close"} if refusal[0] == 400 else {}
+            await PlainTextResponse(refusal[1] + "\n", refusal[0], closing)(scope, receive, send_strictly)
             return
         await self.app(scope, _counted(receive, limit), send_strictly)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from corank.data.formats.budget import current_budget
+from corank.data.formats.compressed import ZIP_DAMAGE, read_member, require_plausible_size
 from corank.errors import InputError
 from corank.server.markup import one_line
 from corank.server.security import MEGABYTE
 
 MOST_FILES = 2000
-MOST_BYTES = 200 * MEGABYTE
-"""Largest total size of the files of a project, after unpacking."""
 MOST_IMAGE = 20 * MEGABYTE
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
@@ -76,13 +76,13 @@ def sort_upload(files: Sequence[UploadedFile]) -> Upload:
     """Unpack archives and separate images from tables; raise `InputError` if a limit is exceeded."""
     unpacked: list[UploadedFile] = []
     for file in files:
-        unpacked += _members(file) if _is_archive(file) else [file]
-    total = sum(len(file.content) for file in unpacked)
-    if len(unpacked) > MOST_FILES or total > MOST_BYTES:
-        raise InputError(
-            f"the upload has {len(unpacked)} files of {total // MEGABYTE} MB; the limits are {MOST_FILES} files and "
-            f"{MOST_BYTES // MEGABYTE} MB."
-        )
+        if _is_archive(file):
+            unpacked += _members(file)
+        else:
+            current_budget().take("bytes", len(file.content), file.name)
+            unpacked.append(file)
+        if len(unpacked) > MOST_FILES:
+            raise InputError(f"the upload has more than {MOST_FILES} files, which is the limit; send fewer.")
     tables, images = [], {}
     for file in unpacked:
         kind = image_type(file.content)
@@ -117,26 +117,21 @@ def _is_archive(file: UploadedFile) -> bool:
 
 
 def _members(file: UploadedFile) -> list[UploadedFile]:
-    """Unpack an archive in memory; declared sizes are not trusted."""
+    """Unpack an archive in memory."""
     found: list[UploadedFile] = []
-    left = MOST_BYTES
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             members = [one for one in archive.infolist() if not one.is_dir()]
             if len(members) > MOST_FILES:
                 raise InputError(f"{file.name} holds {len(members)} files; the limit is {MOST_FILES}.")
+            require_plausible_size(file.name, len(file.content), sum(member.file_size for member in members))
             for member in members:
                 name = file_name(member.filename)
                 if name.startswith(".") or member.filename.startswith("__MACOSX"):
                     continue
-                with archive.open(member) as stream:
-                    content = stream.read(left + 1)
-                left -= len(content)
-                if left < 0:
-                    raise InputError(
-                        f"{file.name} unpacks to more than {MOST_BYTES // MEGABYTE} MB, which is the limit."
-                    )
-                found.append(UploadedFile(name, content))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+                found.append(UploadedFile(name, read_member(archive, member, file.name)))
+    except InputError:
+        raise
+    except ZIP_DAMAGE as error:
         raise InputError(f"{file.name} cannot be unpacked ({type(error).__name__}); send a plain .zip file.") from None
     return found

@@ -12,6 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -77,6 +78,16 @@ class Setting:
             raise InputError(f"{self.name} is {text}; write a number within the limits of the field.")
         return number if self.kind == "share" or not number.is_integer() else int(number)
 
+    def allows(self, value: Any) -> bool:
+        """Return whether a stored value is one that `read` may have returned."""
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind in ("text", "lines"):
+            return isinstance(value, str) and len(value) <= MOST_TEXT
+        if self.kind == "choice":
+            return value in self.choices
+        return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+
 
 class Export(NamedTuple):
     """
@@ -127,6 +138,9 @@ class Workspace(ABC):
 
     store: the database.
     project: the project.
+
+    counts: number of entries of each judge, with notes and undos.
+    n_kept: number of answers of all judges that were not undone.
     """
 
     kind: ClassVar[str]
@@ -140,6 +154,7 @@ class Workspace(ABC):
         self.last = 0
         self.times: dict[str, list[str]] = {}
         self.counts: dict[str, int] = {}
+        self.n_kept = 0
         self.background = Background(self._learn)
 
     @classmethod
@@ -208,6 +223,25 @@ class Workspace(ABC):
     def _learn(self) -> None:
         """Learn from all answers; runs in the background."""
 
+    def open_everything(self) -> None:
+        """Compute what all pages and files of the project show; raise if one of them fails."""
+        for setting in self.settings:
+            if not setting.allows(value := self.setting(setting.name)):
+                raise InputError(f"its setting {setting.name} is {value!r:.40}, which is not allowed.")
+        self.check_settings({setting.name: self.setting(setting.name) for setting in self.settings})
+        self.refresh()
+        self._learn()
+        self.overview()
+        for judge in ("me", *self.counts):
+            self.progress(judge)
+            self.seconds_per_answer(judge)
+            self.history(judge)
+            self.unanswered(judge)
+            self.question(judge)
+        for export in self.exports.values():
+            with suppress(InputError):  # such as an export of nothing
+                export.content()
+
     def setting(self, name: str) -> Any:
         """Return the value of a setting."""
         default = next(one.default for one in self.settings if one.name == name)
@@ -222,6 +256,7 @@ class Workspace(ABC):
                 if not answer.client_id.startswith("import-"):  # those of a file have no times
                     self.times.setdefault(answer.judge, []).append(answer.time)
                 self.counts[answer.judge] = self.counts.get(answer.judge, 0) + 1
+                self.n_kept += {"undo": -1, "note": 0}.get(answer.action, 1)
                 self.last = answer.number
         if new:
             self.background.request()
@@ -311,6 +346,12 @@ class Workspaces:
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
         self._open: OrderedDict[str, Workspace] = OrderedDict()
+
+    def forget(self, project: str) -> None:
+        """Close the workspace of a project that was deleted."""
+        with self._lock:
+            self._open.pop(project, None)
+            self._opening.pop(project, None)
 
     def get(self, project: Project) -> Workspace:
         """Return the workspace of a project, up to date."""

@@ -24,20 +24,22 @@ from typing import Any, NamedTuple, TypeVar
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from corank.errors import InputError
 from corank.judging.sessions.store import StoreError
-from corank.server.security import HEADERS, AttemptLimit
+from corank.server.security import HEADERS, TWO_LENGTHS, AttemptLimit, has_two_lengths
 from corank.service import dialects
 from corank.service.inputs import as_object, number, parse_json, text
 from corank.service.keys import Keys
 from corank.service.log import NewEvent
 from corank.service.openapi import OPERATIONS, Operation, describe, describe_page
-from corank.service.service import Service
+from corank.service.service import Conflict, Service
 from corank.service.training import SOURCES, describe_training
 
 T = TypeVar("T")
@@ -69,6 +71,20 @@ class Call(NamedTuple):
     data: Any
 
 
+class _OneLength:
+    """Middleware that refuses requests which state their length twice."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it and close its connection."""
+        app = self._app
+        if scope["type"] == "http" and has_two_lengths(Headers(scope=scope)):
+            app = json_response({"error": TWO_LENGTHS}, 400, {"Connection": "close"})
+        await app(scope, receive, send)
+
+
 class ServiceApp:
     """
     The application.
@@ -94,8 +110,9 @@ class ServiceApp:
             Route(one.path, self._endpoint(one), methods=[one.method], name=f"{one.method} {one.path}")
             for one in OPERATIONS
         ]
-        self.asgi = Starlette(routes=routes, exception_handlers={HTTPException: _missing, 500: _failed})
-        self.asgi.router.redirect_slashes = False
+        inner = Starlette(routes=routes, exception_handlers={HTTPException: _missing, 500: _failed})
+        inner.router.redirect_slashes = False
+        self.asgi = _OneLength(inner)
 
     def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         handler: Callable[[Call], Awaitable[Any]] = HANDLERS[operation.name]
@@ -114,6 +131,8 @@ class ServiceApp:
                 response = _refusal(refused.status, refused.sentence, refused.wait)
             except StoreError as error:
                 response = _refusal(503, str(error), 1.0)
+            except Conflict as error:
+                response = _refusal(409, str(error))
             except InputError as error:
                 response = _refusal(422, str(error))
             except ClientDisconnect:
@@ -161,6 +180,7 @@ class ServiceApp:
     async def append(self, events: list[NewEvent], request: Request) -> dict[str, Any]:
         """Append events, and return how many are new; with ``wait=true`` after they are learnt."""
         self.require_room()
+        await run_in_threadpool(self.service.require_shown, events)
         numbers = await self.committed(self.service.append(events)) if events else []
         for event, found in zip(events, numbers, strict=True):
             self.n_events[event.kind if found else "duplicate"] += 1
@@ -230,7 +250,7 @@ async def _answer(call: Call, answer: Any) -> dict[str, Any]:
         numbers = await call.app.committed(answer.committed)
         if not numbers[0]:
             call.app.n_events["duplicate"] += 1
-            return await run_in_threadpool(call.app.service.logged, content["impression"])
+            return await run_in_threadpool(call.app.service.logged, answer)
     call.app.n_events["impression"] += 1
     return content
 
@@ -241,6 +261,7 @@ async def feedback(call: Call) -> Any:
     if not dialects.is_metarank(call.data):
         return await call.app.append(service.feedback(call.data), call.request)
     events, items = dialects.metarank_events(service, call.data)
+    await run_in_threadpool(service.require_shown, events)  # before anything is stored
     if items:
         await run_in_threadpool(service.put_items, {"items": list({one["id"]: one for one in items}.values())})
     counts = await call.app.append(events, call.request)

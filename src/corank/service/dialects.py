@@ -14,7 +14,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from corank.errors import InputError
-from corank.service.inputs import LONGEST_QUERY, MOST_EVENTS, MOST_ITEMS, as_list, as_object, dump_json, items_of, text
+from corank.service.inputs import (
+    LONGEST_QUERY,
+    MOST_EVENTS,
+    MOST_ITEMS,
+    as_list,
+    as_object,
+    dump_json,
+    items_of,
+    made_id,
+    text,
+)
 from corank.service.log import NewEvent, now_ms
 from corank.service.service import Service
 
@@ -97,7 +107,7 @@ def ubi_events(service: Service, value: Any) -> list[NewEvent]:
         if not isinstance(stamp, str | int | float | None):
             raise InputError("timestamp must be a text or a number.")
         # UBI's events have no id; the same action on the same item at the same time is the same event
-        id = text(data, "event_id") or f"{list_id}/{item}/{action}/{stamp}"[:200]
+        id = text(data, "event_id") or made_id(list_id, item, action, dump_json(stamp))
         events.append(service.feedback_event({**data, "id": id}, list_id, item, action, user=user))
     return events
 
@@ -118,11 +128,7 @@ def _field_list(data: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [as_object(one, "a field") for one in fields]
 
 
-def _fields(data: Mapping[str, Any]) -> dict[str, float]:
+def _fields(data: Mapping[str, Any]) -> dict[str, int | float]:
     """Return the fields that are numbers or truth values, by name."""
     found = {text(one, "name", required=True): one.get("value") for one in _field_list(data)}
-    return {
-        name: float(value)
-        for name, value in found.items()
-        if isinstance(value, bool | int | float) and abs(value) < 1e300
-    }
+    return {name: value for name, value in found.items() if isinstance(value, int | float)}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.problem.inputs import MAX_VALUE, largest_value
 from corank.errors import InputError
 from corank.service.rankers import ServedModel
 
@@ -24,8 +25,14 @@ MOST_EVENTS = 1000
 """Largest number of events of a request."""
 MOST_FEATURES = 2000
 """Largest number of features of an item."""
+_RANGE = f"a number from {-MAX_VALUE:g} to {MAX_VALUE:g}"
 LONGEST_ID, LONGEST_QUERY, LONGEST_BODY = 200, 2000, 1_000_000
 """Largest numbers of characters of an id, of a query and of an event."""
+
+
+def made_id(*parts: str) -> str:
+    """Return an id for parts: a hash of the parts with their lengths, so that other parts never give the same id."""
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
 def parse_json(content: bytes) -> Any:
@@ -148,7 +155,7 @@ def features_of(
 
 
 def check_features(value: Any, id: str) -> Any:
-    """Check features to store: a list of finite numbers, or an object of finite numbers by name."""
+    """Check features to store: a list of numbers in the range of values, or an object of them by name."""
     values = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(values, list) or not 1 <= len(values) <= MOST_FEATURES:
         raise InputError(
@@ -156,8 +163,8 @@ def check_features(value: Any, id: str) -> Any:
             "name."
         )
     for one in values:
-        if isinstance(one, str) or not _is_finite(one):
-            raise InputError(f"a feature of the item {id[:60]!r} is {_kind(one)}; send a finite number.")
+        if not _is_value(one):
+            raise InputError(f"a feature of the item {id[:60]!r} is {_kind(one)}; send {_RANGE}.")
     return value
 
 
@@ -172,9 +179,7 @@ def _decoded(packed: dict[str, Any], n: int, d: int) -> Floats:
         values = np.empty(0)
     if len(values) != n * d:
         raise InputError(f"features is not the base64 of {n} times {d} numbers of {size} bytes.")
-    if not np.isfinite(values).all():
-        raise InputError("a feature is infinite or NaN; send finite numbers.")
-    return values.astype(np.float64).reshape(n, d)
+    return _in_range(values.astype(np.float64).reshape(n, d))
 
 
 def _matrix(rows: list[Any], n_features: int) -> Floats:
@@ -187,11 +192,15 @@ def _matrix(rows: list[Any], n_features: int) -> Floats:
             if not isinstance(row, list) or len(row) != n_features:
                 raise InputError(f"item number {at + 1} has {_kind(row)} as features; send {n_features} numbers.")
             for value in row:
-                if not _is_finite(value):
-                    raise InputError(f"a feature of item number {at + 1} is {_kind(value)}; send finite numbers.")
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    if X.ndim != 2 or not np.isfinite(X).all():
-        raise InputError("a feature is infinite, NaN or too large; send finite numbers.")
+                if not _is_value(value):
+                    raise InputError(f"a feature of item number {at + 1} is {_kind(value)}; send {_RANGE}.")
+    return _in_range(np.ascontiguousarray(X, dtype=np.float64))
+
+
+def _in_range(X: Floats) -> Floats:
+    largest = largest_value(X)
+    if not largest <= MAX_VALUE:
+        raise InputError(f"features hold the value {largest:.3g}; send {_RANGE}.")
     return X
 
 
@@ -219,18 +228,14 @@ def _prior(
     if not isinstance(values, list) or len(values) != len(ids):
         raise InputError(f"prior is {_kind(values)} for {len(ids)} items; send one number for each item.")
     for id, value in zip(ids, values, strict=True):
-        if not _is_finite(value):
-            raise InputError(f"the prior of the item {id[:60]!r} is {_kind(value)}; this model needs a finite number.")
+        if not _is_value(value):
+            raise InputError(f"the prior of the item {id[:60]!r} is {_kind(value)}; this model needs {_RANGE}.")
     return np.array(values, dtype=np.float64)
 
 
-def _is_finite(value: Any) -> bool:
-    if not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:
-        return False
+def _is_value(value: Any) -> bool:
+    """Return whether a JSON value can be a feature or a prior; NaN and infinity are not in the range."""
+    return isinstance(value, int | float) and abs(value) <= MAX_VALUE
 
 
 def _kind(value: Any) -> str:

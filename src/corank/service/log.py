@@ -9,8 +9,9 @@ safetensors, so that the log itself is small to read.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -118,11 +119,11 @@ class EventLog:
 
     def bodies(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the bodies of events by number."""
-        return {int(number): str(body) for number, body in self._by_number("number, body", "events", numbers)}
+        return {int(number): str(body) for number, body in self._by("number, body", "events", "number", numbers)}
 
     def arrays(self, numbers: Sequence[int]) -> dict[int, Arrays]:
         """Return the arrays of lists by number."""
-        found = self._by_number("number, content", "event_arrays", numbers)
+        found = self._by("number, content", "event_arrays", "number", numbers)
         return {int(number): unpack(bytes(content)) for number, content in found}
 
     def number_of(self, kind: str, id: str) -> int | None:
@@ -130,15 +131,28 @@ class EventLog:
         rows = self.store.read("SELECT number FROM events WHERE kind = ? AND id = ?", kind, id)
         return int(rows[0][0]) if rows else None
 
+    def shown(self, ids: Iterable[str]) -> dict[str, set[str]]:
+        """Return the items that lists of the log showed, by the ids of the lists."""
+        found = {}
+        columns = "id, number, subject, body"
+        for id, number, subject, body in self._by(columns, "events", "kind = 'impression' AND id", list(ids)):
+            about = json.loads(body)
+            items = about["items"]
+            if subject and about["k"] < len(items):
+                items = [items[row] for row in self.arrays([number])[number]["rows"]]
+            found[str(id)] = set(items)
+        return found
+
     def last_number(self) -> int:
         """Return the number of the last event; 0 if there is none."""
         return int(self.store.read("SELECT COALESCE(MAX(number), 0) FROM events")[0][0])
 
-    def _by_number(self, columns: str, table: str, numbers: Sequence[int]) -> Iterator[Any]:
-        for first in range(0, len(numbers), _IN_ONE_QUERY):
-            part = numbers[first : first + _IN_ONE_QUERY]
+    def _by(self, columns: str, table: str, key: str, values: Sequence[Any]) -> Iterator[Any]:
+        """Yield the rows of a table whose key is one of the values."""
+        for first in range(0, len(values), _IN_ONE_QUERY):
+            part = values[first : first + _IN_ONE_QUERY]
             marks = ", ".join("?" * len(part))
-            yield from self.store.read(f"SELECT {columns} FROM {table} WHERE number IN ({marks})", *part)
+            yield from self.store.read(f"SELECT {columns} FROM {table} WHERE {key} IN ({marks})", *part)
 
 
 _INSERT = (

@@ -142,9 +142,10 @@ OPERATIONS = (
 
 _STATUSES = {
     "200": "The answer, as JSON.",
-    "400": "The body is not JSON.",
+    "400": "The body is not JSON, or its length is stated in two ways.",
     "401": "The key is missing or wrong.",
     "403": "The key lacks the scope.",
+    "409": "The id is that of an earlier request with other items.",
     "413": "The body is too large.",
     "422": "A value is refused; `error` says why.",
     "429": "Too many requests; wait for the seconds in Retry-After.",

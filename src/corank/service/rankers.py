@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.clicks import Duel, Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
+from corank.data.problem.inputs import MAX_VALUE, largest_value
 from corank.data.problem.rows import with_names
 from corank.errors import InputError
 from corank.persist.files import model_bytes, model_from_bytes
@@ -137,6 +138,10 @@ class OnlineModel(ServedModel):
 
     def learn(self, arrays: Arrays, n_learnt: int, clicked: NDArray[np.bool_]) -> bool:
         """Learn from a list."""
+        given = [arrays[name] for name in ("X", "prior") if name in arrays]
+        # lists of earlier versions may hold values that are refused now; they are left out, at every replay
+        if not np.isfinite(arrays["scores"]).all() or not all(largest_value(part) <= MAX_VALUE for part in given):
+            return False
         duel = Duel(arrays["directions"], arrays["ranks"]) if "ranks" in arrays else None
         shown, chances, scores = (arrays[name] for name in ("rows", "log_propensities", "scores"))
         impression = Impression(0, shown, chances, n_learnt, arrays["X"], scores, arrays.get("prior"), duel)

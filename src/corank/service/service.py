@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from corank.data.problem.inputs import MAX_VALUE
 from corank.errors import InputError
 from corank.judging.sessions.store import AnswerStore, Statements
 from corank.service import inputs
@@ -29,6 +30,7 @@ from corank.service.inputs import (
     as_object,
     dump_json,
     flag,
+    made_id,
     number,
     text,
 )
@@ -62,6 +64,10 @@ class Rules:
     most_per_minute: int = 120
 
 
+class Conflict(InputError):
+    """A request repeats the id of another one."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """
@@ -69,10 +75,12 @@ class Answer:
 
     committed: set when the list is in the log.
     content: the answer, as JSON values.
+    asked: what the log keeps of the request.
     """
 
     committed: Future[list[int]]
     content: dict[str, Any]
+    asked: dict[str, Any]
 
 
 class Service:
@@ -119,7 +127,13 @@ class Service:
         now = now_ms()
         id = text(data, "id") or f"{now:012x}{secrets.token_hex(8)}"
         state = self._rng_state(data, id)
-        drawn = model.draw(X, prior, int(k), state)
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is refused below
+            drawn = model.draw(X, prior, int(k), state)
+        if not np.isfinite(drawn.arrays["scores"]).all():
+            raise InputError(
+                f"scores of {name} version {version} overflow on these items; scale their features, or train another "
+                "version."
+            )
         query, user = text(data, "query", LONGEST_QUERY), text(data, "user")
         body = {"query": query, "items": ids, "k": int(k), "model": name, "version": version, "learnt": model.n_learnt}
         event = NewEvent(
@@ -130,17 +144,23 @@ class Service:
         content = {"impression": id, "model": name, "version": version, "learnt": model.n_learnt, "items": shown}
         if "random_state" in data:
             content["random_state"] = state.astype("<u8").tobytes().hex()
-        return Answer(self.append([event]), content)
+        return Answer(self.append([event]), content, body)
 
-    def logged(self, id: str) -> dict[str, Any]:
-        """Return the answer that was given before to a request with this id."""
+    def logged(self, answer: Answer) -> dict[str, Any]:
+        """Return the answer that was given before to the same request; raise `Conflict` if it was another one."""
+        id = answer.content["impression"]
         found = self.log.number_of("impression", id)
         if found is None:
             raise InputError("this list was removed from the log; ask for a ranking with another id.")
         body = json.loads(self.log.bodies([found])[found])
         arrays = self.log.arrays([found]).get(found)
         if arrays is None:
-            raise InputError("the id is that of a list that was ranked elsewhere; ask for a ranking with another id.")
+            raise Conflict("the id is that of a list that was ranked elsewhere; ask for a ranking with another id.")
+        for name in ("items", "k", "query"):
+            if body[name] != answer.asked[name]:
+                raise Conflict(
+                    f"the id {id[:60]!r} is that of an earlier request with another value of {name}; send a new id."
+                )
         scores = arrays["scores"] if arrays["scores"].ndim == 1 else arrays["scores"][0]
         shown = [{"id": body["items"][row], "score": float(scores[row])} for row in arrays["rows"]]
         return {"impression": id} | {name: body[name] for name in ("model", "version", "learnt")} | {"items": shown}
@@ -163,15 +183,10 @@ class Service:
         if not isinstance(clicks, list) or len(clicks) > MOST_ITEMS or not all(isinstance(one, str) for one in clicks):
             raise InputError(f"clicks must be a list of up to {MOST_ITEMS} ids of items.")
         id, rest = text(data, "id"), {name: value for name, value in data.items() if name != "clicks"}
+        items = [text({"item": item}, "item") for item in dict.fromkeys(clicks)]
         events = [
-            self.feedback_event(
-                {**rest, "id": f"{id}/{at}" if id else None},
-                impression,
-                text({"item": item}, "item"),
-                "click",
-                user=user,
-            )
-            for at, item in enumerate(dict.fromkeys(clicks))
+            self.feedback_event({**rest, "id": made_id(id, item) if id else None}, impression, item, "click", user=user)
+            for item in items
         ]
         if final:
             events.append(self.feedback_event(rest, impression, "", "close", user=user, final=True))
@@ -192,7 +207,7 @@ class Service:
         reason = self._exclusion(user, text(data, "agent", LONGEST_QUERY), text(data, "owner"))
         body = {**data, "action": action} | ({"excluded": reason} if reason else {})
         bits = CLICK * bool(is_click and item) | FINAL * final | EXCLUDED * bool(reason)
-        id = text(data, "id") or f"{impression}/{item}/{action}" + "/final" * final
+        id = text(data, "id") or made_id(impression, item, action, "final" * final)
         return NewEvent("feedback", id, now_ms(), dump_json(body), user, impression, item, bits)
 
     def _exclusion(self, user: str, agent: str, owner: str) -> str:
@@ -234,7 +249,7 @@ class Service:
         for id, one in zip(ids, objects, strict=True):
             kept = {"features": inputs.check_features(one.get("features"), id)}
             if one.get("prior") is not None:
-                kept["prior"] = number(one, "prior", -1e300, 1e300)
+                kept["prior"] = number(one, "prior", -MAX_VALUE, MAX_VALUE)
             rows.append((id, json.dumps(kept)))
         self.store.run(lambda db: _put_items(db, rows))
         return len(rows)
@@ -244,6 +259,27 @@ class Service:
         marks = ", ".join("?" * len(ids))
         rows = self.store.read(f"SELECT id, body FROM items WHERE id IN ({marks})", *ids)
         return {id: json.loads(body) for id, body in rows}
+
+    def require_shown(self, events: Sequence[NewEvent]) -> None:
+        """
+        Raise if an event is a click on an item that its list did not show.
+
+        A list may be in the log or among the events. A click on a list that is in neither is taken: it may be one that
+        another system shows.
+        """
+        clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
+        if not clicks:
+            return
+        shown = self.log.shown({event.subject for event in clicks})
+        for event in events:
+            if event.kind == "impression":
+                shown.setdefault(event.id, set(json.loads(event.body)["items"]))
+        for event in clicks:
+            if event.subject in shown and event.item not in shown[event.subject]:
+                raise InputError(
+                    f"the list {event.subject[:60]!r} did not show the item {event.item[:60]!r}, so it cannot have "
+                    "been clicked there; send the id of the list that showed it."
+                )
 
     def append(self, events: Sequence[NewEvent]) -> Future[list[int]]:
         """Append events to the log, and wake the learner after the commit."""

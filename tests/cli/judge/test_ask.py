@@ -85,10 +85,15 @@ def test_messages_for_no_answer_to_undo_and_all_pairs_asked(tmp_path):
     assert b"a\x1b[2J" not in terminal.said
 
 
-def test_without_a_terminal_it_raises(things):
-    with pytest.raises(InputError, match="standard input is not a terminal; run it in a terminal, or replay"):
-        runs(things)
-    assert os.listdir(things.parent) == ["things.csv"]
+def test_piped_lines_are_keys_or_words(things):
+    """As in `corank screen`; the end of the input quits, and an unknown line does not answer."""
+    arguments = ["ask", str(things)]
+    result = CliRunner().invoke(app, arguments, input="l\nright\n x \nE\n", catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "'x' is not a key" in result.output
+    entries = PreferenceJournal.path_for(things, "me").read_text().splitlines()
+    assert [json.loads(line)["action"] for line in entries] == ["left", "right", "equal"]
+    assert "3 answers (1 equal)" in result.output
 
 
 def answer(path, judge, pairs):

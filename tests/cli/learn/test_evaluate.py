@@ -100,7 +100,7 @@ def test_several_rankings_are_compared_with_the_first_and_corrected(files):
     arguments += ["--compare", files / "better.txt", "--compare", files / "third.txt"]
     better, third = json.loads(run(*arguments, "--json"))["comparisons"]
     assert (better["p_adjusted"], third["p_adjusted"]) == (min(1.0, 2 * better["p_value"]), 1.0)
-    assert "corrected for 2 tests" in run(*arguments)
+    assert "with correction for 2 tests" in run(*arguments)
 
 
 def test_a_run_file_against_qrels_is_what_trec_eval_says(files):

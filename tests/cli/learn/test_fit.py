@@ -56,6 +56,15 @@ def test_without_a_model_several_rankers_are_tried_and_the_choice_is_printed(say
     np.testing.assert_allclose(model.predict(made.X), expected.predict(made.X), rtol=1e-9)
 
 
+def test_a_column_of_one_value_or_nothing_is_an_indicator_and_fit_says_so(says, made, tmp_path):
+    flags = np.where(np.random.default_rng(1).random(len(made.y)) < 0.5, "1", "")
+    lines = [f"{y},{q},{x},{flag}" for y, q, x, flag in zip(made.y, made.qid, made.X[:, 0], flags, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["label,qid,bm25,on_sale", *lines]))
+    said = says("fit", tmp_path / "t.csv", "-m", "rankrls", "-o", tmp_path / "m")
+    assert "'on_sale' has one value or none, so only whether it is missing is used" in said
+    assert np.abs(corank.load(tmp_path / "m").coef_).max() < 100
+
+
 def test_the_closing_line_tells_the_training_error(says, made, y, text, tmp_path):
     said = says("fit", text, "-m", "spd", "--unscored", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")

@@ -88,9 +88,9 @@ def test_messages_for_no_answer_to_undo_and_all_records_read(works):
 
 def test_the_advice_to_stop_names_its_evidence():
     estimate = RecallEstimate(0.97, 0.91, 1.0, 1.25, 0.96)
-    said = summary(ScreeningProgress(100, 40, 10, estimate, True, 0, "model"))
+    said = summary(ScreeningProgress(100, 40, 10, estimate, True, 0, "model", advised_since=38))
     assert "%" not in said  # what is estimated is in the lines of the forecast
-    assert "the stopping rule advises to stop. It relies on this model" in said
+    assert "the stopping rule advises to stop (since record 38). It relies on this model" in said
     assert "target" not in said
     said = summary(ScreeningProgress(100, 40, 10, None, True, 0, "sample"))
     assert "you may stop: the random sample supports the target recall" in said

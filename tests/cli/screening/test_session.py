@@ -134,7 +134,7 @@ def test_a_labelled_file_is_explained(tmp_path):
     assert shown(types(path, "q\n")) == first[1:]  # who has read on goes on
 
 
-def test_duplicates_are_judged_once_and_exported_with_their_group(tmp_path):
+def test_duplicates_are_judged_and_exported_once(tmp_path):
     path, title = (
         tmp_path / "two.csv",
         "A randomised trial of sodium restriction in patients with chronic heart failure",
@@ -150,14 +150,27 @@ def test_duplicates_are_judged_once_and_exported_with_their_group(tmp_path):
     assert "judged together with 1 duplicate; s separates them:" in said
     assert "evidence: " in said
     assert "All records are read." in said
-    types(path, "", "--export", tmp_path / "out.csv")
-    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
-    assert [row["included"] for row in rows] == ["1", "1", "1"]
+    said = types(path, "", "--export", tmp_path / "out.csv")
+    assert "2 records, 2 relevant, 0 not relevant, 0 unread; 1 duplicate left out" in " ".join(said.split())
+    types(path, "", "--export", tmp_path / "all.csv", "--all-copies")
+    for name, n in (("out.csv", 2), ("all.csv", 3)):
+        rows = list(csv.DictReader((tmp_path / name).read_text().splitlines()))
+        assert [row["included"] for row in rows] == ["1"] * n
     assert len(shown(types(path, "n\nn\nn\nq\n", "--judge", "bob", "--keep-duplicates"))) == 3
     # one judge separates them for all
     types(path, "separate\nq\nr\n", "--judge", "eve")
     types(path, "s\nn\ns\nq\n", "--judge", "eve")
     assert len(shown(types(path, "n\nn\nn\nq\n", "--judge", "dan"))) == 3
+
+
+def test_undo_keeps_the_tags_for_the_next_answer(works):
+    known = ("--known", RELEVANT[0])
+    types(works, "tag dose, rats\nr\nu\nn\nq\n", *known)
+    given = [(line["action"], line.get("tags")) for line in log(works) if line.get("by") != "known"]
+    assert given == [("relevant", ["dose", "rats"]), ("undo", None), ("not", ["dose", "rats"])]
+    types(works, "u\nq\n", *known)  # also if the judge comes back later
+    first = shown(types(works, "r\nq\n", *known))[0]
+    assert first in {line["id"] for line in log(works)}
 
 
 def test_judges_disagree_and_an_adjudicator_settles(works):

@@ -11,8 +11,8 @@ from corank.cli import app
 RELEVANT = {2, 3, 5, 7, 11, 13}
 
 
-def run(*words):
-    result = CliRunner().invoke(app, [*map(str, words)])
+def run(*words, keys=""):
+    result = CliRunner().invoke(app, [*map(str, words)], input=keys)
     error = result.exception if result.exception is not None and not isinstance(result.exception, SystemExit) else None
     return result.exit_code, result.stdout, str(error or "")
 
@@ -50,7 +50,9 @@ def test_a_certificate_is_written_and_verified(tmp_path):
     assert code == 0
     assert "Confirmed. Tested" in said
     code, said, _ = run("verify", target, path, "--json")
-    assert json.loads(said)["confirmed"][-1].startswith("Assumed: ")
+    *_, assumed, not_proved = json.loads(said)["confirmed"]
+    assert assumed.startswith("Assumed: ")
+    assert not_proved.startswith("Not proved: ")
     log.write_bytes(log.read_bytes().replace(b'"relevant"', b'"not"', 1))
     code, _, error = run("verify", target, path)
     assert code == 1
@@ -68,3 +70,20 @@ def test_an_existing_certificate_is_kept(tmp_path):
     code, _, error = run("certify", path, "-o", tmp_path / "certificate.txt")
     assert code == 1
     assert "pass a name that ends in .json" in error
+
+
+def test_named_columns_are_read_in_every_mode(tmp_path):
+    path = tmp_path / "mails.csv"
+    metals = ("tin", "gold", "iron", "zinc", "lead", "silver")
+    rows = [f"x{at},Price of {metal},The price of {metal} rises" for at, metal in enumerate(metals)]
+    path.write_text("\n".join(["Nr,Betreff,Inhalt", *rows]) + "\n")
+    named = ["--title", "Betreff", "--text", "Inhalt"]
+    code, said, _ = run("screen", path, *named, keys="r\n" * 6)
+    assert (code, "Price of zinc" in said) == (0, True)
+    run("screen", path, "--export", tmp_path / "out.csv", *named)
+    assert "The price of zinc rises" in (tmp_path / "out.csv").read_text()
+    made = tmp_path / "certificate.json"
+    run("certify", path, "-o", made, *named)
+    assert json.loads(made.read_text())["records"]["columns"] == {"title": "Betreff", "text": "Inhalt"}
+    assert "byte for byte" in run("verify", made, path)[1]
+    assert "--title does not work with --page" in run("screen", path, "--page", *named)[2]

@@ -70,7 +70,7 @@ def test_ubi_as_others_write_it(tmp_path):
     ]
     (tmp_path / "queries.json").write_text(json.dumps([{"_index": "ubi_queries", "_source": one} for one in queries]))
     (tmp_path / "events.ndjson").write_text("\n".join(map(json.dumps, events)))
-    with pytest.warns(UsageWarning, match="2 clicks were left out, because the query or the position"):
+    with pytest.warns(UsageWarning, match="1 clicks were left out, because the query or the position"):
         log = read_clicks(tmp_path / "events.ndjson", queries=tmp_path / "queries.json")
     assert log.qid.tolist() == ["tea"] * 5
     assert log.docids.tolist() == ["d1", "2", "d3", "d3", "d1"]
@@ -305,3 +305,16 @@ def test_half_characters_of_json_do_not_reach_a_written_log(tmp_path):
     assert (log.qid.tolist(), log.docids.tolist()) == (["?", "?"], ["a?", "b"])
     write_clicks(tmp_path / "again.csv", log)
     assert same(read_clicks(tmp_path / "again.csv"), log)
+
+
+def test_clicks_on_documents_that_were_not_shown_are_counted_and_left_out(tmp_path):
+    query = {"query_id": "q", "user_query": "tin", "query_response_hit_ids": ["a", "b"]}
+    clicks = [
+        {"action_name": "click", "query_id": "q", "event_attributes": {"object": {"object_id": one}}} for one in "acdd"
+    ]
+    without = [{"action_name": "click", "query_id": "q"}, {**clicks[0], "query_id": None}]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, [query, *clicks, *without])))
+    with pytest.warns(UsageWarning, match="2 clicks were left out, because the query .*; 2 clicks .* were not shown"):
+        log = read_clicks(path)
+    assert log.docids[log.clicked].tolist() == ["a"]

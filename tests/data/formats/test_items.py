@@ -69,6 +69,21 @@ def test_a_bad_list_of_items_raises(text, message, tmp_path):
         read_items(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n{}", "has no columns"),
+        ("{}\n{}\n", "has no columns"),
+        (f'{{"name": "a", "x": {"9" * 400}}}\n{{"name": "b", "x": 1}}\n', "line 1: column 'x' is infinite"),
+    ],
+)
+def test_bad_json_lines_of_items_raise(text, message, tmp_path):
+    path = tmp_path / "things.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_items(path)
+
+
 def test_an_unknown_suffix_and_missing_columns_raise(tmp_path):
     with pytest.raises(InputError, match="has an unknown suffix"):
         read_items(tmp_path / "things.txt")

@@ -95,3 +95,10 @@ def test_answers_without_documents_or_features_are_refused_where_they_are_needed
         as_collection(bare, "x")
     with pytest.raises(InputError, match="without any document"):
         as_run(read(tmp_path, {"hits": {"hits": []}}), "x")
+
+
+def test_ids_of_vespa_stay_distinct(tmp_path):
+    """What follows the document type may hold colons; documents of a group keep the group."""
+    names = ["id:shop:doc::a::x", "id:shop:doc::b::x", "id:shop:doc:g=1:x", "id:shop:doc:g=2:x", "index:shop/0/7"]
+    (found,) = read(tmp_path, {"root": {"children": [{"id": name} for name in names]}})
+    assert found.documents == ("a::x", "b::x", *names[2:])

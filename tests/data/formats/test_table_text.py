@@ -8,7 +8,9 @@ import itertools
 
 import pytest
 
+from corank.data.formats.read import read
 from corank.data.formats.table_text import csv_rows, csv_text, defuse, restore
+from corank.data.records.records import read_records
 
 FORMULAS = [
     "=1+1",
@@ -70,3 +72,15 @@ def test_csv_gives_back_texts_columns_and_numbers():
     assert [list(row.values()) for _, row in found] == [[first, second, "-1.5"] for first, second, _ in rows[1:]]
     kept = csv.reader(io.StringIO(csv_text(rows, keep_formulas=True), newline=""))
     assert [row[:2] for row in kept] == [row[:2] for row in rows]
+
+
+@pytest.mark.parametrize(("separator", "other"), [(",", ";"), (";", ","), ("\t", ";")])
+def test_separators_within_a_quoted_header_are_not_counted(separator, other, tmp_path):
+    names = ["label", "qid", f"price{other} in{other} EUR{other} net"]
+    text = separator.join(f'"{name}"' for name in names) + "\n" + separator.join("123") + "\n"
+    assert csv_rows(text, "a")[0] == names
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    assert read(path).names == names[2:]
+    path.write_text(text.replace("label", "title"))
+    assert list(read_records(path).fields[0]) == ["title", *names[1:]]

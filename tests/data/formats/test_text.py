@@ -14,8 +14,9 @@ import pytest
 import zstandard
 
 from corank.data.formats import text as texts
-from corank.data.formats.text import open_text
+from corank.data.formats.text import TextFile, open_text
 from corank.data.letor.reader import read_letor
+from corank.data.letor.stream import stream_letor
 from corank.errors import InputError
 
 CONTENT = np.random.default_rng(0).integers(32, 127, 1_500_000, dtype=np.uint8).tobytes() + b"\nend\n"
@@ -136,6 +137,19 @@ def test_the_first_line_is_found_behind_blanks_and_comments(tmp_path: Path, kind
     ):
         path.write_bytes(PACK[kind](content) if kind else content)
         assert open_text(path).first_line() == line
+
+
+def test_a_word_without_end_is_refused_where_it_becomes_too_long(tmp_path: Path, monkeypatch) -> None:
+    """The rest of the word is not read."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"1 qid:1 1:2\n1 qid:1 " + b"1:1 " * 600_000 + b"2:" + b"9" * 12_000_000 + b"\n")
+    ends = []
+    read = TextFile.read
+    monkeypatch.setattr(TextFile, "read", lambda self, *given: ends.append(given[1:2]) or read(self, *given))
+    for read_all in (read_letor, lambda path: list(stream_letor([path], n_features=2))):
+        with pytest.raises(InputError, match=r"a.txt, line 2: the word at '(2:)?9+' has more than 1,048,576 bytes"):
+            read_all(path)
+    assert max(end for (end,) in ends if end) < 8_000_000
 
 
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:

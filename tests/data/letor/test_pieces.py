@@ -54,8 +54,14 @@ def test_words_are_read_at_positions_of_rows(tmp_path: Path, monkeypatch) -> Non
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("corank.data.formats.text.LONGEST_LINE", 1 << 24)
+    monkeypatch.setattr("corank.data.formats.text.LONGEST_LINE", 1 << 21)
+    (tmp_path / "a").write_bytes(b" 1" * (1 << 22))
+    with pytest.raises(InputError, match="a has a line of more than 2,097,152 bytes"):
+        Pieces.of([open_text(tmp_path / "a")])
+
+
+def test_a_word_without_end_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(1 << 32)  # zeros that take no room on the disk
-    with pytest.raises(InputError, match="a has a line of more than 16,777,216 bytes"):
+    with pytest.raises(InputError, match=r"a, line 1: the word at .* has more than 1,048,576 bytes"):
         Pieces.of([open_text(tmp_path / "a")])

@@ -49,3 +49,14 @@ def test_it_does_not_depend_on_the_number_of_threads(monkeypatch):
         monkeypatch.setattr(threads, "n_threads", lambda n_jobs=None, n=n: n)
         found.append(column_factors(data).tobytes())
     assert len(set(found)) == 1
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_a_column_that_is_constant_up_to_rounding_is_not_scaled(kind):
+    rows = np.random.default_rng(5).normal(size=(40, 3))
+    rows[:, 1] = np.where(rows[:, 0] > 0.0, 0.1 + 0.2, 0.3)
+    rows[:20, 2], rows[20:, 2] = 1e15, rows[20:, 0]  # large in one query, small and varying in another
+    data = RankingData.of(kind(rows), rows[:, 0], np.repeat([1, 2], 20))
+    factors = column_factors(data)
+    assert factors[1] == 1.0
+    np.testing.assert_allclose(factors[2], np.sqrt(2.0) / rows[20:, 0].std(), rtol=1e-9)

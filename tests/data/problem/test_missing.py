@@ -26,18 +26,20 @@ def test_filled_rows_are_those_of_an_explicit_loop(kind):
     np.testing.assert_array_equal(filled[:, 4:], np.isnan(X[:, [1, 3]]))
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_trees_keep_the_missing_values_that_they_know(kind):
-    found = MissingValues(np.array([1]), np.arange(4.0))
-    kept = found.fill(kind(X), marked=False)
-    expected = X.copy()
-    expected[np.isnan(X[:, 3]), 3] = 3.0
-    np.testing.assert_array_equal(kept.toarray() if sparse.issparse(kept) else kept, expected)
-
-
 def test_large_values_have_a_finite_mean_and_an_empty_column_has_mean_zero():
     found = MissingValues.of(np.array([[1e308, np.nan], [1e308, np.nan], [np.nan, np.nan]]))
     np.testing.assert_allclose(found.means, [1e308, 0.0])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("value", [0.1, 7.3, 1.0, 0.0])
+def test_one_value_and_gaps_become_exactly_this_value(kind, value):
+    rows = np.where(RNG.random((1001, 2)) < 0.4, np.nan, value)
+    rows[:, 1] = np.arange(1001)
+    found = MissingValues.of(kind(rows))
+    assert found.means[0] == value
+    assert found.one_valued(kind(rows)).tolist() == [0]
+    assert np.ptp(MissingValues.of(rows).fill(rows)[:, 0]) == 0.0
 
 
 def test_group_sizes_become_query_ids():

@@ -44,6 +44,7 @@ class Row:
     pmid: str = ""
     accession: str = ""
     abstract: str = TEXT
+    id: str = ""
 
 
 def collection(*rows: Row) -> Records:
@@ -51,7 +52,8 @@ def collection(*rows: Row) -> Records:
         [str(at) for at in range(len(rows))], [row.title for row in rows], [row.abstract for row in rows],
         details=[
             RecordDetails(
-                row.year, (row.author,) if row.author else (), row.journal, row.doi, row.pmid, row.accession
+                row.year, (row.author,) if row.author else (), row.journal, row.doi, row.pmid, row.accession,
+                given_id=row.id,
             ) for row in rows
         ],
         fields=[
@@ -96,6 +98,17 @@ DUPLICATES: dict[str, Row | tuple[Row, Row]] = {
     ),
     "retracted, with a mark in the title": (
         replace(ROW, doi="10.1000/1"), replace(ROW, doi="10.1000/1", title="RETRACTED: " + ROW.title)
+    ),
+    "title and year only": (
+        replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title + ".", year=2001)
+    ),
+    "title, year and a short text": (
+        replace(BARE, title=ROW.title, year=2001, abstract="In rats."),
+        replace(BARE, title=ROW.title, year=2001, abstract="In rats."),
+    ),
+    "a common title with the same id and text": (
+        replace(BARE, title="Editorial", id="7", abstract="On rats."),
+        replace(BARE, title="Editorial", id="7", abstract="On rats."),
     ),
 }  # fmt: skip
 
@@ -142,6 +155,15 @@ DISTINCT: dict[str, tuple[Row, Row]] = {
     ),
     "two introductions": (
         replace(BARE, title="Introduction", year=2001), replace(BARE, title="Introduction", year=2001)
+    ),
+    "title only, other years": (
+        replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title, year=2002)
+    ),
+    "title and year, one with a text": (
+        replace(BARE, title=ROW.title, year=2001), replace(BARE, title=ROW.title, year=2001, abstract=TEXT)
+    ),
+    "introductions with the same number in two files": (
+        replace(BARE, title="Introduction", id="7"), replace(BARE, title="Introduction", id="7")
     ),
     "two letters of one author": (
         replace(ROW, title="Letter to the editor", pages="3", abstract=""),

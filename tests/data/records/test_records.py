@@ -142,7 +142,7 @@ def test_written_records_are_read_back(source, target, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "name,text\nTin,x\n", "has no titles; it has the columns name, text. Name the one of titles title"),
+        ("a.csv", "name,note\nTin,x\n", "has no titles; it has the columns name, note. Name the one of titles title"),
         ("a.csv", "title,abstract\n,\n ,\n", "contains no records"),
         ("a.csv", "title,abstract\n,Tin\n", "has no titles; it has the columns title, abstract"),
         ("a.csv", "title,abstract\n", "contains no records"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from corank.data.formats.table_text import csv_text
 from corank.data.records.fields.citations import split_references
 from corank.data.records.fields.names import split_authors, split_keywords
+from corank.data.records.records import read_records
 from corank.errors import InputError
 from record_samples import ABSTRACT, FACTS, TITLE, check_works, read
 
@@ -265,3 +267,38 @@ def test_long_cells_take_linear_time(column, cell, tmp_path):
 def test_a_million_columns_are_refused(tmp_path):
     with pytest.raises(InputError, match="has 1,000,001 columns, more than 20,000"):
         read(tmp_path, "title" + ",x" * 1_000_000 + "\nTin\n")
+
+
+def test_columns_of_emails_and_documents(tmp_path):
+    path = tmp_path / "production.csv"
+    path.write_text(
+        "Bates Number,Custodian,Sent,Email Subject,Body\n"
+        'A001,"Roe, Ann",2001-03-04,Lunch tomorrow,Shall we meet at noon?\n'
+        'A002,"Doe, Bob",2001-03-05,Gas prices,The price of gas rises.\n'
+    )
+    found = read_records(path)
+    assert (found.ids, found.titles) == (["A001", "A002"], ["Lunch tomorrow", "Gas prices"])
+    assert found.abstracts[1] == "The price of gas rises."
+    assert (found.details[0].authors, found.details[0].year) == (("Roe, Ann",), 2001)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_without_titles_texts_begin_with_them(name, tmp_path):
+    path, text = tmp_path / name, "The price of gas rises.\n" + "More of it. " * 30
+    table = {"a.csv": f'id,text\nx1,"{text}"\n', "a.jsonl": json.dumps({"id": "x1", "text": text})}
+    path.write_text(table[name])
+    found = read_records(path)
+    assert (found.ids, len(found.abstracts[0]) > 300) == (["x1"], True)
+    assert found.titles[0].startswith("The price of gas rises.")
+    assert len(found.titles[0]) <= 100
+    assert "There is no column of titles; each title is the beginning of 'text'." in found.sources[0].remarks
+
+
+def test_columns_of_title_and_text_can_be_named(tmp_path):
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    path.write_text("title,Betreff,abstract,Inhalt\nno,Gas prices,no,The price rises.\n")
+    other.write_text("title,abstract\nTin,Of tin.\n")
+    found = read_records(path, other, title="Betreff", text="Inhalt")  # files without the column keep theirs
+    assert (found.titles, found.abstracts) == (["Gas prices", "Tin"], ["The price rises.", "Of tin."])
+    with pytest.raises(InputError, match=r"text is 'Inhalte', but a\.csv has the columns title, Betreff, abstract"):
+        read_records(path, text="Inhalte")

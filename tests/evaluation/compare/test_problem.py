@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from corank.data.problem.ranking import RankingData
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 from corank.evaluation.compare.problem import (
     ALWAYS,
     ComparisonProblem,
@@ -160,3 +160,20 @@ def test_data_that_cannot_be_evaluated_raise():
         make_problem(InputRows.of(np.zeros((2, 2)), None, None), None, 2, 0)
     with pytest.raises(InputError, match="holds preferences only"):
         InputRows.of(RankingData.of_pairs(np.eye(2), [[0, 1]]), None, None)
+
+
+def test_rows_of_a_test_query_are_not_learnt_from_in_another():
+    rng = np.random.default_rng(0)
+    items, grades = rng.normal(size=(30, 2)), rng.integers(0, 3, 30)
+    chosen = np.concatenate([rng.choice(30, 5, replace=False) for _ in range(9)])
+    inputs = InputRows(items[chosen], grades[chosen].astype(float), np.repeat(np.arange(9), 5))
+    with pytest.warns(UsageWarning, match=r"scored rows occur in several queries; methods are trained without"):
+        problem = make_problem(inputs, None, 9, 0)[0]
+    for fold in range(9):
+        rows, y = problem.train(fold)
+        assert not set(chosen[rows[~np.isnan(y)]]) & set(chosen[problem.test(fold)])
+    every = np.tile(np.arange(30), 2)
+    inputs = InputRows(items[every], grades[every].astype(float), np.repeat([0, 1], 30))
+    with pytest.warns(UsageWarning, match=r"^30 scored rows occur in several queries; the values hold for rows that"):
+        problem = make_problem(inputs, None, 2, 0)[0]
+    assert not np.isnan(problem.train(0)[1]).any()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 import corank
 from corank.gp import PreferenceGP
-from corank.gp.ep.hyper import occam
+from corank.gp.ep.hyper import nodes
 from corank.kernels import ARDKernel, GaussianKernel, LinearKernel
 from experiments.gp.calibration import measure
 from simulated_users import answers, users
@@ -43,7 +43,9 @@ def test_the_average_is_that_of_fixed_models_weighted_by_their_evidence():
     np.testing.assert_allclose(found.covariance, second - np.outer(mean, mean), atol=1e-6)
     scores, std = model.predict(NEW, return_std=True)
     np.testing.assert_allclose(scores, mean, atol=1e-6)
-    np.testing.assert_allclose(std, found.std, atol=1e-6)
+    D = np.hstack([np.eye(len(NEW)), np.full((len(NEW), len(X)), -1.0 / len(X))])
+    A = model.posterior(np.vstack([NEW, X])).covariance
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(D @ A @ D.T)), atol=1e-6)
     np.testing.assert_allclose(model.predict(NEW), mean, atol=1e-6)
     assert model.sigma_ == pytest.approx(np.sqrt(w @ mixture.sigma**2), rel=1e-6)
     terms = corank.explain(model, NEW, (0, 5))
@@ -112,12 +114,12 @@ def test_many_answers_leave_few_processes():
 @pytest.mark.parametrize("method", ["PreferenceGP", "corank ask"])
 def test_few_noisy_answers_do_not_make_it_too_sure(method):
     """12 answers of noise 1, useless features: the single best kernel and noise were too sure by 0.32 and 0.18."""
-    count, stated, right = np.array(measure(method, "unrelated", 12, 1.0, 12, 0))[0].T
+    count, stated, right, _ = np.array(measure(method, "unrelated", 12, 1.0, 12, 0))[0].T
     sure = slice(6, None)  # pairs said to be right with at least 0.8
     assert stated[sure].sum() - right[sure].sum() < 0.12 * max(count[sure].sum(), 200.0)
 
 
-def test_the_occam_factor_of_a_gaussian_evidence_is_exact():
+def test_the_average_over_a_gaussian_evidence_is_exact():
     """A Gaussian function of theta can be integrated over its Gaussian prior in closed form."""
     rng, start, s = np.random.default_rng(0), np.array([0.3, -0.2, 0.1]), np.log(10.0)
     A = rng.normal(size=(3, 3))
@@ -131,7 +133,35 @@ def test_the_occam_factor_of_a_gaussian_evidence_is_exact():
     integral = -0.5 * (top - start) @ np.linalg.solve(spread, top - start)
     integral -= 0.5 * np.linalg.slogdet(np.eye(3) + s**2 * H)[1]
     theta = np.append(best, 5.0)  # the last entry is not integrated over
-    assert occam(evidence, theta, start) == pytest.approx(integral - evidence(theta)[0])
+    for is_spread in (False, True):
+        found = nodes(evidence, theta, start, spread=is_spread)
+        assert len(found) == (7 if is_spread else 1)
+        log_terms = np.array([log_weight + evidence(np.append(point, 5.0))[0] for point, log_weight in found])
+        assert logsumexp(log_terms) == pytest.approx(integral)
+    # the points have the mean and the covariance of the posterior of theta
+    w, points = softmax(log_terms), np.array([point for point, _ in found])
+    np.testing.assert_allclose(w @ points, best, atol=1e-9)
+    covariance = (w[:, None] * (points - best)).T @ (points - best)
+    np.testing.assert_allclose(covariance, np.linalg.inv(H + np.eye(3) / s**2), atol=1e-9)
+
+
+@pytest.mark.long
+def test_few_answers_do_not_choose_the_widths_of_columns():
+    """15 answers about values that four columns do not explain: the widths with the largest evidence were too sure."""
+    stated, right = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows, f = rng.normal(size=(20, 4)), rng.normal(size=20)
+        pairs = np.array([rng.permutation(20)[:2] for _ in range(15)])
+        is_first = f[pairs[:, 0]] - f[pairs[:, 1]] + rng.normal(size=15) > 0.0
+        model = PreferenceGP("ard").fit(rows, pairs=np.where(is_first[:, None], pairs, pairs[:, ::-1]))
+        every = np.column_stack(np.triu_indices(20, 1))
+        p = model.predict_pair(rows, every)
+        stated.append(np.maximum(p, 1.0 - p))
+        right.append((p > 0.5) == (f[every[:, 0]] > f[every[:, 1]]))
+        assert len(model.process_.maps) > 4  # widths differ between the processes
+    stated, right = np.concatenate(stated), np.concatenate(right)
+    assert (stated - right).mean() < 0.04
 
 
 def test_columns_get_their_own_widths_if_the_answers_support_it():

@@ -10,12 +10,13 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 import corank
 from corank.errors import InputError, UsageWarning
-from corank.gp import OrdinalGP, PreferenceGP, suggest_pairs
+from corank.gp import OrdinalGP, Posterior, PreferenceGP, suggest_pairs
 from corank.gp.ep import features
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.propagation import Sites, _add_sites
 from corank.gp.preference.evidence import PreferenceEvidence
 from corank.gp.preference.preference_gp import _sampled
+from corank.judging.preferences import Ranking
 from corank.kernels import ARDKernel, CallableKernel, GaussianKernel
 from corank.kernels.views import View
 from simulated_users import answers, users
@@ -61,10 +62,41 @@ def test_predictions_are_those_of_the_explicit_formulas(m, k):
     found, std = model.predict(new, return_std=True)
     np.testing.assert_allclose(found, mean, atol=1e-5)
     np.testing.assert_allclose(model.predict(new), found, atol=1e-9)
-    np.testing.assert_allclose(std, np.sqrt(np.diagonal(cov)), atol=1e-5)
     np.testing.assert_allclose(model.posterior(new).covariance, cov, atol=1e-5)
+    # standard deviations are of differences to the mean of the rows of fit
+    A = explicit(model, X, np.vstack([new, X]), L)[1]
+    D = np.eye(len(A))[: len(new)]
+    D[:, len(new) :] -= 1.0 / len(X)
+    np.testing.assert_allclose(std, np.sqrt(np.diagonal(D @ A @ D.T)), atol=1e-5)
+    C = np.eye(len(X)) - 1.0 / len(X)
+    own = np.sqrt(np.diagonal(C @ A[len(new) :, len(new) :] @ C))
+    np.testing.assert_allclose(model.predict(X, return_std=True)[1], own, atol=1e-5)
+    np.testing.assert_allclose(model.posterior().std, own, atol=1e-5)
     pair = model.predict_pair(new, [[0, 9], [9, 0]])
     assert pair.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "linear"])
+def test_standard_deviations_do_not_contain_the_level(kernel):
+    """Items without features: by sampling from the posterior, and with a level that the kernel leaves open."""
+    rows, pairs = np.eye(8), [[i, j] for i in range(8) for j in range(i + 1, 8)] * 2
+    model = PreferenceGP(kernel, random_state=0).fit(rows, pairs=pairs)
+    std = model.predict(rows, return_std=True)[1]
+    joint = model.posterior()
+    f = np.random.default_rng(0).multivariate_normal(joint.mean, joint.covariance, 20_000)
+    np.testing.assert_allclose(std, (f - f.mean(axis=1)[:, None]).std(axis=0), rtol=0.03)
+    np.testing.assert_allclose(std, Ranking.of(joint).std, rtol=1e-6)
+    assert std.max() < np.ptp(joint.mean) / 2
+    raised = Posterior(joint.mean + 5.0, joint.covariance + 100.0)
+    np.testing.assert_allclose(raised.std, std, rtol=1e-6)
+
+
+def test_the_reference_of_many_rows_is_a_selection_of_them():
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(3000, 2))
+    model = PreferenceGP("gaussian", 0.3, learn=False).fit(many, pairs=rng.permutation(3000)[:40].reshape(20, 2))
+    std = model.predict(many[:50], return_std=True)[1]
+    np.testing.assert_allclose(std, model.posterior(many).std[:50], atol=0.02)
 
 
 def test_a_graph_of_weight_zero_has_no_effect():

@@ -129,6 +129,26 @@ def test_files_that_cannot_be_graded(tmp_path, name, text, message):
         read_grading_task(write(tmp_path, name, text))
 
 
+LONG = "9" * 400
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", f'{{"query": "x", "docid": 1, "price": {LONG}}}'),
+        ("a.jsonl", f'{{"query": "x", "docid": 1, "position": {LONG}}}'),
+        ("a.csv", f"query,docid,position\nx,1,{LONG}\n"),
+        ("a.json", f'{{"query_doc_pairs": [{{"query_text": "x", "doc_id": 1, "position": {LONG}}}]}}'),
+        ("a.json", '{"scale": [0, Infinity], "query_doc_pairs": [{"query_text": "x", "doc_id": 1}]}'),
+        ("a.json", f'{{"scale": [0, {LONG}], "query_doc_pairs": [{{"query_text": "x", "doc_id": 1}}]}}'),
+        ("a.json", '{"scale": "0,1e300", "query_doc_pairs": [{"query_text": "x", "doc_id": 1}]}'),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_too_large_are_no_features_positions_or_scales(tmp_path, name, text):
+    task = read_grading_task(write(tmp_path, name, text)).task
+    assert (task.documents[0].position, task.X.shape[1], task.scale) == (1, 0, None)
+
+
 @pytest.mark.parametrize("text", ["", "0 = a", "x = 1\n0 = b", "0 = a\n0 = b"])
 def test_a_scale_needs_two_grades(text):
     with pytest.raises(InputError):

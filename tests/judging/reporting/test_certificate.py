@@ -72,8 +72,8 @@ def test_a_proof_states_the_exact_bound_and_is_confirmed(sampled):
     assert reading["read"] == reading["ranked"] + reading["known_beforehand"] + len(sample["ids"])
     assert reading["unread"] > 0
     lines = verify(certificate_bytes(certificate), [path])
-    assert lines[-2].startswith("Confirmed. Proved at 95 % confidence: at least ")
-    assert lines[-1] == "Assumed: Every answer is right, and the sample is drawn at random."
+    assert lines[-3].startswith("Confirmed. Proved at 95 % confidence: at least ")
+    assert lines[-2] == "Assumed: Every answer is right, and the sample is drawn at random."
 
 
 def test_the_sample_is_the_order_of_the_seed(sampled):
@@ -92,7 +92,7 @@ def test_later_answers_do_not_change_what_was_certified(tmp_path):
     screen(path, truth, "hypergeometric", 40)
     content = certificate_bytes(certify(path, "hypergeometric"))
     screen(path, truth, "hypergeometric", 10)
-    assert "the rule 'hypergeometric' does not consider 80 % recall reached" in verify(content, [path])[-2]
+    assert "the rule 'hypergeometric' does not consider 80 % recall reached" in verify(content, [path])[-3]
 
 
 @pytest.mark.parametrize(("rule", "verb"), [("agree", "Estimated, not proved"), ("hypergeometric", "Tested")])
@@ -104,7 +104,7 @@ def test_rules_without_a_sample_prove_nothing(tmp_path, rule, verb):
     assert certificate["result"]["bound"] is None
     assert certificate["result"]["reached"]
     assert certificate["result"]["statement"] == f"{verb}: the rule '{rule}' considers 80 % recall reached."
-    assert verify(certificate_bytes(certificate), [path])[-1] == f"Assumed: {certificate['rule']['assumes']}"
+    assert verify(certificate_bytes(certificate), [path])[-2] == f"Assumed: {certificate['rule']['assumes']}"
 
 
 def test_a_complete_reading_is_a_proof(tmp_path):
@@ -264,7 +264,7 @@ def test_samples_of_two_judges_apart_are_certified_one_by_one(tmp_path):
     assert one == alone
     assert [entry["judge"] for entry in one["answers"]] == ["ann"]
     for judge in ("ann", "ben"):
-        assert "Proved at 95 %" in verify(certificate_bytes(certify(path, "sample", judge=judge)), [path])[-2]
+        assert "Proved at 95 %" in verify(certificate_bytes(certify(path, "sample", judge=judge)), [path])[-3]
     with pytest.raises(InputError, match="there are no answers of the judge 'bea'"):
         certify(path, "sample", judge="bea")
     with pytest.raises(InputError, match="for replays only"):

@@ -77,7 +77,8 @@ def test_export_of_all_records_with_columns(tmp_path):
     }
     bob = {0: JudgeAnswer(1.0, note="=1+1"), 2: JudgeAnswer(0.0, "wrong dose")}
     groups = SomeGroups(6, ((0, 4),))
-    counts = export_screening(tmp_path / "a.csv", some_records(6), settle({"ann": ann, "bob": bob}), groups=groups)
+    settled = settle({"ann": ann, "bob": bob})
+    counts = export_screening(tmp_path / "a.csv", some_records(6), settled, groups=groups, all_copies=True)
     assert (counts.n_records, counts.n_included, counts.n_excluded, counts.n_conflicts, counts.n_unread) == (
         6,
         2,
@@ -100,6 +101,16 @@ def test_export_of_all_records_with_columns(tmp_path):
     assert [row["Volume"] for row in rows] == list("012345")
     again = read_records(tmp_path / "a.csv")
     np.testing.assert_array_equal(again.labels, [1, 0, np.nan, np.nan, 1, np.nan])
+
+
+@pytest.mark.parametrize(("only", "titles"), [("all", [0, 1, 2, 3]), ("included", [0, 3]), ("unread", [2])])
+def test_each_work_is_written_once(only, titles, tmp_path):
+    """Record 4 is a copy of 0, and a judge marked 5 as a copy of 3."""
+    settled = settle({"ann": {0: YES, 1: NO, 3: YES, 5: JudgeAnswer(0.0, duplicate_of="W3")}})
+    groups = SomeGroups(6, ((0, 4),))
+    counts = export_screening(tmp_path / "a.csv", some_records(6), settled, groups=groups, only=only)
+    assert read_records(tmp_path / "a.csv").titles == [f"Title {at}" for at in titles]
+    assert (counts.n_included, counts.n_excluded, counts.n_unread, counts.n_duplicates) == (2, 1, 1, 2)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".ris", ".xlsx", ".jsonl", ".bib", ".nbib", ".tsv"])

@@ -187,6 +187,24 @@ def test_progress_adds_up_and_ends_with_the_advice_to_stop(rule):
         assert screening.progress().may_stop
 
 
+def test_the_advice_to_stop_is_withdrawn_when_relevant_records_follow():
+    records = collection(1000, 12, seed=2)
+    y = records.labels > 0
+    screening = Screening(records, known=[records.ids[int(np.flatnonzero(y)[0])]])
+    while not (progress := screening.progress()).may_stop:
+        record = screening.next()
+        screening.answer(record, bool(y[record]))
+    came = progress.read
+    assert progress.advised_since == came
+    screening.answer(screening.next(), False)
+    assert (screening.progress().may_stop, screening.progress().advised_since) == (True, came)
+    for _ in range(4):  # before the next look, which is 10 records after the last
+        screening.answer(screening.next(), True)
+    later = screening.progress()
+    assert (later.may_stop, later.evidence, later.advised_since) == (False, None, None)
+    assert "the rule stops after" in later.forecast[0]
+
+
 def test_a_sample_is_continued_with_its_postponed_records(tmp_path):
     records = collection(200, 12, seed=2)
     y, views = records.labels > 0, make_views(records)

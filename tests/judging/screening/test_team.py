@@ -111,6 +111,22 @@ def test_labels_are_known_and_not_shown(records):
     assert TeamScreening(UniqueRecords(records)).judges == {}
 
 
+def test_the_advice_to_stop_is_withdrawn_with_the_next_find():
+    """Before the next forecast is made, and by it."""
+    team = TeamScreening(UniqueRecords(collection(1000, 12)))
+    for number in range(1000):
+        team.add("ann", ScreeningEntry("relevant" if number < 30 else "not", team.records.ids[number], "model"))
+        if number % 10 == 9 and (forecast := team.plan_forecast()()).may_stop:
+            break
+    team.forecast = forecast
+    assert team.advice is forecast
+    assert forecast.advised_since == number + 1
+    for more in range(1, 5):
+        team.add("ann", ScreeningEntry("relevant", team.records.ids[number + more], "model"))
+        assert (team.advice.may_stop, team.advice.evidence) == (False, "")
+    assert not team.plan_forecast()().may_stop
+
+
 def test_a_random_sample_follows_the_reading_and_proves_the_target(truth, records):
     team = TeamScreening(UniqueRecords(records), rule="sample", target=0.7, confidence=0.7)
     learn(team)

@@ -64,16 +64,36 @@ def test_few_finds_give_no_estimate_and_a_complete_reading_is_certain():
     assert rule.advises([], 100, 0)
 
 
-def test_a_rule_decides_at_its_looks_only():
+def test_advice_comes_at_looks_only():
     rule = stopping_rule("poisson", 1000)
     finds = list(range(1, 21))
     first = next(read for read in range(1001) if rule.advises([f for f in finds if f <= read], read, 1))
     assert first in rule.looks
-    # a find after the last look has no effect before the next one
-    assert rule.advises([*finds, first + 1], first + 1, 1)
     assert [read for read in (9, 10) if read in stopping_rule("decline", 12).looks] == [10]
     assert not stopping_rule("decline", 5).advises([1, 2], 4, 0)
     assert stopping_rule("decline", 5).advises([1, 2], 5, 0)
+
+
+def test_advice_is_withdrawn_when_its_condition_fails():
+    """Compared with a reading record by record, in which advice comes at looks and goes when the condition fails."""
+    rule = stopping_rule("agree", 2000)  # a look every 20 records
+    finds = list(range(1, 81, 2))
+    first = next(look for look in rule.looks if rule.is_reached(finds, look, 1))
+    finds += range(first + 3, first + 9)
+    since, changes = None, []
+    for read in range(1, 1900):
+        so_far = [find for find in finds if find <= read]
+        before = since
+        if not rule.is_reached(so_far, read, 1):
+            since = None
+        elif since is None and read in rule.looks:
+            since = read
+        changes += [read] if since != before else []
+        if read in (*changes, *finds) or read % 20 < 2:
+            assert rule.advised_since(so_far, read, 1) == since
+            assert rule.advises(so_far, read, 1) == (since is not None)
+    assert any(change in finds for change in changes)  # withdrawn between two looks
+    assert len(changes) >= 3
 
 
 def test_a_replayed_rule_counts_what_was_read_and_known():

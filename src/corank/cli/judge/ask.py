@@ -71,14 +71,15 @@ def ask(
 
 
 def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
-    from corank.cli.judge.ask_terminal import ask_all, require_terminal
+    from corank.cli.judge.ask_terminal import ask_all
+    from corank.cli.judge.terminal import has_terminal
     from corank.cli.output import make_console
     from corank.data.formats.items import read_items
     from corank.judging.preferences import PreferenceJournal, PreferenceSession
     from corank.judging.preferences.team_session import TeamSession
 
     items, _ = read_items(path, **reading)
-    require_terminal()
+    has_terminal()  # before anything is written
     answers = PreferenceJournal.path_for(path, judge)
     with PreferenceJournal(answers) as journal:
         others = {

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corank.cli.judge.terminal import ARROWS, Ask, has_terminal, terminal
+from corank.cli.judge.terminal import ARROWS, Ask, has_terminal, lines, terminal
 from corank.cli.output import make_console
 from corank.console import printable
-from corank.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -25,25 +24,16 @@ WIDTH = 80
 """Width of the output if it is not a terminal."""
 
 
-def require_terminal() -> None:
-    """Raise if standard input is not a terminal."""
-    if not has_terminal():
-        raise InputError(
-            "corank ask reads keys, but standard input is not a terminal; run it in a terminal, or replay a column of "
-            "grades with --simulate."
-        )
-
-
 def ask_all(session: PreferenceSession, message: str = "") -> None:
     """
-    Ask until no question is left or the judge quits; a question shows when the last answer is on the disk.
+    Ask until no question is left, the judge quits or the input ends; answers are on the disk before the next question.
 
     message: shown with the first question.
     """
     console = make_console()
     if not console.is_terminal:
         console.width = WIDTH
-    with terminal(ARROWS) as ask:
+    with terminal(ARROWS) if has_terminal() else lines() as ask:
         question = session.next()
         while question is not None:
             show_question(session, question, console, message)
@@ -77,7 +67,7 @@ def show_question(session: PreferenceSession, question: Question, console: Conso
     _print_lines(shown, max(free - order, 2), console)
     console.print()
     if ranking is not None:
-        console.print("ranking so far: o is the score, dashes are one standard deviation to each side", style="dim")
+        console.print("ranking so far, relative to the mean item; dashes and ± are one standard deviation", style="dim")
         console.print(order_table(session.items, ranking, max(free - len(shown), order), console.width))
         console.print()
     for line in below[:-1]:
@@ -165,9 +155,10 @@ def _print_lines(lines: list[list[Segment]], max_lines: int, console: Console) -
 
 
 def _action(ask: Ask, console: Console) -> str:
-    """Read keys until one is valid."""
+    """Read keys until one is valid; elsewhere than on a terminal, lines with a key or its word."""
     while True:
         key = ask()
+        key = key.strip() or key
         action = KEYS.get(key.lower(), key)
         if action in KEYS.values():
             return action

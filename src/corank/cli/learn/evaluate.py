@@ -136,7 +136,8 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
 
 def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) -> None:
     from corank.cli.output import make_console, show
-    from corank.tables import ReportTable
+    from corank.metrics.significance import few_queries_note
+    from corank.tables import Cell, ReportTable
 
     console = make_console()
     means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
@@ -149,18 +150,20 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     )
     if not tests:
         return
-    rows = [
+    n_files = len({test.other for test in tests})
+    rows: list[tuple[Cell, ...]] = [
         (
             test.metric, test.other, test.base_mean, test.other_mean, f"{test.difference:+.4f}", f"{test.low:+.4f}",
-            f"{test.high:+.4f}", f"{test.p_adjusted:.2g}", f"{test.n_higher}/{test.n_lower}",
+            f"{test.high:+.4f}", f"{test.p_value:.2g}", *([f"{test.p_adjusted:.2g}"] if n_files > 1 else []),
+            f"{test.n_higher}/{test.n_lower}",
         )
         for test in tests
     ]  # fmt: skip
-    columns = ("metric", "other", "first", "other's", "diff", "low", "high", "p", "+/-")
+    holm = ("p (Holm)",) if n_files > 1 else ()
+    columns = ("metric", "other", "first", "other's", "diff", "low", "high", "p", *holm, "+/-")
     show(ReportTable("", columns, tuple(rows)), console)
-    n_files = len({test.other for test in tests})
-    corrected = f", corrected for {n_files} tests (Holm)" if n_files > 1 else ""
+    corrected = f" without and with correction for {n_files} tests (Holm)" if n_files > 1 else ""
     typer.echo(
-        f"other minus {tests[0].base}, paired by query: {tests[0].level:.0%} bootstrap interval of the mean, "
-        f"Wilcoxon signed-rank p{corrected}, queries with a higher/lower value"
+        f"other minus {tests[0].base}, paired by query: {tests[0].level:.0%} interval of the mean, "
+        f"sign-flip p{corrected}, queries with a higher/lower value.{few_queries_note(tests)}"
     )

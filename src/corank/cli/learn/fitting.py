@@ -44,7 +44,7 @@ from corank.cli.output import emit
 from corank.cli.rows import ColumnOptions, read_rows, row_names
 from corank.data.durable.atomic import require_place
 from corank.data.formats.read import detect_format
-from corank.data.problem.column_roles import list_names
+from corank.data.problem.column_roles import column_name, list_names
 from corank.data.problem.missing import MissingValues
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.routing import predict_with_qid
@@ -311,9 +311,13 @@ def report(options: FitOptions, model: ModelSpec, data: TrainingData, result: Fi
         }  # fmt: skip
         outcome += f"; {metric} {value:.4f} on {options.valid}" + (f" with {chosen}" if chosen else "")
     if rows.has_missing:
-        names = [f"feature {j + 1}" if rows.names is None else rows.names[j] for j in MissingValues.of(rows.X).columns]
+        filling = MissingValues.of(rows.X)
+        names = list_names([column_name(j, rows.names) for j in filling.columns])
         done = "for which trees choose a side" if hasattr(result.ranker, "trees_") else "filled with means and marked"
-        outcome += f"; {fields['n_missing']} missing values in {list_names(names)}, {done}"
+        outcome += f"; {fields['n_missing']} missing values in {names}, {done}"
+        flags = [column_name(j, rows.names) for j in filling.one_valued(rows.X)]
+        if flags:
+            outcome += f"; {list_names(flags)} has one value or none, so only whether it is missing is used"
     prior = "" if model.prior is None else f" on top of {len(model.prior)} features"
     sentence = (
         f"wrote {options.output}: {model.name}{prior} from {rows.n_rows} rows ({judgements}) in {len(rows.queries)} "

@@ -22,6 +22,7 @@ from corank.cli.learn.models import nonzero_columns, preferred_layout, warn_of_a
 from corank.cli.rows import ColumnOptions, FittedModel, read_rows, say_order
 from corank.core.jit import is_light
 from corank.data.formats.compressed import STANDARD, is_stream, write_text
+from corank.data.formats.group_files import group_file
 from corank.data.formats.read import common_format, open_source
 from corank.data.formats.text import TextFile, spool_bytes
 from corank.data.formats.trec import run_lines
@@ -108,7 +109,9 @@ def _can_stream(request: ScoringRequest) -> bool:
         return False
     if columns.label or columns.id_column or columns.drop or columns.keep or columns.qid not in (None, "none"):
         return False
-    return columns.qid is None or not _by_query(request)
+    if not _by_query(request):
+        return True
+    return columns.qid is None and not any(map(group_file, request.sources))
 
 
 def _by_query(request: ScoringRequest) -> bool:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from corank.judging.screening.adjudication import Adjudication
 
 ADVICE = {
-    "model": "the stopping rule advises to stop. It relies on this model, which was wrong for some reviews: more "
-    "relevant records may be unread",
+    "model": "the stopping rule advises to stop (since record {since}). It relies on this model, which was wrong for "
+    "some reviews: more relevant records may be unread",
     "sample": "you may stop: the random sample supports the target recall",
     "all read": "all records are read",
 }
@@ -387,7 +387,7 @@ def summary(progress: ScreeningProgress) -> str:
     more = {"put aside": progress.aside, "with other judges": progress.elsewhere}
     text += "".join(f", {count} {what}" for what, count in more.items() if count)
     if progress.evidence is not None:
-        text += f"; {ADVICE[progress.evidence]}"
+        text += f"; {ADVICE[progress.evidence].format(since=progress.advised_since)}"
     elif progress.to_sample:
         text += f"; {progress.to_sample} random records to read until the next test"
     return text + "."

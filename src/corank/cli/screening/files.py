@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,13 @@ class ScreeningFiles:
     paths: files of records.
     answers: folder of the answers; None means the one next to the first file.
     is_grouped: whether duplicates are judged as one.
+    columns: columns of title and text that the user named, as `read_records` takes them.
     """
 
     paths: tuple[Path, ...]
     answers: Path | None
     is_grouped: bool
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -45,7 +47,7 @@ class ScreeningFiles:
         """All records."""
         from corank.data.records.records import read_records
 
-        return read_records(*self.paths)
+        return read_records(*self.paths, **self.columns)
 
     @cached_property
     def unique(self) -> UniqueRecords:

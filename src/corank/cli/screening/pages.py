@@ -86,7 +86,7 @@ class Reading(Actions):
     def open(self, record: int | None, message: str = "") -> None:
         """Show another record; fit the model for both answers while it is read."""
         self.record, self.message = record, message
-        self.tags = [*self.session.entries[record].tags] if record in self.session.entries else []
+        self.tags = [*self.session.tags.get(record, ())]
         self._is_new, self._page = True, 0
         prefetch = getattr(self.session, "prefetch", None)
         if self.ask is not None and record is not None and prefetch is not None:

@@ -11,6 +11,7 @@ from corank.cli.output import print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
+    from corank.cli.screening.files import ScreeningFiles
     from corank.judging.screening import ScreeningReplay
     from corank.tables import ReportTable
 
@@ -19,19 +20,18 @@ REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "repor
 
 
 def replay(
-    sources: tuple[Path, ...], starts: int, stopping: dict[str, Any], output: Path | None, force: bool, as_json: bool
+    files: ScreeningFiles, starts: int, stopping: dict[str, Any], output: Path | None, force: bool, as_json: bool
 ) -> None:
     """Replay a judged collection, and print or write the measures."""
     from corank.cli.output import make_console, show
     from corank.cli.screening.curve import recall_curve
     from corank.data.durable.atomic import require_place
-    from corank.data.records.records import read_records
     from corank.judging.screening import simulate
 
     if output is not None:
         _require_report_only(output)
         require_place(output, overwrite=force, folder=True)
-    records, name = read_records(*sources), sources[0].name
+    records, name = files.records, files.paths[0].name
     replays = simulate(records, starts, **stopping)
     title = f"{name}: {len(records)} records, {int(records.labels.sum())} relevant"
     table = _replay_table(title, replays, stopping["rule"], stopping["target"])

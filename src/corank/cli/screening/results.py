@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from corank.judging.reporting.methods import ScreeningFacts
 
 
-def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_json: bool, keep_formulas: bool) -> None:
+def export(
+    files: ScreeningFiles, target: Path, only: str, *, all_copies: bool, force: bool, as_json: bool, keep_formulas: bool
+) -> None:
     """Write the records with the answers of all judges."""
     from corank.data.durable.atomic import require_no_input
     from corank.data.formats.compressed import require_text_place
@@ -31,7 +33,7 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
     judges = files.judges
     counts = export_screening(
         target, files.records, settled_answers(files.unique, judges), groups=files.unique.groups, only=only,
-        overwrite=force, keep_formulas=keep_formulas,
+        all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
     fields = {
         "output": target,
@@ -44,12 +46,17 @@ def export(files: ScreeningFiles, target: Path, only: str, *, force: bool, as_js
         "n_duplicates": counts.n_duplicates,
         "judges": list(judges),
     }
+    n_copies = counts.n_duplicates
     sentence = (
         f"wrote {target}: {counts.n_records} records"
         + (f" ({only})" if only != "all" else "")
         + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
         + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")
-        + (f", {counts.n_duplicates} duplicates among them" if counts.n_duplicates else "")
+        + (
+            f"; {n_copies} duplicate{'s' * (n_copies > 1)} {'among them' if all_copies else 'left out'}"
+            if n_copies
+            else ""
+        )
     )
     emit(as_json, "screen", fields, "\n".join([sentence, *counts.changes]))
 
@@ -99,7 +106,7 @@ def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> 
     try:
         made = make_certificate(
             files.paths, files.answers, rule=stopping["rule"], seed=seed, keep_duplicates=not files.is_grouped,
-            **_goal(stopping),
+            **_goal(stopping), title=files.columns.get("title"), text=files.columns.get("text"),
         )  # fmt: skip
     except SeparateSamplesError as error:
         return None, f"There is no certificate: {error}"

@@ -23,6 +23,10 @@ def screen(
         list[str] | None,
         typer.Option(help="Ids of records known to be relevant, separated by commas.", show_default=False),
     ] = None,
+    title: Annotated[str | None, typer.Option(help="Column of titles.", metavar="COLUMN", show_default=False)] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)
+    ] = None,
     judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
     answers: Annotated[
         Path | None,
@@ -67,6 +71,9 @@ def screen(
         typer.Option(help="Write records and answers to this .ris, .csv or .xlsx, and exit.", show_default=False),
     ] = None,
     only: Annotated[str, typer.Option(help="Records to export: all, included, excluded, conflicts or unread.")] = "all",
+    all_copies: Annotated[
+        bool, typer.Option("--all-copies", help="With --export, write duplicates too, not each work once.")
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -105,10 +112,18 @@ def screen(
         raise InputError(
             "--json works with --simulate, --export, --report or --agreement only; leave it out to read records."
         )
+    if all_copies and export is None:
+        raise InputError("--all-copies is a part of --export; pass --export FILE too, or leave --all-copies out.")
     if overlap and not share:
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
     if any(str(path) == "-" for path in records):
         raise InputError("RECORDS is - (standard input), which is needed for the keys; pass the name of a file.")
+    columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
+    if page and columns:
+        raise InputError(
+            f"--{next(iter(columns))} does not work with --page; name the column title or abstract in the file, or "
+            "leave --page out."
+        )
     if page:
         from corank.cli.screening.on_page import read_on_page
 
@@ -121,13 +136,15 @@ def screen(
         return
     from corank.cli.screening.files import ScreeningFiles
 
-    files = ScreeningFiles(tuple(records), answers, not keep_duplicates)
+    files = ScreeningFiles(tuple(records), answers, not keep_duplicates, columns)
     stopping: dict[str, Any] = {"rule": rule, "target": target, "confidence": confidence}
     if export is not None or report is not None or agreement:
         from corank.cli.screening import results
 
         if export is not None:
-            results.export(files, export, only, force=force, as_json=as_json, keep_formulas=keep_formulas)
+            results.export(
+                files, export, only, all_copies=all_copies, force=force, as_json=as_json, keep_formulas=keep_formulas
+            )
         elif report is not None:
             results.report(files, report, stopping, seed, force=force, as_json=as_json, keep_formulas=keep_formulas)
         else:
@@ -151,4 +168,4 @@ def screen(
             return
     from corank.cli.screening.replay import replay
 
-    replay(files.paths, starts, stopping, output, force, as_json)
+    replay(files, starts, stopping, output, force, as_json)

@@ -34,6 +34,10 @@ def certify(
     keep_duplicates: Annotated[
         bool, typer.Option("--keep-duplicates", help="Duplicates were judged as single records.")
     ] = False,
+    title: Annotated[str | None, typer.Option(help="Column of titles.", metavar="COLUMN", show_default=False)] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)
+    ] = None,
     judge: Annotated[
         str | None,
         typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
@@ -55,7 +59,7 @@ def certify(
             require_place(path, overwrite=force)
     certificate = make_certificate(
         records, answers, rule=rule, target=target, confidence=confidence, seed=seed, keep_duplicates=keep_duplicates,
-        judge=judge,
+        judge=judge, title=title, text=text,
     )  # fmt: skip
     with atomic_file(output, overwrite=force) as scratch:
         scratch.write_bytes(certificate_bytes(certificate))

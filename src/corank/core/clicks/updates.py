@@ -17,6 +17,11 @@ D* is computed as a sum without the row of rank j, never as a difference, and ev
 those at the time the list was drawn: a step depends on its impression alone, and steps may be applied in any order.
 
     pairs          w ← w + η Σ_ab g(m) (a − b),    g = −ℓ', at the current weights.
+
+A step Δ is shortened so that neither its length nor max Δ·x − min Δ·x over the rows shown exceeds `MAX_STEP`. Weights g
+of rows sum to 0, so |Δ|² = η Σ g_r Δ·x_r ≤ η G `MAX_STEP`, G the sum of the positive ones: one list cannot spoil a
+model, however large its features. A difference of scores of 100 is a probability of e^−100; smaller steps, which are
+all those on columns of ordinary size, are as published.
 """
 
 from __future__ import annotations
@@ -31,6 +36,9 @@ from corank.core.clicks.policies import PLACKETT_LUCE, draw_list, log_add, log_r
 from corank.core.jit import inline, jit
 from corank.core.pairs.losses import negative_gradient
 from corank.core.rows.access import add_scaled, dot
+
+MAX_STEP = 100.0
+"""Largest length of a step, and largest change of a difference of two scores of its list."""
 
 
 class UpdateSettings(NamedTuple):
@@ -205,9 +213,27 @@ def learn_list(rows, members, prior, w, settings, n_learnt, length, scratch):  #
         score_rows(rows, members, prior, w, scratch.scores)
         moves = pairwise_gradient(settings.loss, scratch.scores, shown, clicks, row_weights)
     if moves:
+        eta *= _step_share(rows, members, shown, row_weights, eta, len(w))
         for rank in range(length):
             if row_weights[rank] != 0.0:
                 add_scaled(rows, np.uint64(members[shown[rank]]), eta * row_weights[rank], w)
+
+
+@jit
+def _step_share(rows, members, shown, row_weights, eta, d):  # type: ignore[no-untyped-def]
+    """Return the share of a step that is taken, 1 for all of it; a step that overflows is left to the caller."""
+    step = np.zeros(d)
+    for rank in range(len(shown)):
+        if row_weights[rank] != 0.0:
+            add_scaled(rows, np.uint64(members[shown[rank]]), eta * row_weights[rank], step)
+    squares, low, high = 0.0, math.inf, -math.inf
+    for i in range(d):
+        squares += step[i] * step[i]
+    for rank in range(len(shown)):
+        change = dot(rows, np.uint64(members[shown[rank]]), step)
+        low, high = min(low, change), max(high, change)
+    size = max(math.sqrt(squares), high - low)
+    return MAX_STEP / size if MAX_STEP < size < math.inf else 1.0
 
 
 @jit

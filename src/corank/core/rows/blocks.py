@@ -15,6 +15,9 @@ _RUN = 16
 MINMAX = 0
 ZSCORE = 1
 
+# a column whose standard deviation in a block is below this share of its mean absolute value is constant up to rounding
+_ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
+
 
 def sort_blocks(
     keys: NDArray[np.float64], order: NDArray[np.int64], starts: NDArray[np.int64], first: int, last: int
@@ -139,22 +142,30 @@ def add_spread(X, w, order, starts, out, first, last):  # type: ignore[no-untype
     """
     Add the spread of each column within blocks first..last-1 to `out`.
 
-    Row 0: Σ w_i (x_i − mean of the block)²; row 1: Σ w_i over non-zero entries.
+    Row 0: Σ w_i (x_i − mean of the block)², 0 if x is constant up to rounding; row 1: Σ w_i over non-zero entries.
     """
-    mean = np.empty(X.shape[1])
+    d = X.shape[1]
+    mean, before, inside, level = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     for block in range(first, last):
-        mean[:] = 0.0
         total = 0.0
+        for j in range(d):
+            mean[j], before[j], inside[j], level[j] = 0.0, out[0, j], 0.0, 0.0
         for i in order[starts[block] : starts[block + 1]]:
             if w[i] > 0.0:
                 # Welford's update: no cancellation, and exactly 0 for a constant column
                 total += w[i]
                 share = w[i] / total
-                for j in range(X.shape[1]):
+                for j in range(d):
                     step = X[i, j] - mean[j]
                     mean[j] += share * step
-                    out[0, j] += w[i] * step * (X[i, j] - mean[j])
+                    square = w[i] * step * (X[i, j] - mean[j])
+                    out[0, j] += square
                     out[1, j] += w[i] * (X[i, j] != 0.0)
+                    inside[j] += square
+                    level[j] += w[i] * abs(X[i, j])
+        for j in range(d):
+            if _is_rounding(inside[j], level[j], total):
+                out[0, j] = before[j]
 
 
 @jit
@@ -162,6 +173,7 @@ def add_sparse_spread(rows, w, order, starts, out, first, last):  # type: ignore
     """Compute `add_spread` for `CSRRows` without visiting zeros."""
     d = out.shape[1]
     mean, filled = np.zeros(d), np.zeros(d)
+    before, inside, level = np.zeros(d), np.zeros(d), np.zeros(d)
     columns, values = np.empty(d + 1, dtype=np.uint64), np.empty(d + 1)
     for block in range(first, last):
         total = 0.0
@@ -170,15 +182,28 @@ def add_sparse_spread(rows, w, order, starts, out, first, last):  # type: ignore
                 total += w[i]
                 for k in range(list_row(rows, np.uint64(i), columns, values)):
                     j = columns[k]
+                    if filled[j] == 0.0:
+                        before[j], inside[j], level[j] = out[0, j], 0.0, 0.0
                     filled[j] += w[i]
                     step = values[k] - mean[j]
                     mean[j] += w[i] / filled[j] * step
-                    out[0, j] += w[i] * step * (values[k] - mean[j])
+                    square = w[i] * step * (values[k] - mean[j])
+                    out[0, j] += square
+                    inside[j] += square
+                    level[j] += w[i] * abs(values[k])
         for i in order[starts[block] : starts[block + 1]]:
             for k in range(list_row(rows, np.uint64(i), columns, values)):
                 j = columns[k]
                 if filled[j] > 0.0:
                     # add all zeros of the block at once
-                    out[0, j] += filled[j] * (1.0 - filled[j] / total) * mean[j] ** 2
+                    square = filled[j] * (1.0 - filled[j] / total) * mean[j] ** 2
+                    out[0, j] += square
                     out[1, j] += filled[j]
+                    if _is_rounding(inside[j] + square, level[j], total):
+                        out[0, j] = before[j]
                 mean[j], filled[j] = 0.0, 0.0
+
+
+@inline
+def _is_rounding(squares, level, total):  # type: ignore[no-untyped-def]
+    return total > 0.0 and np.sqrt(squares / total) <= _ROUNDING * (level / total)

@@ -1,4 +1,4 @@
-"""Compressed files (gzip, xz, zstandard): bounded decompression in pieces, and writers chosen by suffix."""
+"""Compressed files (gzip, xz, zstandard, members of zip): bounded decompression in pieces, writers by suffix."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import lzma
 import os
 import re
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from corank.data.durable.atomic import atomic_file, require_place
+from corank.data.formats.budget import current_budget
 from corank.errors import InputError, import_extra, reason
 
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstandard": b"\x28\xb5\x2f\xfd"}
@@ -33,6 +35,11 @@ TIMES, LEAST = 200, 1 << 26
 
 ALLOWANCE = "CORANK_UNPACK_GB"
 """Environment variable: gigabytes that every file may expand to."""
+
+ZIP_DAMAGE = (
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError, ValueError, zlib.error, lzma.LZMAError,
+)  # fmt: skip
+"""Errors of the standard library for archives that are damaged, encrypted or compressed in an unknown way."""
 
 # compressed, it does not occur within its own bytes, so a truncated block cannot contain it
 _LAST_FRAME = b"\n" * 100
@@ -57,11 +64,12 @@ def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
     packed = handle.seek(0, os.SEEK_END)
     handle.seek(0)
     unpackers = {"gzip": _gzip, "xz": _xz, "zstandard": _zstandard}
-    unpacked = 0
+    unpacked, budget = 0, current_budget()
     with _naming_damage(name, kind):
         for piece in unpackers[kind](handle):
             unpacked += len(piece)
             require_plausible_size(name, packed, unpacked)
+            budget.take("bytes", len(piece), name)
             yield piece
 
 
@@ -81,6 +89,24 @@ def require_plausible_size(name: object, packed: int, unpacked: int) -> None:
             f"{name} has {packed:,} bytes and expands to more than {limit / 1e9:.2g} GB; if this is intended, set the "
             f"environment variable {ALLOWANCE} to the number of gigabytes it may take."
         )
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo | str, name: object) -> bytes:
+    """
+    Return the content of a file in an archive.
+
+    name: the archive, for messages.
+    """
+    return b"".join(member_pieces(archive, member, name))
+
+
+def member_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo | str, name: object) -> Iterator[bytes]:
+    """Yield the content of a file in an archive in pieces; they are counted, since declared sizes may be wrong."""
+    budget = current_budget()
+    with archive.open(member) as stream:
+        while piece := stream.read(PIECE):
+            budget.take("bytes", len(piece), name)
+            yield piece
 
 
 def require_text_place(path: str | os.PathLike[str], *, overwrite: bool) -> None:

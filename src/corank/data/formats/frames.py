@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.formats.budget import ROW_CELLS, current_budget
 from corank.data.formats.compressed import is_stream, require_plausible_size
+from corank.data.formats.table_text import separator_of
 from corank.data.formats.text import Source, open_text
 from corank.data.problem.collection import Collection, as_names, as_texts
 from corank.data.problem.column_roles import ColumnChoice, ColumnRoles
@@ -170,6 +172,8 @@ def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[st
         raise InputError(f"there is no file {path}; check the path.")
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         _require_plausible_size(path, file.metadata)
+        cells = file.metadata.num_rows * (file.metadata.num_columns + ROW_CELLS)
+        current_budget().take("cells", cells, path)
         rows = file.read().to_pylist()
         return list(file.schema_arrow.names), [(f"{path}, row {at}", row) for at, row in enumerate(rows, 1)]
 
@@ -225,7 +229,7 @@ def read_csv(path: Source, **columns: Any) -> Collection:
     header = _FIRST_LINE.match(content)[1]  # type: ignore[index]
     if not header.strip():
         raise InputError(f"{text} contains only blank lines; expected a header with the names of the columns.")
-    separator, names = max(",\t;", key=header.decode(errors="replace").count), []
+    separator, names = separator_of(header.decode(errors="replace")), []
     try:
         raws = _parse_csv(header + b"\n", separator, {}).schema.names
         names = [name.strip() for name in raws]

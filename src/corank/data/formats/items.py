@@ -109,8 +109,9 @@ def read_items(
         The grades; empty if `judged` is None.
     """
     columns, rows = _rows(path)
-    if not rows:
-        raise InputError(f"{path} has no rows; expected at least two items, one per row.")
+    if not rows or not columns:
+        what = "rows" if not rows else "columns"
+        raise InputError(f"{path} has no {what}; expected at least two items, one per row.")
     folded = {column.casefold(): column for column in reversed(columns)}
     usual = next((folded[one] for one in NAMES if one in folded), columns[0])
     for option, wanted in (("name", name), ("judged", judged), *(("features", one) for one in features or ())):
@@ -158,6 +159,8 @@ def _numbers(cells: list[Any]) -> Floats | None:
             continue
         try:
             numbers[row] = float(cell)
+        except OverflowError:  # an integer of 309 digits or more
+            numbers[row] = np.inf
         except (TypeError, ValueError):
             return None
     return None if np.isnan(numbers).all() else numbers

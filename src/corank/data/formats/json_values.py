@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from corank.data.formats.budget import current_budget
 from corank.errors import InputError
 
 BETWEEN = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
@@ -15,6 +16,7 @@ BETWEEN = re.compile(r"(?:[\s\ufeff]|#[^\n]*)*")
 
 def json_values(text: str, name: str) -> Iterator[tuple[str, Any]]:
     """Yield the JSON values of a text, and the file and line where each begins."""
+    current_budget().take_json(text, name)
     decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
     while True:
         at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]

@@ -12,6 +12,7 @@ from corank._lazy import is_sparse
 from corank.data.durable.atomic import folder_exists
 from corank.data.formats.compressed import SUFFIXES
 from corank.data.formats.frames import read_csv, read_parquet
+from corank.data.formats.group_files import with_groups
 from corank.data.formats.text import Source, TextFile, as_sources, open_text
 from corank.data.letor.reader import as_precision, read_letor
 from corank.data.problem.collection import Collection
@@ -41,6 +42,7 @@ def read(
     n_features: int | None = None,
     dtype: Literal["float32", "float64"] | None = None,
     layout: Literal["auto", "dense", "csr"] = "auto",
+    group_files: bool = True,
 ) -> Collection:
     """
     Read features, scores, query ids and document ids from files.
@@ -77,6 +79,9 @@ def read(
         Type of X; by default float32 for LETOR text, else that of the file.
     layout : {"auto", "dense", "csr"}, default "auto"
         Whether X is an array or a CSR matrix; "auto" chooses by density for LETOR text, else keeps that of the file.
+    group_files : bool, default True
+        Whether files without query ids get them from the number of rows of each query in a file beside, as for LightGBM
+        (``train.txt.query``) and XGBoost (``train.txt.group``). A warning names the file.
 
     Returns
     -------
@@ -110,6 +115,9 @@ def read(
     else:
         rows = read_csv(first, **columns)
     has_qid = rows.header["has_qid"] if isinstance(rows, Store) else rows.qid is not None
+    if group_files and qid is None and not has_qid and not isinstance(rows, Store):
+        rows = with_groups(rows, sources)
+        has_qid = rows.qid is not None
     if y is not False and qid is None and not has_qid:
         _warn_of_one_query(rows, first)
     roles = _matched(rows.names, features, first) if isinstance(rows, Store) else None

@@ -5,7 +5,7 @@ Saved answers of search engines: the documents in order, and the features that t
 |---|---|---|
 | Elasticsearch, OpenSearch (`_search`, `_msearch`) | ``hits.hits[]._id`` | ``fields._ltrlog`` of the LTR plugin |
 | Solr | ``response.docs[].id`` | ``[features]``, such as ``bm25=7.5,age=3`` |
-| Vespa | ``root.children[]``: the last part of ``id`` | ``matchfeatures``, ``summaryfeatures``, ``rankfeatures`` |
+| Vespa | ``root.children[]``: ``id`` after ``::`` | ``matchfeatures``, ``summaryfeatures``, ``rankfeatures`` |
 
 An answer does not name its query. The name is taken from an object around it, ``{"qid": ..., "response": {...}}``; from
 ``qid`` or ``q`` in the parameters that Solr returns; from `queries`; or, if a file has one answer, from its name.
@@ -14,6 +14,7 @@ An answer does not name its query. The name is taken from an object around it, `
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,8 @@ from corank.errors import InputError
 
 WRAPPED_IDS = ("qid", "query_id", "id", "query")
 VESPA_FEATURES = ("matchfeatures", "summaryfeatures", "rankfeatures")
+# id:<namespace>:<document type>::<id>, whose last part may hold colons too
+_VESPA_START = re.compile(r"^id:[^:]*:[^:]*::(?=.)")
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,8 @@ def _each(value: Any, query: str | None, where: str) -> Iterator[SearchResponse]
         name = query or (plain_text(given) if isinstance(given, str | int) else None)
         yield _answer(name, [(_id(one, "id", where), _solr_features(one, where)) for one in docs])
     elif isinstance(children := at_path(value, "root", "children") or [], list) and at_path(value, "root") is not None:
-        yield _answer(query, [(_id(one, "id", where).split("::")[-1], _vespa_features(one, where)) for one in children])
+        rows = [(_VESPA_START.sub("", _id(one, "id", where)), _vespa_features(one, where)) for one in children]
+        yield _answer(query, rows)
     elif at_path(value, "error") is not None:
         raise InputError(f"{where}: the engine answered with an error, {shortened(value['error'])}; search again.")
     else:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from corank.data.formats.budget import ROW_CELLS, current_budget
 from corank.data.formats.compressed import SUFFIXES
 from corank.data.formats.text import open_text
 from corank.errors import InputError
@@ -26,6 +27,7 @@ LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line e
 # where a spreadsheet may begin a formula, with any number of apostrophes; full-width signs count too
 _FORMULA = re.compile(r"^'*(?=[=+\-@\t\r\n＝＋－＠])|(?<=[;\t\r\n])'*(?=[=+\-@＝＋－＠])")
 _DEFUSED = re.compile(r"'[=+\-@\t\r\n＝＋－＠]")
+_QUOTED = re.compile(r'"[^"]*(?:"|$)')
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 LocatedRows = list[tuple[str, dict[str, Any]]]
@@ -88,6 +90,16 @@ def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_for
     return out.getvalue()
 
 
+def separator_of(line: str, separators: str = ",;\t") -> str:
+    """
+    Return the separator that occurs most often in a line, outside of quotes.
+
+    >>> separator_of('"a; b; c",d')
+    ','
+    """
+    return max(separators, key=_QUOTED.sub("", line).count)
+
+
 def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     """
     Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored.
@@ -98,10 +110,12 @@ def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     first = next((line for line in LINE_END.split(text) if line.strip()), "")
     limit = csv.field_size_limit(max(len(text), 1))
     try:
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(first), strict=True)
         header: list[str] = []
         rows: LocatedRows = []
+        budget = current_budget()
         for row in lines:
+            budget.take("cells", len(row) + ROW_CELLS, name)
             if not any(row):
                 continue
             if not header:
@@ -124,6 +138,8 @@ def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
 def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
     """Parse one JSON object per line; return all keys in order of appearance, and the rows."""
     rows: LocatedRows = []
+    budget = current_budget()
+    budget.take_json(text, name)
     for at, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -134,6 +150,7 @@ def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
         if not isinstance(row, dict):
             shown = repr(line.strip()[:40])
             raise InputError(f"{name}, line {at}: expected a JSON object, found {shown}; write one object per line.")
+        budget.take("cells", len(row) + ROW_CELLS, name)
         rows.append((f"{name}, line {at}", row))
     return list(dict.fromkeys(key for _, row in rows for key in row)), rows
 

@@ -103,18 +103,31 @@ class TextFile:
             self._file.seek(offset)
             return self._file.readinto(buffer) or 0
 
-    def line_end(self, position: int) -> int:
-        """Return the offset after the line that contains the byte at `position`."""
-        limit, step = position + LONGEST_LINE, 1 << 12
+    def line_end(self, position: int, max_word: int = LONGEST_LINE) -> int:
+        """
+        Return the offset after the line that contains the byte at `position`.
+
+        max_word: bytes between two blanks of the rest of the line; more raise `InputError`.
+        """
+        limit, step, word = position + LONGEST_LINE, 1 << 12, position
         while position < self.size:
             if position > limit:
                 raise InputError(
                     f"{self} has a line of more than {LONGEST_LINE:,} bytes; check that it is a text file."
                 )
             stop = min(position + step, self.size)
-            found = self.read(position, stop).tobytes().find(b"\n")
+            part = self.read(position, stop).tobytes()
+            found = part.find(b"\n")
             if found >= 0:
                 return position + found + 1
+            blank = max(part.rfind(b" "), part.rfind(b"\t"))
+            word = word if blank < 0 else position + blank + 1
+            if stop - word > max_word:
+                shown = self.word(word)[:40].decode(errors="replace")
+                raise InputError(
+                    f"{self}, line {self.locate(word)[0]}: the word at {shown!r} has more than {max_word:,} bytes; "
+                    "check that it is a text file of numbers."
+                )
             position, step = stop, min(2 * step, PIECE)
         return self.size
 

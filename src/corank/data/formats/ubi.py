@@ -46,16 +46,17 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
     queries: the file of queries.
     """
     searches: dict[str, _Search] = {}
-    n_found, notes = 0, []
+    n_found, n_lost, notes = 0, 0, []
     for file in (queries, path):
         if file is not None:
             found = _Objects(str(file))
             for where, one in found.read():
-                _add(searches, where, one)
+                n_lost += _add(searches, where, one)
             n_found += found.n_objects
             notes += found.notes()
     rows = [row for name, search in searches.items() for row in search.rows(name)]
-    n_lost = sum(search.n_lost for search in searches.values())
+    n_lost += sum(search.n_lost for search in searches.values())
+    n_unshown = sum(search.n_unshown for search in searches.values())
     n_partial = sum(not search.is_complete for search in searches.values())
     if n_partial:
         notes.append(
@@ -64,6 +65,8 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
         )
     if n_lost:
         notes.append(f"{n_lost} clicks were left out, because the query or the position of their document is unknown")
+    if n_unshown:
+        notes.append(f"{n_unshown} clicks were left out, because their documents were not shown by their searches")
     if not rows:
         raise InputError(
             f"{path}: no document shown in {n_found} objects{''.join(f'; {note}' for note in notes)}. Log UBI's "
@@ -88,7 +91,8 @@ class _Search:
     seen: documents of events, with their positions if known.
     clicks: clicked documents.
     has_impressions: whether an event was logged for every document shown.
-    n_lost: clicks that belong to no row.
+    n_lost: clicks on documents whose position is unknown.
+    n_unshown: clicks on documents that are not among those shown.
     """
 
     words: str | None = None
@@ -98,6 +102,7 @@ class _Search:
     clicks: set[str] = field(default_factory=set)
     has_impressions: bool = False
     n_lost: int = 0
+    n_unshown: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -118,13 +123,14 @@ class _Search:
                     f"position.ordinal is {bad} in an event of the search {name!r}; expected a whole number from 1 to "
                     f"{MAX_POSITION}, the place of the document in its list. If your positions count from 0, add 1."
                 )
-        self.n_lost = len(self.clicks - places.keys())
+        n_left = len(self.clicks - places.keys())
+        self.n_lost, self.n_unshown = (n_left, 0) if self.hits is None else (0, n_left)
         for document, place in places.items():
             yield name, self.words or name, document, place, document in self.clicks, self.is_complete
 
 
-def _add(searches: dict[str, _Search], where: str, one: dict[str, Any]) -> None:
-    """Add a query or an event to its search."""
+def _add(searches: dict[str, _Search], where: str, one: dict[str, Any]) -> bool:
+    """Add a query or an event to its search; return whether it is a click without a search or a document."""
     name = one.get("query_id")
     hits = next((one[key] for key in HITS if one.get(key) is not None), None)
     if "action_name" not in one and hits is not None:
@@ -132,24 +138,26 @@ def _add(searches: dict[str, _Search], where: str, one: dict[str, Any]) -> None:
             raise InputError(f"{where}: query_id is {name!r}; expected the id of a search.")
         if not isinstance(hits, list):
             raise InputError(f"{where}: the documents shown are {hits!r}; expected a list of ids.")
+    action = str(one.get("action_name")).casefold()
     if not isinstance(name, str | int):
-        return  # an event of no search
+        return action in CLICKS  # an event of no search
     search = searches.setdefault(str(name), _Search())
     search.words = search.words or str(one.get("user_query") or "") or None
     if "action_name" not in one:
         search.is_logged = True
         if hits is not None:  # another page of the same search continues the list
             search.hits = list(dict.fromkeys([*(search.hits or ()), *map(str, hits)]))
-        return
-    action, document = str(one["action_name"]).casefold(), at_path(one, "event_attributes", "object", "object_id")
+        return False
+    document = at_path(one, "event_attributes", "object", "object_id")
     if document is None:
-        return
+        return action in CLICKS
     place = _ordinal(at_path(one, "event_attributes", "position", "ordinal"))
     if search.seen.get(str(document)) is None:
         search.seen[str(document)] = place
     if action in CLICKS:
         search.clicks.add(str(document))
     search.has_impressions |= action == IMPRESSION and place is not None
+    return False
 
 
 def _ordinal(value: Any) -> int | None:

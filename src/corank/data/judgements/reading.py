@@ -96,26 +96,28 @@ def _of_table(
 ) -> JudgementList:
     if _has_judge_columns(columns, rows, choice, path):
         of_judges = _judge_columns(columns, path)
-        rows = [(where, {**row, "judge": one, "rating": row[one]}) for where, row in rows for one in of_judges]
+        rows = [(where, {**row, "judge": one, "rating": row.get(one)}) for where, row in rows for one in of_judges]
         columns = [*(one for one in columns if one not in of_judges), "judge", "rating"]
     roles = choice.roles(columns, path)
     if roles.docid is None or roles.y is None or not rows:
         missing = "no rows" if not rows else "no column of document ids; name it with docid="
         raise InputError(f"{path} has {missing}.")
     # a query without judgement has an empty document
-    kept = [(where, row) for where, row in rows if _text(row[roles.docid]) or _text(row[roles.y])]
-    grades = np.array([_grade(row[roles.y], f"{where}, column {roles.y!r}") for where, row in kept], dtype=np.float64)
+    kept = [(where, row) for where, row in rows if _text(row.get(roles.docid)) or _text(row.get(roles.y))]
+    grades = np.array(
+        [_grade(row.get(roles.y), f"{where}, column {roles.y!r}") for where, row in kept], dtype=np.float64
+    )
     lower = {column.casefold(): column for column in reversed(columns)}
     answer, note, words = (
         next((lower[one] for one in usual if one in lower), None) for usual in (ANSWERS, NOTES, QUERY_TEXTS)
     )
     names = (roles.qid, roles.docid, roles.judge, answer, note)
-    cells = [None if name is None else as_texts([_text(row[name]) for _, row in kept]) for name in names]
+    cells = [None if name is None else as_texts([_text(row.get(name)) for _, row in kept]) for name in names]
     qid, docids, judges, answers, notes = cells
     if answers is not None and set(answers.tolist()) - {"", GRADED, UNRATEABLE, LATER}:
         answers = None  # a column of that name with another meaning
     texts = {} if words is None or qid is None else {
-        query: text for query, (_, row) in zip(qid.tolist(), kept, strict=True) if (text := _text(row[words]))
+        query: text for query, (_, row) in zip(qid.tolist(), kept, strict=True) if (text := _text(row.get(words)))
     }  # fmt: skip
     return JudgementList(grades, qid, docids, judges, answers, notes, texts)  # type: ignore[arg-type]
 
@@ -132,7 +134,7 @@ def _has_judge_columns(
     """Return whether a table without a label has one column of whole grades per judge."""
     if choice != ColumnChoice() or len(judges := _judge_columns(columns, path)) < 2:
         return False
-    cells = {_text(row[one]) for _, row in rows for one in judges}
+    cells = {_text(row.get(one)) for _, row in rows for one in judges}
     return all(_WHOLE.fullmatch(cell) for cell in cells)
 
 

@@ -29,6 +29,8 @@ PIECE = 1 << 20
 """Approximate bytes of a piece: large enough to amortise a task, small enough for a processor's cache."""
 
 HARD_NUMBERS = 4096
+MAX_WORD = 1 << 20
+"""Bytes of a number or an id in a line longer than a piece."""
 
 
 class Fault(Exception):
@@ -187,7 +189,7 @@ def cut_lines(text: TextFile, base: int, size: int) -> Iterator[Piece]:
     """Cut a text that begins at position `base` at newlines into pieces of about `size` bytes."""
     begin = 0
     while begin < text.size:
-        end = text.line_end(min(begin + size, text.size) - 1)
+        end = text.line_end(min(begin + size, text.size) - 1, MAX_WORD)
         yield Piece(text, begin, end, base)
         begin = end
 

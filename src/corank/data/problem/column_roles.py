@@ -233,3 +233,15 @@ def list_names(names: Iterable[str]) -> str:
         return ", ".join(shown)
     half = _SHOWN // 2
     return ", ".join([*shown[:half], "...", *shown[-half:]]) + f" ({len(shown)} in all)"
+
+
+def column_name(column: int, names: Sequence[str] | None = None) -> str:
+    """
+    Return the name of a column; without names f1, f2, ..., as features are numbered in LETOR text.
+
+    column: its number, from 0.
+
+    >>> column_name(0), column_name(1, ["price", "stars"])
+    ('f1', 'stars')
+    """
+    return f"f{column + 1}" if names is None else str(names[column])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -61,6 +63,8 @@ def require_weight(total: float, what: str) -> None:
         raise InputError(f"no {what} has a positive weight; give some rows a weight above zero.")
 
 
+MAX_VALUE = 1e15
+"""Largest absolute value of a feature or prior in online learning and the service; integers up to it are exact."""
 # the squares of smaller scores can be summed over all pairs without overflow
 _LARGEST_SCORE = 1e130
 
@@ -115,6 +119,21 @@ def as_prior(prior: ArrayLike, n_rows: int) -> NDArray[np.float64]:
         raise InputError(f"prior is {scores[bad[0]]} at row {bad[0]}; pass a finite score for every row.")
     require_squares(scores)
     return scores
+
+
+def require_range(rows: Any, prior: NDArray[np.float64] | None = None) -> None:
+    """Raise `InputError` if a feature or a prior is not from −`MAX_VALUE` to `MAX_VALUE`."""
+    largest = largest_value(rows)
+    if not largest <= MAX_VALUE:
+        raise InputError(f"X holds the value {largest:.3g}; pass values from -1e15 to 1e15, or scale the columns.")
+    if prior is not None and not (largest := largest_value(prior)) <= MAX_VALUE:
+        raise InputError(f"prior holds the value {largest:.3g}; pass scores from -1e15 to 1e15, or scale them.")
+
+
+def largest_value(rows: Any) -> float:
+    """Return the largest absolute value of rows, dense or sparse; NaN if there is a NaN."""
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def require_squares(s: NDArray[np.float64]) -> None:

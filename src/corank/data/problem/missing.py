@@ -6,6 +6,9 @@ x_j is missing, and r_j = 1 where it is missing, for each column that has missin
 thus learns w_j x_j for a present value and w_j m_j + v_j for a missing one. v_j is free, so m_j only decides how the
 penalty sees the two; m_j is fixed in ``fit``. The mean of the row's own query would be as neutral, but ``predict``
 scores each row alone, without query ids, and equal rows must get equal scores.
+
+m_j never leaves the range of the values: a rounded mean of equal values would differ from them in the last bits, and a
+column of one value and gaps would get a huge weight. It is constant after filling, and its indicator is the feature.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ class MissingValues:
         """
         n, d = X.shape
         n_missing, total = np.zeros(d, dtype=np.int64), np.zeros(d)
+        low, high = np.full(d, np.inf), np.full(d, -np.inf)
         for begin in range(0, n, _BLOCK):
             block = X[begin : begin + _BLOCK]
             if is_sparse(block):
@@ -56,35 +60,51 @@ class MissingValues:
                 n_missing += np.bincount(block.indices[is_nan], minlength=d)
                 # divided before they are added, so that sums of large values stay finite
                 total += np.bincount(block.indices[~is_nan], block.data[~is_nan] / n, minlength=d)
+                has_zero = np.bincount(block.indices, minlength=d) < block.shape[0]
+                low[has_zero], high[has_zero] = np.minimum(low[has_zero], 0.0), np.maximum(high[has_zero], 0.0)
+                np.fmin.at(low, block.indices, block.data)
+                np.fmax.at(high, block.indices, block.data)
             else:
                 n_missing += np.isnan(block).sum(axis=0)
                 total += np.nansum(block / np.float64(n), axis=0)
-        return cls(np.flatnonzero(n_missing), total * (n / np.maximum(n - n_missing, 1)))
+                low = np.fmin(low, np.fmin.reduce(block, axis=0))
+                high = np.fmax(high, np.fmax.reduce(block, axis=0))
+        means = total * (n / np.maximum(n - n_missing, 1))
+        return cls(np.flatnonzero(n_missing), np.where(low <= high, np.clip(means, low, high), means))
 
-    def fill(self, X: Any, *, marked: bool = True) -> Any:
+    def one_valued(self, X: Any) -> NDArray[np.int64]:
+        """
+        Return which of `columns` have one value and gaps: only whether it is missing can be learnt from.
+
+        X: the rows of `of`.
+
+        >>> X = np.array([[1.0, np.nan], [np.nan, 4.0], [1.0, 8.0]])
+        >>> MissingValues.of(X).one_valued(X).tolist()
+        [0]
+        """
+        X = X[:, self.columns]
+        rows = X.toarray() if is_sparse(X) else X
+        is_mean = (rows == self.means[self.columns]) | np.isnan(rows)
+        columns: NDArray[np.int64] = self.columns[is_mean.all(axis=0) & ~np.isnan(rows).all(axis=0)]
+        return columns
+
+    def fill(self, X: Any) -> Any:
         """
         Return rows without missing values, followed by one indicator for each of `columns`.
 
         X: checked rows.
-        marked: False keeps missing values of `columns`, and adds no indicators.
 
         >>> MissingValues(np.array([1]), np.array([2.0, 6.0])).fill(np.array([[1.0, np.nan], [2.0, 4.0]])).tolist()
         [[1.0, 6.0, 1.0], [2.0, 4.0, 0.0]]
         """
         rows, columns = self._positions(X)
-        if not marked:
-            other = ~np.isin(columns, self.columns)
-            if not other.any():
-                return X
-            rows, columns = rows[other], columns[other]
+        filled = X.copy()
         if is_sparse(X):
-            filled = X.copy()
-            stored = np.isnan(X.data) if marked else np.isnan(X.data) & ~np.isin(X.indices, self.columns)
+            stored = np.isnan(X.data)
             filled.data[stored] = self.means[X.indices[stored]]
         else:
-            filled = X.copy()
             filled[rows, columns] = self.means[columns]
-        if not marked:
+        if not len(self.columns):
             return filled
         known = np.isin(columns, self.columns)
         place = np.searchsorted(self.columns, columns[known])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.problem.inputs import as_numbers
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
+from corank.data.problem.scoring import first_equals
 from corank.errors import InputError
 from corank.parameters import Rules, check_values, integer, number, rng_of, seed
 
@@ -165,3 +166,23 @@ def presumed_negatives(
     drawn = free[np.arange(len(free)) - np.searchsorted(codes, codes) < n]
     scores[drawn], weights[drawn] = score, weight
     return scores, weights
+
+
+def shared_rows(X: Any, groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """
+    Find equal rows of different groups, such as products without features of the query.
+
+    X: checked rows.
+    groups (n,): query or part of each row.
+    rows: numbers of the judged rows; others equal none.
+    Returns (n,): number of the first row that equals each row; None if no row occurs in two groups.
+
+    >>> shared_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 0, 1]), np.arange(3)).tolist()
+    [0, 1, 0]
+    """
+    first = first_equals(X[rows])
+    if first is None or (groups[rows[first]] == groups[rows]).all():
+        return None
+    found = np.arange(len(groups))
+    found[rows] = rows[first]
+    return found

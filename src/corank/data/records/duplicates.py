@@ -16,12 +16,14 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from corank.data.records.blocking import candidate_pairs
-from corank.data.records.evidence import Entry, compare, contradict, entry_of, make_entries
+from corank.data.records.evidence import Entry, Match, compare, contradict, entry_of, make_entries
 from corank.data.records.records import Records
 from corank.errors import InputError
 
 MAX_VERSIONS = 100
 """Number of different versions of a work up to which groups are merged; more are hardly one work."""
+SAME_ROW = Match(300.0, "the same id, title and abstract")
+"""Evidence for copies with a common title."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,9 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     pairs, distinct = [], []
     for entry, members in copies.items():
         match = compare(entry, entry) if len(members) > 1 else None
-        pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
+        parts = [members] if match else _with_same_id(records, members)
+        for first, *others in parts:
+            pairs += [DuplicatePair(first, other, *(match or SAME_ROW)) for other in others]
         # copies that no evidence joins, such as two editorials without any details, are left alone
         distinct += members[:1] if match or len(members) == 1 else []
     candidates = candidate_pairs([entries[at] for at in distinct], lambda share: report(0.2 + 0.5 * share))
@@ -209,6 +213,15 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
         if match:
             pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
     return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+
+
+def _with_same_id(records: Records, members: Sequence[int]) -> Iterable[list[int]]:
+    """Return the parts of copies with one id and abstract; their titles are too common to identify a work."""
+    parts: dict[str, list[int]] = defaultdict(list)
+    for at in members:
+        if records.details[at].given_id and records.abstracts[at]:
+            parts[records.details[at].given_id].append(at)
+    return parts.values()
 
 
 def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:

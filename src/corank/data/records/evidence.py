@@ -346,7 +346,8 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
         return False  # a conference abstract and its article, or a yearly editorial
     if alike >= SAME:
         # a comment often has the title, year and journal of the work that it is about, and no abstract
-        is_told = bool(details.author or details.page or same_abstract) or not (one.text or other.text)
+        same_text = same_abstract or one.text == other.text
+        is_told = bool(details.author or details.page) or same_text
         return is_told and (len(agreeing) > 1 or (alike == 100 and (_nothing_else(one, other) or same_abstract)))
     if alike >= CLOSE:
         return len(agreeing) > 2 and (place or same_abstract)
@@ -357,9 +358,9 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
 
 
 def _nothing_else(one: Entry, other: Entry) -> bool:
-    """Whether only titles are known, which are long enough."""
-    known = (one.year, other.year, one.author, other.author, one.journal, other.journal)
-    return not any(known) and len(one.title.split()) > 4
+    """Whether only titles, which are long enough, are known, and perhaps the same year."""
+    known = (one.author, other.author, one.journal, other.journal)
+    return not any(known) and one.year == other.year and len(one.title.split()) > 4
 
 
 def contradict(one: Entry, other: Entry) -> bool:

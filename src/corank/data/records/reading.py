@@ -19,17 +19,28 @@ from corank.data.records.records import Records, RecordSource
 from corank.errors import InputError
 
 
-def read_files(paths: Sequence[str | os.PathLike[str]]) -> Records:
+def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None, text: str | None = None) -> Records:
     """Read files of any format, one after another; see `corank.data.records.records.read_records`."""
+    named = {field: column for field, column in (("title", title), ("abstract", text)) if column is not None}
+    seen: dict[str, None] = {}
     names = _source_names(paths)
     entries: list[Entry] = []
     sources = []
     for path, source in zip(paths, names, strict=True):
         loaded = load_file(path)
         parsed = parse_file(loaded)
-        found, remarks = interpret(parsed, loaded.name, source)
+        present = {field: column for field, column in named.items() if column in parsed.columns}
+        seen |= dict.fromkeys(parsed.columns)
+        found, remarks = interpret(parsed, loaded.name, source, present)
         entries += found
         sources.append(RecordSource(source, loaded.sha256, parsed.format, len(found), tuple(remarks)))
+    for field, column in named.items():
+        if column not in seen:
+            listed = ", ".join(one[:40] for one in seen)[:300]
+            name = "title" if field == "title" else "text"
+            raise InputError(
+                f"{name} is {column!r}, but {', '.join(names)} has the columns {listed}; pass one of them."
+            )
     ids = stable_ids(entries)
     try:
         return Records(

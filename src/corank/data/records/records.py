@@ -233,7 +233,12 @@ class Records:
         return [self.number[one] for one in wanted]
 
 
-def read_records(path: str | os.PathLike[str], *more_paths: str | os.PathLike[str]) -> Records:
+def read_records(
+    path: str | os.PathLike[str],
+    *more_paths: str | os.PathLike[str],
+    title: str | None = None,
+    text: str | None = None,
+) -> Records:
     """
     Read records from the exports of databases and reference managers.
 
@@ -248,17 +253,20 @@ def read_records(path: str | os.PathLike[str], *more_paths: str | os.PathLike[st
         A file.
     *more_paths : paths
         Further files, of the same or other formats.
+    title, text : str, optional
+        Columns or tags that hold the title and the text (the abstract), in files that have them. By default they are
+        found by name. Without a title, it is the beginning of the text.
 
     Returns
     -------
     Records
         The records of all files, in the order of the files. The id of a record is the id in its file if no other
         record has it, otherwise its DOI, PubMed id, accession number, or a fingerprint of title, year and first
-        author. A file without titles raises `InputError`.
+        author. A file without titles and texts raises `InputError`.
     """
     from corank.data.records.reading import read_files  # which imports this module
 
-    return read_files([path, *more_paths])
+    return read_files([path, *more_paths], title, text)
 
 
 def load_review() -> Records:

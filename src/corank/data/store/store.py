@@ -26,7 +26,8 @@ from corank._lazy import is_sparse
 from corank.core.rows.structure import ProblemIndex, index_fault
 from corank.data.durable.atomic import require_no_input
 from corank.data.durable.regular import map_array, require_unchanged
-from corank.data.formats.text import Source, TextFile
+from corank.data.formats.group_files import with_groups
+from corank.data.formats.text import Source, TextFile, open_text
 from corank.data.letor.reader import read_letor
 from corank.data.problem.collection import Collection, as_texts
 from corank.data.problem.inputs import as_scores
@@ -267,7 +268,9 @@ def store_letor(
     """
     require_no_input(path, [one.path if isinstance(one, TextFile) else one for one in sources])
     with store_folder(path, overwrite) as folder:
-        file = read_letor(sources, allocate=folder.allocate, **options)
+        texts = [open_text(one) for one in sources]
+        file = read_letor(texts, allocate=folder.allocate, **options)
+        file = with_groups(file, texts) if file.qid is None else file
         _fill(folder, file.data, file.qid is not None, file.docids)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from corank.metrics.significance import few_queries_note
 from corank.tables import Cell, ReportTable
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ def leaderboard(study: Study) -> ReportTable:
         rest = (sure.get(one.name), *apart.get(one.name, (None, None)), *spent, remarks(one, study))
         rows.append((one.title, means[0], one.low, one.high, *means[1:], *rest))
     note = (
-        f"Low and high: {study.level:.0%} bootstrap interval of the mean {study.metric} over queries, out of fold. "
+        f"Low and high: {study.level:.0%} interval of the mean {study.metric} over queries, out of fold. "
         "P(worse): probability that the method is worse than the recommended one (Bayesian bootstrap over queries). "
-        "Minus best, p: difference from the best mean, and Wilcoxon's signed-rank test with Holm's correction. Times "
+        "Minus best, p: difference from the best mean, and its sign-flip test with Holm's correction. Times "
         f"are processor times of all {study.folds} folds, with tuning; MB is the peak memory of fitting."
-    )
+    ) + few_queries_note(study.tests)
     return ReportTable(
         "Methods, the best first", tuple(formats), tuple(rows), note=note, formats=tuple(formats.values())
     )
@@ -48,10 +49,10 @@ def paired_table(study: Study) -> ReportTable:
         for test in study.tests
     )  # fmt: skip
     note = (
-        f"{study.metric}, paired by query: mean difference, its {study.level:.0%} bootstrap interval, p-value of "
-        "Wilcoxon's signed-rank test without and with Holm's correction, and the number of queries on which the first "
-        "method is higher and lower."
-    )
+        f"{study.metric}, paired by query: mean difference, its {study.level:.0%} interval, p-value of the "
+        "sign-flip test without and with Holm's correction, and the number of queries on which the first method is "
+        "higher and lower."
+    ) + few_queries_note(study.tests)
     return ReportTable("Paired tests", tuple(formats), rows, note=note, formats=tuple(formats.values()))
 
 

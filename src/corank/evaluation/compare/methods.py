@@ -17,9 +17,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from corank.auto import AutoRanker
-from corank.data.problem.missing import MissingValues
 from corank.data.problem.queries import Queries
-from corank.data.problem.rows import as_rows, has_missing
+from corank.data.problem.rows import as_rows
 from corank.errors import InputError, import_extra, reason, suggest_names
 from corank.estimator import ColumnMean
 from corank.estimator.base import Ranker
@@ -86,9 +85,6 @@ class LightGBM(BaseEstimator):
         model.trees_ = TreeEnsemble.from_lightgbm(ranker.booster_.model_to_string())
         model.n_iter_ = model.trees_.n_trees
         model.n_features_in_ = int(rows.shape[1])
-        if has_missing(rows):
-            found = MissingValues.of(rows)
-            model.missing_columns_, model.missing_means_ = found.columns, found.means
         model.n_skipped_queries_ = len(queries) - len(comparable(grades[scored], queries.codes))
         self.ranker_ = model
         return self
@@ -251,6 +247,8 @@ def _lightgbm(part: TrainingPart) -> Any:
 
 
 BASELINES = ("random", "columns")
+PRESENT_ORDER = "present order (no learning)"
+"""Title of the order by one prior column."""
 """Label-free methods, always included."""
 
 DEFAULT = (
@@ -329,7 +327,9 @@ def _find(name: str) -> Method:
 def _labelled(method: Method, prior: tuple[int, ...] | None) -> Method:
     if method.name != "columns":
         return method
-    return replace(method, title="mean of all columns" if prior is None else f"mean of {len(prior)} columns")
+    if prior is None:
+        return replace(method, title="mean of all columns")
+    return replace(method, title=f"mean of {len(prior)} columns" if len(prior) > 1 else PRESENT_ORDER)
 
 
 def _of_estimator(name: str, estimator: Any, place: int) -> Method:

@@ -21,7 +21,8 @@ from corank.data.problem.inputs import as_scores
 from corank.data.problem.queries import Queries
 from corank.data.problem.ranking import RankingData
 from corank.data.problem.rows import as_rows
-from corank.errors import InputError
+from corank.data.problem.splits import shared_rows
+from corank.errors import InputError, warn
 from corank.parameters import is_integer
 
 Floats = NDArray[np.float64]
@@ -141,10 +142,28 @@ class ComparisonProblem:
         """
         rows = np.arange(len(self.y)) if fold is None else np.flatnonzero(self.parts != fold)
         y = np.array(self.y[rows])
+        if fold is not None and self.shared is not None:
+            y[np.isin(self.shared[rows], self.shared[self.parts == fold])] = np.nan
         if fraction < 1.0:
             kept = self._some_units(np.unique(self.units[rows][~np.isnan(y)]), fraction, seeds)
             y[~np.isin(self.units[rows], kept)] = np.nan
         return rows, y
+
+    @cached_property
+    def shared(self) -> Ints | None:
+        """
+        Number of the first row that equals each row, which is not learnt from in other folds either.
+
+        None if no scored row occurs in two folds, or if some fold would have nothing to learn from.
+        """
+        found = shared_rows(self.X, self.parts, np.flatnonzero(~np.isnan(self.y)))
+        if found is None:
+            return None
+        for fold in range(self.n_folds):
+            kept = (self.parts != fold) & ~np.isnan(self.y) & ~np.isin(found, found[self.parts == fold])
+            if not len(comparable(self.y[kept], self.codes[kept])):
+                return None
+        return found
 
     def _some_units(self, units: Ints, fraction: float, seeds: tuple[int, ...]) -> Ints:
         """Draw scored queries, if possible one with two different scores among them."""
@@ -275,7 +294,23 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
     parts = np.full(len(codes), ALWAYS)
     is_judged = units >= 0
     parts[is_judged] = fold[np.searchsorted(names, units[is_judged])]
-    return ComparisonProblem(rows, scores, codes, parts, units, n, inputs.feature_names), queries
+    problem = ComparisonProblem(rows, scores, codes, parts, units, n, inputs.feature_names)
+    _warn_of_shared_rows(problem)
+    return problem, queries
+
+
+def _warn_of_shared_rows(problem: ComparisonProblem) -> None:
+    """Warn if rows of a test fold occur in other folds, too."""
+    found = shared_rows(problem.X, problem.parts, np.flatnonzero(~np.isnan(problem.y)))
+    if found is None:
+        return
+    distinct = np.unique(np.stack([found, problem.parts]), axis=1)[0]
+    n = int((np.bincount(distinct) > 1).sum())
+    if problem.shared is None:
+        done = "the values hold for rows that were seen in training; add features of the query"
+    else:
+        done = "methods are trained without those of the test queries"
+    warn(f"{n} scored rows occur in several queries; {done}.")
 
 
 def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> tuple[Any, Queries]:

@@ -18,7 +18,7 @@ from corank.evaluation.compare.pool import WorkerPool
 from corank.evaluation.compare.problem import ComparisonProblem
 from corank.evaluation.compare.results import FoldTask, ResultStore, TaskResult
 from corank.evaluation.compare.values import CurvePoint, MethodOutcome
-from corank.metrics import Convention, Evaluation, bootstrap_interval, evaluate
+from corank.metrics import Convention, Evaluation, evaluate, sign_flip
 from corank.progress import progress
 
 Floats = NDArray[np.float64]
@@ -199,11 +199,8 @@ class TaskRunner:
         )
 
     def interval(self, values: Floats) -> tuple[float, float]:
-        """Return the bootstrap interval of a mean over queries, with the same draws for every method."""
-        kept = values[~np.isnan(values)]
-        if len(kept) == 0:
-            return float("nan"), float("nan")
-        return bootstrap_interval(kept, np.random.default_rng([self.results.settings.seed, 2]), self.level)
+        """Return the interval of a mean over queries, with the same draws for every method."""
+        return sign_flip(values, np.random.default_rng([self.results.settings.seed, 2]), self.level)[:2]
 
     def curve(
         self, names: Sequence[str], fractions: Sequence[float], n_repeats: int, deadline: float | None

@@ -202,7 +202,8 @@ def _notes(
         notes.append(f"There are {problem.n_folds} folds instead of {folds}, one for each judged query.")
     unscored = problem.codes[~scored]
     if columns is not None:
-        notes.append(f"corank's rankers are fitted on top of the mean of {len(columns)} columns.")
+        what = f"the mean of {len(columns)} columns" if len(columns) > 1 else "the present order"
+        notes.append(f"corank's rankers are fitted on top of {what}.")
     agreeing = [one.title for one in methods if one.uses_unscored]
     if agreeing and len(np.unique(unscored)) == len(unscored):
         notes.append(f"No query has two unscored rows, so {', '.join(agreeing)} could not use unscored rows.")

@@ -53,7 +53,7 @@ def perform(problem: ComparisonProblem, method: Method, settings: Settings, task
     X, codes = _rows(problem, test), problem.codes[test]
     if has_missing(X) and not has_missing(part.X):
         # nothing could be learnt about missing values: use the means of the training rows
-        X = MissingValues.of(part.X).fill(X, marked=False)
+        X = MissingValues.of(part.X).fill(X)
     before, began = _peak_bytes(), process_time()
     with warnings.catch_warnings():
         # a comparison tries the kernel that this hint suggests

@@ -83,7 +83,7 @@ class MethodOutcome:
     evaluation : Evaluation or None
         Evaluation of the out-of-fold scores; None if a fold is missing.
     low, high : float
-        Bootstrap interval of the mean of the study's metric over queries; NaN without an evaluation.
+        Interval (`corank.metrics.sign_flip`) of the mean of the study's metric over queries; NaN without an evaluation.
     fit_seconds, predict_seconds : float
         Processor time of all outer folds, with tuning, without compilation.
     peak_bytes : int
@@ -161,7 +161,7 @@ class CurvePoint:
     n_queries : int
         Their number, averaged over folds and rounded.
     mean, low, high : float
-        Mean of the metric over queries and its bootstrap interval; values of queries are averaged over repeats.
+        Mean of the metric over queries and its interval; values of queries are averaged over repeats.
     n_repeats : int
         Number of random draws of the queries.
     """

@@ -25,7 +25,7 @@ from corank.evaluation.report.importance import query_importance
 from corank.evaluation.report.page import page
 from corank.evaluation.report.study import describe_convention
 from corank.metrics import Evaluation, evaluate
-from corank.metrics.significance import bootstrap_interval
+from corank.metrics.significance import few_note, sign_flip
 from corank.tables import Cell, ReportTable, escape_markdown
 
 FEW_QUERIES = 30
@@ -209,13 +209,12 @@ def _performance(
     for name, evaluation in rows:
         for metric, result in evaluation.items():
             used = result.values[~np.isnan(result.values)]
-            low, high = bootstrap_interval(used, rng) if len(used) else (float("nan"), float("nan"))
+            low, high, _ = sign_flip(used, rng)
             table.append((metric, name, result.mean, low, high, len(used)))
     table.sort(key=lambda one: [*found].index(str(one[0])))
     columns = ("metric", "ranking", "mean", "low", "high", "queries")
-    note = "low and high are the 95 % bootstrap interval of the mean over queries. " + describe_convention(
-        found.convention
-    )
+    note = "low and high are the 95 % interval of the mean over queries."
+    note += few_note(min(result.n_used for result in found.values())) + " " + describe_convention(found.convention)
     return [ReportTable("", columns, tuple(table)), Paragraph(note, "note")]
 
 

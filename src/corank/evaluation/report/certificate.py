@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from corank.evaluation.report.page import page, section
+from corank.judging.reporting.certificate import NOT_PROVED
 
 WORDS = {
     "proved": "Proved",
@@ -58,6 +59,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
         ("files", "Files", _hashes(certificate)),
         ("verify", "Verify it", f"<pre>corank verify {escape(name)} {escape(files)} --answers FOLDER</pre>"
          "<p>The command computes everything on this page anew from records and logs, and names what differs.</p>"),
+        ("limits", "What is not proved", f"<p>{escape(NOT_PROVED)}</p>"),
     ]  # fmt: skip
     body = "\n".join(section(anchor, title, *blocks) for anchor, title, *blocks in parts)
     links = [(anchor, title) for anchor, title, *blocks in parts if any(blocks)]

@@ -71,7 +71,7 @@ class Interval:
     """
     One row of an interval chart.
 
-    mean, low, high: value and ends of its interval; NaN ends draw no interval.
+    mean, low, high: value and ends of its interval; ends that are not finite draw no interval.
     is_strong: whether the row is emphasised.
     """
 
@@ -121,7 +121,7 @@ def interval_chart(rows: Sequence[Interval], x_label: str) -> Any:
     """Draw a dot and an interval for each row, from the top, with the name above it."""
     with _axes(40 + 33.0 * len(rows), x_label) as ax:
         for at, row in enumerate(rows):
-            ends = None if math.isnan(row.low) else [[row.mean - row.low], [row.high - row.mean]]
+            ends = None if not math.isfinite(row.low) else [[row.mean - row.low], [row.high - row.mean]]
             ax.errorbar(row.mean, at, xerr=ends, fmt="o", capsize=4, color=LIGHT["s1"], ms=10 if row.is_strong else 7)
             width = WIDTH * (0.88 if row.is_strong else 1.0)
             ax.text(

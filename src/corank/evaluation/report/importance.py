@@ -24,7 +24,7 @@ from corank.data.problem.routing import predict_with_qid
 from corank.data.problem.rows import as_rows
 from corank.errors import InputError
 from corank.metrics import evaluate, parse_metric
-from corank.metrics.significance import bootstrap_interval
+from corank.metrics.significance import sign_flip
 from corank.parameters import check_values, integer, rng_of, seed
 from corank.tables import ReportTable
 
@@ -63,7 +63,7 @@ def query_importance(
     Returns
     -------
     ReportTable
-        Feature, mean loss of the metric, and its 95 % bootstrap interval over queries, the largest loss first.
+        Feature, mean loss of the metric, and its 95 % interval over queries, the largest loss first.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def query_importance(
             loss += (base - values(rows))[kept] / n_repeats
         rows[:, column] = before
         loss = loss if larger_is_better else -loss
-        found.append((names[column], float(loss.mean()), *bootstrap_interval(loss, rng, n_resamples=2000)))
+        found.append((names[column], float(loss.mean()), *sign_flip(loss, rng, n_resamples=2000)[:2]))
     found.sort(key=lambda one: -one[1])
     return ReportTable("", ("feature", f"loss of {metric}", "low", "high"), tuple(found))
 

@@ -106,7 +106,7 @@ def curves(study: Study) -> Drawing | None:
         Curve(
             study.outcome(name).title,
             tuple((float(p.n_queries), p.mean) for p in known[name]),
-            tuple((p.low, p.high) for p in known[name]) if all(p.low <= p.high for p in known[name]) else (),
+            tuple((p.low, p.high) for p in known[name]) if all(math.isfinite(p.low) for p in known[name]) else (),
         )
         for name in kept
     ]

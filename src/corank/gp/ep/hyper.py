@@ -64,14 +64,21 @@ def maximise(
     return np.asarray(best.x), -float(best.fun) * size, calls
 
 
-def occam(evidence: Objective, theta: Floats, start: Floats) -> float:
+def nodes(evidence: Objective, theta: Floats, start: Floats, *, spread: bool) -> list[tuple[Floats, float]]:
     """
-    Return log ∫ Z(θ) p(θ) dθ − log Z(θ) by Laplace's approximation, over the first k entries of θ, the others fixed.
+    Return points of the first k entries of θ, the others fixed, and logarithms of weights: ∫ Z p dθ ≈ Σ_j w_j Z(θ_j).
 
-    With the Hessian −H of log Z at its maximum, and the prior p of `maximise` with standard deviation s around `start`,
-    this is −½ ‖θ − start‖²/s² − ½ log|I + s² H|. It makes kernels with different numbers of parameters comparable.
+    At the maximum θ̂ of Z p, Z p is nearly proportional to the Gaussian q = N(θ̂, S), S⁻¹ = H + I/s², with the Hessian −H
+    of log Z and the prior p = N(start, s² I) of `maximise`. The integral is the mean of Z p/q under q, by the cubature
+    of third degree with the points θ̂ and θ̂ ± √(k + 1) times the columns of the symmetric root of S:
+
+        log w_j = log c_j + log p(θ_j) − log q(θ_j),   c = 1/(k + 1) for θ̂, else 1/(2(k + 1)).
+
+    The weights make kernels with different numbers of parameters comparable. The points are far from θ̂ in directions
+    that few answers leave open; a Gaussian process at θ̂ alone would be too sure.
 
     start (k,): centre of the prior.
+    spread: whether to return all points; otherwise only θ̂, which is Laplace's approximation.
     """
     k = len(start)
     gradient = evidence(theta)[1][:k]
@@ -80,9 +87,17 @@ def occam(evidence: Objective, theta: Floats, start: Floats) -> float:
         moved = theta.copy()
         moved[j] += _STEP
         H[j] = (gradient - evidence(moved)[1][:k]) / _STEP
-    curvatures = np.maximum(linalg.eigvalsh(0.5 * (H + H.T)), 0.0)
-    away = (theta[:k] - start) / _BROAD
-    return float(-0.5 * away @ away - 0.5 * np.log1p(_BROAD**2 * curvatures).sum())
+    values, U = linalg.eigh(0.5 * (H + H.T))
+    shrinkage = 1.0 + _BROAD**2 * np.maximum(values, 0.0)  # s² S⁻¹
+    away = np.zeros((1, k))
+    if spread:
+        root = _BROAD * np.sqrt(k + 1.0) * (U / np.sqrt(shrinkage)) @ U.T
+        away = np.concatenate([away, root, -root])
+    points = theta[:k] + away
+    log_c = np.log(np.where(np.arange(len(away)) == 0, 1.0, 0.5) / (k + 1.0)) if spread else np.zeros(1)
+    log_p = -0.5 * np.sum(((points - start) / _BROAD) ** 2, axis=1)
+    log_q = 0.5 * np.log(shrinkage).sum() - 0.5 * np.sum((away @ U / _BROAD) ** 2 * shrinkage, axis=1)
+    return list(zip(points, (log_c + log_p - log_q).tolist(), strict=True))
 
 
 def dense(rows: Any) -> Any:

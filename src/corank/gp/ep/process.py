@@ -23,7 +23,12 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """
-    A joint Gaussian over the values of items.
+    A joint Gaussian over the values of items, N(m, A).
+
+    Comparisons determine differences of values but not their level, whose variance is that of the prior. So the
+    standard deviation of an item is that of its difference to the mean of all n items: with C = I − 11ᵀ/n,
+
+        std_i² = Var(f_i − Σ_j f_j / n) = (C A C)_ii = A_ii − 2 Σ_j A_ij / n + Σ_jk A_jk / n².
 
     Attributes
     ----------
@@ -36,8 +41,8 @@ class Posterior:
     --------
     >>> posterior = Posterior(np.array([1.0, 0.0]), np.array([[1.0, 0.9], [0.9, 1.0]]))
     >>> mean, var = posterior.differences([[0, 1]])
-    >>> mean.tolist(), var.round(2).tolist(), posterior.std.tolist()
-    ([1.0], [0.2], [1.0, 1.0])
+    >>> mean.tolist(), var.round(2).tolist(), posterior.std.round(2).tolist()
+    ([1.0], [0.2], [0.22, 0.22])
     """
 
     mean: Floats
@@ -48,8 +53,9 @@ class Posterior:
 
     @property
     def std(self) -> Floats:
-        """Standard deviation of each item's value."""
-        return np.asarray(np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0)))
+        """Standard deviation of each item's difference to the mean of all items."""
+        centred = self.covariance - self.covariance.mean(axis=0)
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(centred - centred.mean(axis=1)[:, None]), 0.0)))
 
     def differences(self, pairs: ArrayLike) -> tuple[Floats, Floats]:
         """
@@ -159,6 +165,35 @@ class ProcessMixture:
         mean = w @ means
         both = repeat_first(rows, np.column_stack([mean, w @ (variances + (means - mean) ** 2)]))
         return both[:, 0], both[:, 1]
+
+    def deviations(self, rows: Any, reference: Any) -> Floats:
+        """
+        Standard deviation of f(x) − f̄ for each row x, where f̄ is the mean of f over the reference rows z_1, ..., z_n.
+
+        With o the covariance of the part of f outside Φ, and V Vᵀ that of Φ w, the variance of one process is
+
+            ‖V(φ(x) − φ̄)‖² + o(x, x) − 2 Σ_j o(x, z_j) / n + Σ_jk o(z_j, z_k) / n²
+
+        and that of the mixture adds the variance of the means of f(x) − f̄.
+        """
+        shape = len(self.mu), rows.shape[0]
+        means, variances = np.empty(shape), np.empty(shape)
+        for phi, numbers in self._by_map():
+            Phi, outside = _features(phi, reference)
+            level, of_level = Phi.mean(axis=0), float(outside.mean())
+            for piece, own, alone in _blocks(phi, rows):
+                shared = 0.0
+                if not phi.view.kernel.is_precomputed:
+                    K = np.asarray(phi.view.kernel(as_doubles(rows[piece]), as_doubles(reference)), dtype=np.float64)
+                    shared = K.mean(axis=1) - own @ level
+                for number, part in numbers:
+                    means[number, piece] = (own - level) @ part.mu
+                    inside = np.sum(part.deviations(own - level) ** 2, axis=1)
+                    variances[number, piece] = np.maximum(inside + alone - 2.0 * shared + of_level, 0.0)
+        w = self.weights
+        var = w @ (variances + (means - w @ means) ** 2)
+        std: Floats = np.sqrt(repeat_first(rows, var[:, None])[:, 0])
+        return std
 
     def mean(self, rows: Any) -> Floats:
         """Mean of f for each row."""

@@ -11,10 +11,12 @@ use) and h = 1 have probabilities of their own.
 
 The evidence P(answers | ...) is evaluated on a grid, outwards from the best point found so far, as long as points have
 at least `_LEAST` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
-point then has most of the posterior, the search continues on a grid with smaller steps. For kernels with several
-parameters, and with more than `MANY` answers, the kernel's parameters maximise the evidence (`corank.gp.ep.hyper`), and
-the average is over h and sigma. The default averages over two kinds of kernels, one width and one width per column. The
-latter is weighted by Laplace's approximation of its evidence, so that few answers leave it out.
+point then has most of the posterior, the search continues on a grid with smaller steps. Kernels with two to eight
+parameters, such as one width per column, are averaged over points around the maximum of the evidence
+(`corank.gp.ep.hyper.nodes`), with a grid of h and sigma for each. With more parameters, and with more than `MANY`
+answers, the kernel's parameters maximise the evidence, and the average is over h and sigma. The default averages over
+two kinds of kernels, one width and one width per column, both weighted by their evidence, so that few answers leave the
+latter out.
 """
 
 from __future__ import annotations
@@ -48,8 +50,6 @@ _SHARES, _SHARE_PRIOR = (0.0, 0.5, 0.85, 1.0), (0.4, 0.1, 0.1, 0.4)
 _NARROW = 1e6
 # sigma: powers of 2, relative to the median of its prior; standard deviation of log sigma
 _NOISES, _SIGMA, _SIGMA_SPREAD = (-2.0, 2.0), 0.4, 0.7
-# number of distinct answers above which γ maximises the evidence
-MANY = 300
 # smallest ratio of a point's posterior to the best one's
 _LEAST = 0.03
 # share of the posterior in one point above which steps are shortened, and the shorter steps

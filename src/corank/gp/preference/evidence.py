@@ -11,7 +11,7 @@ from scipy import linalg, sparse
 
 from corank.data.problem.ranking import RankingData
 from corank.gp.ep.features import exact_columns, graph_columns
-from corank.gp.ep.hyper import dense, maximise, occam
+from corank.gp.ep.hyper import dense, maximise, nodes
 from corank.gp.ep.items import DistinctRows
 from corank.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation, Sites, propagate
 from corank.kernels.views import View
@@ -31,6 +31,10 @@ _TOLERANCE = 1e-3
 # tolerance for several parameters of a kernel: the result depends on the order of the answers within the tolerance, and
 # small differences of the evidence lead to other widths
 _FINE = 1e-8
+# number of distinct answers above which the kernel's parameters maximise the evidence
+MANY = 300
+# number of parameters of a kernel up to which they are averaged over
+_MAX_SPREAD = 8
 # sweeps from a warm start before a cold start is tried
 _WARM_SWEEPS = 20
 
@@ -167,12 +171,12 @@ def fit_hyperparameters(
     *,
     n_restarts: int,
     rng: np.random.Generator,
-) -> tuple[View, float, float, int]:
+) -> tuple[list[tuple[View, float]], float, int]:
     """
-    Maximise the evidence over the kernel's parameters and sigma.
+    Maximise the evidence over the kernel's parameters and sigma, and choose parameters to average over around them.
 
     weighted_pairs: from `DistinctRows.pairs`.
-    Returns: the view, sigma, the logarithm of the Occam factor of the kernel's parameters (`occam`), and the number of
+    Returns: views with the logarithms of their weights (`nodes`), that with the maximum first; sigma; and the number of
         evaluations of the evidence.
     """
     theta = view.kernel.theta
@@ -181,8 +185,12 @@ def fit_hyperparameters(
     evidence = PreferenceEvidence(view, len(theta), items, item_numbers, sites, L, sigma)
     learnt, _, calls = maximise(evidence, start, n_restarts, rng)
     best, k = float(np.exp(learnt[-1])) if sigma is None else sigma, len(theta)
-    factor = occam(evidence, learnt, theta)
-    return replace(view, kernel=view.kernel.with_theta(learnt[:k])), best, factor, calls + k + 1
+    spread = 1 < k <= _MAX_SPREAD and len(sites) <= MANY
+    views = [
+        (replace(view, kernel=view.kernel.with_theta(point)), log_weight)
+        for point, log_weight in nodes(evidence, learnt, theta, spread=spread)
+    ]
+    return views, best, calls + k + 1
 
 
 def named_items(items: DistinctRows, weighted_pairs: WeightedPairs, L: Any) -> tuple[Integers, Sites]:

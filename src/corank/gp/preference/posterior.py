@@ -20,6 +20,10 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+# largest number of rows of fit whose mean standard deviations refer to
+_REFERENCE = 300
+
+
 class PreferencePosterior(ProcessRanker):
     """Base class of `PreferenceGP`: predictions from its fitted attributes."""
 
@@ -27,6 +31,45 @@ class PreferencePosterior(ProcessRanker):
     rows_: DistinctRows
     sites_: Sites
     sigma_: float
+
+    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
+        """
+        Score rows by the mean of f(x); higher is better.
+
+        Preferences determine differences of scores, not their level. So the standard deviation of a score is that of
+        f(x) − f̄, where f̄ is the mean of f over the n rows of ``fit``: with the posterior covariance A of f,
+
+            std(x)² = A(x, x) − 2 Σ_j A(x, x_j) / n + Σ_jk A(x_j, x_k) / n².
+
+        For the rows of ``fit`` these are the diagonal elements of C A C with C = I − 11ᵀ/n, as in ``posterior().std``.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        return_std : bool
+            Whether to return standard deviations too, without the noise of a judgement.
+        prior : array-like of shape (n_rows,), optional
+            Prior scores of these rows, on the scale of the scores; required if and only if ``fit`` had a prior.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            Scores in input order, determined up to a constant, and the standard deviations of their differences to the
+            mean score of the rows of ``fit`` (of 300 rows spread over them if there are more).
+        """
+        scores = super().predict(X, prior=prior)
+        if not return_std:
+            return scores
+        return scores, self.process_.deviations(self._scaled_rows(X), self._reference())
+
+    def _reference(self) -> Any:
+        """Rows of fit to whose mean standard deviations refer; a row of weight 0 is not stored, and left out."""
+        items = self.rows_
+        stored = items.of_row[items.of_row >= 0]
+        if len(stored) > _REFERENCE:
+            stored = stored[np.linspace(0, len(stored) - 1, _REFERENCE).astype(np.int64)]
+        return items.rows[stored]
 
     def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
         """

@@ -46,8 +46,8 @@ from corank.gp.ep.features import (
 from corank.gp.ep.items import DistinctRows, require_items
 from corank.gp.ep.process import ProcessMixture
 from corank.gp.ep.propagation import Approximation, Sites, propagate
-from corank.gp.preference.averaging import MANY, Candidate, Grid, candidates, most_probable
-from corank.gp.preference.evidence import Start, WeightedPairs, fit_hyperparameters, preferences_of
+from corank.gp.preference.averaging import Candidate, Grid, candidates, most_probable
+from corank.gp.preference.evidence import MANY, Start, WeightedPairs, fit_hyperparameters, preferences_of
 from corank.gp.preference.posterior import PreferencePosterior
 from corank.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
 from corank.kernels.basis import Basis
@@ -244,8 +244,8 @@ class PreferenceGP(PreferencePosterior):
         families: list[tuple[list[Candidate], float]] = []
         n_calls = 0
         for one in views:
-            found, factor, calls = self._candidates(one, items, answers, L, basis, for_learning)
-            families.append((found, factor))
+            of_kernel, calls = self._candidates(one, items, answers, L, basis, for_learning)
+            families += of_kernel
             n_calls += calls
         found = most_probable(families)
 
@@ -270,19 +270,22 @@ class PreferenceGP(PreferencePosterior):
         L: Any,
         basis: Basis | None,
         rng: np.random.Generator,
-    ) -> tuple[list[Candidate], float, int]:
-        """Kernels and noises to average over, the Occam factor (`occam`), and the number of evaluations."""
-        n_calls, factor = 0, 0.0
+    ) -> tuple[list[tuple[list[Candidate], float]], int]:
+        """Kernels and noises to average over with logarithms of weights (`nodes`), and the number of evaluations."""
         if self.sigma is not None and not self.learn:
-            return [Candidate(view, self.sigma)], factor, n_calls
+            return [([Candidate(view, self.sigma)], 0.0)], 0
         sample, graph = (answers, L) if basis is None else (_sampled(answers, rng), None)
-        n_theta, best = len(view.kernel.theta), None
+        n_theta, best, n_calls, views = len(view.kernel.theta), None, 0, [(view, 0.0)]
         if self.learn and (n_theta > 1 or (n_theta == 1 and len(sample[0]) > MANY)):
             options: dict[str, Any] = {"n_restarts": self.n_restarts, "rng": rng}
-            view, best, factor, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
-        grid = Grid.of(view, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
-        found, n_averaged = candidates(grid, sample, graph)
-        return found, factor, n_calls + n_averaged
+            views, best, n_calls = fit_hyperparameters(view, items, sample, graph, self.sigma, **options)
+        families = []
+        for one, log_weight in views:
+            grid = Grid.of(one, items, self.sigma, learn=self.learn, has_own=basis is None, best=best, rng=rng)
+            found, n_averaged = candidates(grid, sample, graph)
+            families.append((found, log_weight))
+            n_calls += n_averaged
+        return families, n_calls
 
     def _initial_kernels(self, items: DistinctRows, n_answers: int, rng: np.random.Generator) -> list[Kernel]:
         """The kernels to start from; "auto" is a Gaussian kernel, and one with a width per column if possible."""

@@ -20,6 +20,8 @@ from corank.judging.grading.task import GradingTask, title_column
 
 SCORES = ("score", "_score", "bm25")
 """Names of columns that hold the score of a search engine, for the order before learning."""
+RANK = "rank discount"
+"""Name of the feature of the order in the files."""
 
 
 class GradingFeatures(NamedTuple):
@@ -75,8 +77,8 @@ def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFea
     if task.has_order and not scores:
         place = np.array([one.position for one in task.documents], dtype=np.float64)
         parts.append(1.0 / np.log2(1.0 + np.maximum(place, 1.0))[:, None])  # the discount of nDCG
-        columns.append("rank discount")
-        scores.append("rank discount")
+        columns.append(RANK)
+        scores.append(RANK)
     if use_texts:
         for name, texts in _texts(task).items():
             parts.append(_shared_words(task, texts))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from corank.data.formats.budget import current_budget
 from corank.data.formats.frames import parquet_rows
 from corank.data.formats.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.data.formats.trec import read_run
@@ -24,6 +25,8 @@ _TEXTS = ("query_text", "query_string", "user_query")
 _NEEDS = ("information_need", "need", "narrative", "description_of_need")
 _POSITIONS = ("position", "rank")
 _BLANK = re.compile(r"\s")
+_PLACE = re.compile(r"\d{1,9}(\.0*)?")
+MAX_GRADE = 100
 
 
 class GradingFile(NamedTuple):
@@ -119,8 +122,10 @@ def _of_table(path: Path) -> GradingFile:
 
 
 def _of_book(path: Path) -> GradingFile:
+    text = read_utf8(path)
+    current_budget().take_json(text, path)
     try:
-        book = json.loads(read_utf8(path))
+        book = json.loads(text)
     except (ValueError, RecursionError):
         book = None
     pairs = book.get("query_doc_pairs") if isinstance(book, dict) else None
@@ -137,7 +142,7 @@ def _of_book(path: Path) -> GradingFile:
                 given = json.loads(given)
             except (ValueError, RecursionError):
                 given = {"text": given}
-        fields = {str(k): _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
+        fields = {_text(k): _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
         need = _text(pair.get("information_need")) or _text(pair.get("notes"))
         position = _text(pair.get("position"))
         builder.add(where, query, query, need, document, fields, position)
@@ -161,10 +166,10 @@ def _book_scale(book: Mapping[str, Any]) -> GradingScale | None:
         grades = grades.split(",")
     try:
         numbers = sorted({int(float(one)) for one in grades}) if isinstance(grades, list) else []
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    names = {str(k): _text(v) for k, v in labels.items()} if isinstance(labels, dict) else {}
-    if len(numbers) < 2 or numbers[0] < 0:
+    names = {_text(k): _text(v) for k, v in labels.items()} if isinstance(labels, dict) else {}
+    if len(numbers) < 2 or numbers[0] < 0 or numbers[-1] > MAX_GRADE:
         return None
     return GradingScale(tuple(numbers), tuple(names.get(str(one), "") for one in numbers))
 
@@ -179,7 +184,7 @@ def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
         if roles.docid is not None and roles.qid is None:
             others = [one for one in columns if one != roles.docid]
             for _, row in rows:
-                texts[_text(row[roles.docid])] = {one: text for one in others if (text := _text(row.get(one)))}
+                texts[_text(row.get(roles.docid))] = {one: text for one in others if (text := _text(row.get(one)))}
         elif roles.qid is not None and len(columns) > 1:
             queries |= _queries(columns, roles.qid, rows)
         else:
@@ -310,7 +315,7 @@ class TaskBuilder:
         if (number, document) in self._documents:
             return False
         self._counts[number] += 1
-        place = int(float(position)) if re.fullmatch(r"\d+(\.0*)?", position) else self._counts[number]
+        place = int(float(position)) if _PLACE.fullmatch(position) else self._counts[number]
         self._documents[number, document] = GradingDocument(number, document, fields, place)
         return True
 
@@ -320,8 +325,10 @@ class TaskBuilder:
             number = float(grade)
         except ValueError:
             number = -1.0
-        if not number.is_integer() or not 0 <= number <= 100:
-            raise InputError(f"{where}: the grade is {grade!r}; expected a whole number from 0 to 100, or nothing.")
+        if not number.is_integer() or not 0 <= number <= MAX_GRADE:
+            raise InputError(
+                f"{where}: the grade is {grade!r:.40}; expected a whole number from 0 to {MAX_GRADE}, or nothing."
+            )
         self._grades.add(int(number))
         id = self._made[self._queries[query]].id
         self._known.append((judge, GradingEntry("grade", id, document, str(int(number)), text, "file")))
@@ -352,7 +359,7 @@ def _features(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tupl
     for column in columns:
         try:
             values = np.array([float(row.get(column, "")) for row in rows], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
         if np.isfinite(values).all():
             found.append(values)

@@ -56,14 +56,12 @@ class Ranking:
         Ranking
             Items with equal scores keep the order of their numbers.
         """
-        n, A = len(posterior), posterior.covariance
+        n = len(posterior)
         score = posterior.mean - posterior.mean.mean()
-        level = A.mean(axis=0)
-        std = np.sqrt(np.maximum(np.diagonal(A) - 2.0 * level + level.mean(), 0.0))
         mean, var = posterior.differences(np.column_stack(np.triu_indices(n, 1)))
         with np.errstate(divide="ignore", invalid="ignore"):
             wrong = np.where(var > 0.0, ndtr(-np.abs(mean) / np.sqrt(var)), np.where(mean == 0.0, 0.5, 0.0))
-        return cls(np.argsort(-score, kind="stable"), score, std, float(wrong.mean()))
+        return cls(np.argsort(-score, kind="stable"), score, posterior.std, float(wrong.mean()))
 
 
 def agreement(judges: Mapping[str, Sequence[PairwiseAnswer]]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from typing import Any
 from corank._version import __version__
 from corank.data.durable.regular import read_regular
 from corank.data.records.duplicates import find_duplicates
-from corank.data.records.records import read_records
+from corank.data.records.records import Records, read_records
 from corank.errors import InputError, suggest_names
 from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from corank.judging.screening.judges import combine
@@ -41,6 +41,12 @@ FORM: Mapping[str, Any] = {
 }  # fmt: skip
 """Types of the values that are read before everything is computed; other values are compared with those computed."""
 
+NOT_PROVED = (
+    "Not proved: who answered, when, and whether the answers are right. Nothing is signed: whoever has records and "
+    "logs can change both and write a new certificate that verifies, so keep the hash of this one elsewhere."
+)
+"""What a certificate does not show."""
+
 Values = dict[str, Any]
 
 
@@ -58,6 +64,8 @@ def make_certificate(
     seed: int = 0,
     keep_duplicates: bool = False,
     judge: str | None = None,
+    title: str | None = None,
+    text: str | None = None,
 ) -> Values:
     """
     Make the certificate of a screening.
@@ -74,6 +82,8 @@ def make_certificate(
         Whether duplicates were judged as single records.
     judge : str, optional
         The only judge whose answers count; by default those of all judges together.
+    title, text : str, optional
+        Columns of titles and texts, if they were named; see `corank.read_records`.
 
     Returns
     -------
@@ -81,12 +91,15 @@ def make_certificate(
         The certificate; write it with `certificate_bytes`. `SeparateSamplesError` if several judges have each drawn a
         sample of their own.
     """
-    logs = {path.stem: read_regular(path) for path in ScreeningJournal.paths(records[0], answers)}
+    contents = {path: read_regular(path) for path in ScreeningJournal.paths(records[0], answers)}
+    named = ScreeningJournal.judges({path: _entries(content, path) for path, content in contents.items()})
+    logs = {named[path]: content for path, content in contents.items()}
     if judge is not None:
         if judge not in logs:
             raise InputError(f"there are no answers of the judge {judge!r}; {suggest_names(judge, list(logs))}.")
         logs = {judge: logs[judge]}
-    parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates)
+    columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
+    parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates, columns)
     return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
 
@@ -118,7 +131,10 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     logs = _matching_logs(given["answers"], ScreeningJournal.paths(records[0], answers))
     wanted, sample = given["rule"], given["sample"]
     settings = (wanted["name"], wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
-    found = _compute(records, logs, settings, not given["records"]["duplicates_joined"])
+    columns = given["records"].get("columns", {})
+    if not _has_form(columns, dict.fromkeys(columns, str)) or not columns.keys() <= {"title", "text"}:
+        raise InputError("the certificate was changed after it was made: it is not written as corank writes it.")
+    found = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
     difference = next(iter(_differences({part: given[part] for part in PARTS}, _plain(found))), None)
     if difference is not None:
         where, stated, computed = difference
@@ -188,37 +204,46 @@ def _require_files(files: Sequence[Mapping[str, Any]], records: Sequence[Path]) 
 
 def _matching_logs(stated: Sequence[Mapping[str, Any]], paths: Sequence[Path]) -> dict[str, bytes]:
     """Return the logs as they were when the certificate was made; lines that were added later are left out."""
-    found = {path.stem: path for path in paths}
+    contents = {path: read_regular(path) for path in paths}
+    numbered = [path for path in paths if path.stem.isdecimal()]
     logs = {}
-    for one in stated:
-        if one["judge"] not in found:
-            raise InputError(f"the log of the judge {one['judge']!r} is missing; pass its folder with --answers.")
-        path = found.pop(one["judge"])
-        content = read_regular(path)[: one["bytes"]]
-        if hashlib.sha256(content).hexdigest() != one["sha256"]:
+    for log in stated:
+        by_name = [path for path in paths if path.stem == log["judge"]]
+        parts = {path: contents[path][: log["bytes"]] for path in by_name + numbered}
+        same = [part for part in parts.values() if hashlib.sha256(part).hexdigest() == log["sha256"]]
+        if not parts:
+            raise InputError(f"the log of the judge {log['judge']!r} is missing; pass its folder with --answers.")
+        if not same:
+            where = by_name[0] if by_name else f"every log of {numbered[0].parent}"
             raise InputError(
-                f"{path} differs from the log of the certificate in its first {one['bytes']:,} bytes; an answer was "
-                "changed, removed or inserted."
+                f"{where} differs from the log of the certificate ({log['judge']}) in its first {log['bytes']:,} "
+                "bytes; an answer was changed, removed or inserted."
             )
-        logs[one["judge"]] = content
+        logs[log["judge"]] = same[0]
     return logs
 
 
+def _entries(content: bytes, path: Path) -> list[ScreeningEntry]:
+    """Return the entries of a log; a last line without its end is left out."""
+    return ScreeningJournal.parse(content[: content.rfind(b"\n") + 1].splitlines(), path)
+
+
 def _compute(
-    paths: Sequence[Path], logs: Mapping[str, bytes], settings: tuple[str, float, float, int], keep_duplicates: bool
+    paths: Sequence[Path],
+    logs: Mapping[str, bytes],
+    settings: tuple[str, float, float, int],
+    keep_duplicates: bool,
+    columns: Mapping[str, str],
 ) -> Values:
     """Compute all parts of a certificate from files and logs."""
     name, target, confidence, seed = settings
     files = [{"name": path.name, "sha256": hashlib.sha256(read_regular(path)).hexdigest()} for path in paths]
-    records = read_records(*paths)
-    entries = {
-        judge: ScreeningJournal.parse(content[: content.rfind(b"\n") + 1].splitlines(), Path(f"{judge}.jsonl"))
-        for judge, content in logs.items()
-    }
+    records = read_records(*paths, **columns)
+    entries = {judge: _entries(content, Path(f"{judge}.jsonl")) for judge, content in logs.items()}
     entries = {judge: lines for judge, lines in entries.items() if lines}
     if not entries:
         raise InputError(f"there are no answers for {paths[0]} yet; run corank screen {paths[0]} first.")
-    unique = _unique(paths, entries, keep_duplicates)
+    unique = _unique(records, entries, keep_duplicates)
     judges = {judge: ScreeningAnswers(unique, lines) for judge, lines in entries.items()}
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
@@ -231,7 +256,10 @@ def _compute(
             "name": name, "target": target, "confidence": confidence, "evidence": rule.evidence,
             "assumes": rule.assumes,
         },
-        "records": {"files": files, "n": len(records), "to_judge": n, "duplicates_joined": not keep_duplicates},
+        "records": {
+            "files": files, "n": len(records), "to_judge": n, "duplicates_joined": not keep_duplicates,
+            **({"columns": dict(columns)} if columns else {}),
+        },
         "answers": [
             {
                 "judge": judge, "lines": len(entries.get(judge, ())), "bytes": len(content),
@@ -249,9 +277,9 @@ def _compute(
     }  # fmt: skip
 
 
-def _unique(paths: Sequence[Path], entries: Mapping[str, list[ScreeningEntry]], keep_duplicates: bool) -> UniqueRecords:
+def _unique(records: Records, entries: Mapping[str, list[ScreeningEntry]], keep_duplicates: bool) -> UniqueRecords:
     """The records to judge: duplicates as one, less those that a judge has separated."""
-    single = UniqueRecords(read_records(*paths))
+    single = UniqueRecords(records)
     if keep_duplicates:
         return single
     groups = find_duplicates(single.everything)
@@ -380,7 +408,8 @@ def _confirmed(given: Mapping[str, Any]) -> tuple[str, ...]:
             f"The {len(sample['ids'])} records of the random sample are the first of the order that seed "
             f"{sample['seed']} draws from {sample['drawn_from']:,} unread records, and were answered after the reading."
         )
-    return (*lines, f"Confirmed. {given['result']['statement']}", f"Assumed: {given['rule']['assumes']}")
+    confirmed = f"Confirmed. {given['result']['statement']}"
+    return (*lines, confirmed, f"Assumed: {given['rule']['assumes']}", NOT_PROVED)
 
 
 def _differences(stated: Any, found: Any, where: str = "") -> list[tuple[str, Any, Any]]:

@@ -123,8 +123,10 @@ class ExportCounts:
     ----------
     n_records : int
         Number of records in the file.
-    n_included, n_excluded, n_conflicts, n_unread, n_duplicates : int
-        Number of all records of each kind, duplicates with the answer of their group.
+    n_included, n_excluded, n_conflicts, n_unread : int
+        Number of works of each kind; with `all_copies`, of records, duplicates with the answer of their group.
+    n_duplicates : int
+        Number of duplicates among all records.
     changes : tuple of str
         What the format could not hold, one sentence each.
     """
@@ -175,6 +177,7 @@ def export_screening(
     *,
     groups: Groups | None = None,
     only: str = "all",
+    all_copies: bool = False,
     overwrite: bool = False,
     keep_formulas: bool = False,
 ) -> ExportCounts:
@@ -193,6 +196,8 @@ def export_screening(
         A record without an answer gets that of its group.
     only : {"all", "included", "excluded", "conflicts", "unread"}
         Which records are written.
+    all_copies : bool
+        Whether duplicates are written too. By default, each work is written once: the record that was judged.
     overwrite : bool
         Whether an existing file is replaced.
     keep_formulas : bool
@@ -208,7 +213,8 @@ def export_screening(
     origins = _origins(records, answers, groups)
     status = [answer.status for answer in answers]
     wanted = {"conflicts": "conflict"}.get(only, only)
-    numbers = [number for number in range(len(records)) if wanted in ("all", status[number])]
+    works = range(len(records)) if all_copies else _works(status, groups)
+    numbers = [number for number in works if wanted in ("all", status[number])]
     if not numbers:
         raise InputError(f"no record is {'in conflict' if only == 'conflicts' else only}, so {path} was not written.")
     columns = _columns(answers, origins)
@@ -220,7 +226,7 @@ def export_screening(
         overwrite=overwrite,
         keep_formulas=keep_formulas,
     )
-    count = status.count
+    count = [status[number] for number in works].count
     n_duplicates = sum(map(bool, origins))
     return ExportCounts(
         len(numbers), count("included"), count("excluded"), count("conflict"), count("unread"), n_duplicates, changes
@@ -281,6 +287,19 @@ def _origins(records: Records, answers: Sequence[SettledAnswer], groups: Groups 
     return [
         answer.duplicate_of or ("" if number in judged else records.ids[_representative(number, judged, groups)])
         for number, answer in enumerate(answers)
+    ]
+
+
+def _works(status: Sequence[str], groups: Groups | None) -> list[int]:
+    """Return one record of each work; a duplicate whose answer differs from that of its group stays."""
+    numbers = [number for number, of in enumerate(status) if of != "duplicate"]
+    if groups is None:
+        return numbers
+    judged = set(groups.representatives)
+    return [
+        number
+        for number in numbers
+        if number in judged or status[_representative(number, judged, groups)] != status[number]
     ]
 
 

@@ -185,6 +185,11 @@ class Adjudication:
         """The adjudicator's notes by record number."""
         return self._answers.notes
 
+    @property
+    def tags(self) -> Mapping[int, tuple[str, ...]]:
+        """The tags that the adjudicator last gave to each record; those of a withdrawn answer stay."""
+        return self._answers.tags
+
     def _record(self, entry: ScreeningEntry, record: int) -> None:
         self._journal.append(entry.about(self.unique, record))
         self._answers.add(self._journal.entries[-1])

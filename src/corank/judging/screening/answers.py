@@ -126,6 +126,8 @@ class ScreeningAnswers:
         How each of these records was chosen, and the time of its first answer.
     later, duplicates, notes, topic : dict of int, or str
         Postponed records, ids of the records that records are duplicates of, notes, and the topic.
+    tags : dict of int to tuple of str
+        Tags that were last given to each record; those of a withdrawn answer stay, for the next answer.
     adjudicated : dict of int to ScreeningEntry
         Entries that settle conflicts of judges.
     distinct : list of pairs of str
@@ -145,6 +147,7 @@ class ScreeningAnswers:
         self.later: dict[int, None] = {}
         self.duplicates: dict[int, str] = {}
         self.notes: dict[int, str] = {}
+        self.tags: dict[int, tuple[str, ...]] = {}
         self.adjudicated: dict[int, ScreeningEntry] = {}
         self.distinct: list[tuple[str, str]] = []
         self.unmatched: list[ScreeningEntry] = []
@@ -189,6 +192,7 @@ class ScreeningAnswers:
         elif entry.by == "adjudication":
             self.adjudicated.pop(number, None)  # so that the last one is the last key
             self.adjudicated[number] = entry
+            self.tags[number] = entry.tags
             if number not in self.relevant:
                 self._set(number, entry)
         else:
@@ -219,6 +223,8 @@ class ScreeningAnswers:
         """Let an entry hold for a record; None withdraws every answer."""
         before, way = self.current.get(number), self.chosen_by.get(number, "")
         was_answered = number in self.relevant
+        if entry is not None:
+            self.tags[number] = entry.tags
         self.n_found -= self.relevant.get(number, False)
         self.n_known -= number in self._beforehand and self.relevant.get(number, False)
         self.later.pop(number, None)

@@ -35,6 +35,9 @@ class ScreeningProgress:
         In a shared reading, number of unanswered records that other judges hold or have put aside.
     forecast : tuple of str
         What further reading is expected to find, one sentence each.
+    advised_since : int or None
+        Value of `read` at which the present advice of a model came; None without it. The advice is withdrawn when
+        its condition fails.
     """
 
     n: int
@@ -47,3 +50,4 @@ class ScreeningProgress:
     aside: int = 0
     elsewhere: int = 0
     forecast: tuple[str, ...] = ()
+    advised_since: int | None = None

@@ -293,6 +293,10 @@ class Screening:
         may_stop = unread == 0 or (self._may_stop() and not to_sample)
         by_rule = "sample" if self._rule.needs_sample else "model"
         evidence = None if not may_stop else by_rule if unread else "all read"
+        since = None
+        if evidence == "model":
+            n_other = len(team.relevant) - len(team.ranked)
+            since = n_other + (self._rule.advised_since(team.finds, len(team.ranked), team.n_known) or 0)
         elsewhere = 0 if self._shared is None else self._shared.n_blocked(self._open)
         estimate, lines = None, sample.lines() if sample is not None else ()
         if not team.is_sampled:
@@ -300,7 +304,7 @@ class Screening:
             estimate, lines = forecast.estimate, forecast.lines()
         return ScreeningProgress(
             len(self.records), len(team.relevant), team.n_found, estimate, may_stop, to_sample, evidence,
-            len(self._answers.later), elsewhere, lines,
+            len(self._answers.later), elsewhere, lines, since,
         )  # fmt: skip
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
@@ -333,6 +337,11 @@ class Screening:
     def notes(self) -> dict[int, str]:
         """The notes by record number."""
         return self._answers.notes
+
+    @property
+    def tags(self) -> Mapping[int, tuple[str, ...]]:
+        """The tags that were last given to each record, by number; those of a withdrawn answer stay."""
+        return self._answers.tags
 
     @property
     def unread(self) -> int:

@@ -9,7 +9,7 @@ while questions are answered from the last scores.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -52,12 +52,16 @@ class TeamForecast:
     may_stop: whether the stopping rule advises to stop, or all records are read.
     evidence {"", "model", "sample", "all read"}: what the advice is based on.
     figures: the numbers behind the lines; None before the first forecast and while a sample is read.
+    advised_since: number of records read when the present advice of a model came; None without it.
+    n_found: number of relevant records known at the forecast.
     """
 
     lines: tuple[str, ...] = ()
     may_stop: bool = False
     evidence: str = ""
     figures: Forecast | None = None
+    advised_since: int | None = None
+    n_found: int = 0
 
 
 class TeamScreening:
@@ -267,10 +271,18 @@ class TeamScreening:
         """Use new scores."""
         self._scores = scores
 
+    @property
+    def advice(self) -> TeamForecast:
+        """The last forecast; its advice is withheld if relevant records were found since, until the next forecast."""
+        if self.forecast.n_found >= self.team.n_found or self.forecast.evidence == "all read":
+            return self.forecast
+        return replace(self.forecast, may_stop=False, evidence="", advised_since=None)
+
     def plan_forecast(self) -> Callable[[], TeamForecast]:
         """Return a function that computes the forecast for the answers so far, in any thread."""
         team, rule = self.team, self.rule
         finds, n_ranked, n_known = list(team.finds), len(team.ranked), team.n_known
+        n_found, n_other = team.n_found, len(team.relevant) - len(team.ranked)
         unread, is_sampled = len(self.records) - len(team.relevant), team.is_sampled
         sample = self._sample()
         to_sample = len(sample.left) if sample is not None else 0
@@ -278,14 +290,18 @@ class TeamScreening:
         def compute() -> TeamForecast:
             if not unread:
                 figures = make_forecast(rule, finds, n_ranked, n_known)
-                return TeamForecast(figures.lines(), True, "all read", figures)
+                return TeamForecast(figures.lines(), True, "all read", figures, n_found=n_found)
             may_stop = (is_sampled or rule.advises(finds, n_ranked, n_known)) and not to_sample
             evidence = "" if not may_stop else "sample" if rule.needs_sample else "model"
             if is_sampled:
                 done = f"{to_sample} records until its next test" if to_sample else "its test has succeeded"
-                return TeamForecast((f"Proof: the random sample is being read; {done}.",), may_stop, evidence)
+                line = f"Proof: the random sample is being read; {done}."
+                return TeamForecast((line,), may_stop, evidence, n_found=n_found)
+            since = None
+            if evidence == "model":
+                since = (rule.advised_since(finds, n_ranked, n_known) or 0) + n_other
             figures = make_forecast(rule, finds, n_ranked, n_known)
-            return TeamForecast(figures.lines(), may_stop, evidence, figures)
+            return TeamForecast(figures.lines(), may_stop, evidence, figures, since, n_found)
 
         return compute
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -241,8 +241,33 @@ class Journal(Generic[E]):
         entries : list
             The entries of the journal.
         """
-        for path in cls.paths(file, folder):
-            yield path.stem, cls.parse(complete_lines(path), path)
+        journals = {path: cls.parse(complete_lines(path), path) for path in cls.paths(file, folder)}
+        for path, judge in cls.judges(journals).items():
+            yield judge, journals[path]
+
+    @classmethod
+    def judges(cls, journals: Mapping[Path, Sequence[E]]) -> dict[Path, str]:
+        """
+        Return the judge of each journal: the name of its file, or for a numbered file the name in its lines.
+
+        Journals that pages save are numbered, since people have names that are not names of files.
+
+        Parameters
+        ----------
+        journals : mapping from path to sequence
+            The entries of each journal.
+
+        Returns
+        -------
+        dict from path to str
+            The names.
+        """
+        judges = {path: path.stem for path in journals}
+        for path, entries in journals.items():
+            names = {entry.judge for entry in entries} - {""}
+            if path.stem.isdecimal() and len(names) == 1 and not names & set(judges.values()):
+                (judges[path],) = names
+        return judges
 
     @classmethod
     def paths(cls, file: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None) -> list[Path]:

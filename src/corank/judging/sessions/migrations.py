@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corank.errors import InputError
+from corank.judging.sessions.checksums import CHECKED, FIRST_VERSION, add_checksums, add_schema_checksum
 
 TYPES = {
     "sqlite": {
@@ -88,8 +89,15 @@ def _add_service(execute: Callable[..., Any], types: dict[str, str]) -> None:
     execute("INSERT INTO learner (id, number, oldest, counts) VALUES (1, 0, 1, '{}')")
 
 
+def _add_checksums(execute: Callable[..., Any], types: dict[str, str]) -> None:
+    """Version 5: checksums of rows, in SQLite."""
+    if types is TYPES["sqlite"]:
+        for table in CHECKED:
+            add_checksums(execute, table)
+
+
 MIGRATIONS: tuple[Callable[[Callable[..., Any], dict[str, str]], None], ...] = (
-    _create, _add_version, _add_imports, _add_service,
+    _create, _add_version, _add_imports, _add_service, _add_checksums,
 )  # fmt: skip
 """Number k, from 0, leads from version k to version k + 1."""
 
@@ -127,3 +135,5 @@ def migrate(connection: Any, dialect: str, to: int = VERSION) -> None:
         MIGRATIONS[number](connection.execute, TYPES[dialect])
     connection.execute("DELETE FROM meta WHERE key = 'version'")
     connection.execute(f"INSERT INTO meta (key, value) VALUES ('version', '{int(to)}')")
+    if dialect == "sqlite" and to >= FIRST_VERSION:
+        add_schema_checksum(connection.execute)

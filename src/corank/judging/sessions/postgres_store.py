@@ -37,6 +37,10 @@ class PostgresStore(AnswerStore):
     def _is_usable(self, connection: Any) -> bool:
         return not connection.closed and not connection.broken
 
+    def _confirm(self, connection: Any) -> None:
+        # the server itself keeps its files
+        pass
+
     def _sql(self, statement: str) -> str:
         return statement.replace("?", "%s")
 

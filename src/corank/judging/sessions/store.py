@@ -39,6 +39,10 @@ class StoreError(InputError):
     """The database cannot be used now. The message is one sentence for the reader of a page."""
 
 
+class LostError(StoreError):
+    """The database is damaged or was taken away: answers that were saved may be lost."""
+
+
 @dataclass(frozen=True)
 class Project:
     """
@@ -116,7 +120,7 @@ class AnswerStore(ABC):
 
     def __init__(self) -> None:
         self._pool = Pool(self._connect, self._is_usable)
-        self._writer = Writer(self._connect, self._begin, self._is_usable)
+        self._writer = Writer(self._connect, self._begin, self._is_usable, self._confirm)
         try:
             self._writer.run(lambda db: migrate(db, self.dialect))
         except BaseException:
@@ -138,6 +142,18 @@ class AnswerStore(ABC):
     @abstractmethod
     def _is_usable(self, connection: Any) -> bool:
         """Return whether a connection may be used again after an error."""
+
+    @abstractmethod
+    def _confirm(self, connection: Any) -> None:
+        """Raise if what was committed is not in the database that the address names; called after every commit."""
+
+    def sound(self, table: str) -> str:
+        """Return the expression that is true for a row of a table that was not damaged."""
+        return "TRUE"
+
+    def damaged(self, what: str) -> LostError:
+        """Return the error for a damaged part of the database."""
+        return LostError(f"the database is damaged ({what}); restore it from a copy.")
 
     @abstractmethod
     def explained(self, error: Exception) -> Exception:
@@ -255,17 +271,17 @@ class AnswerStore(ABC):
 
     def projects(self) -> list[Project]:
         """Return all projects, the newest first."""
-        return [_project(row) for row in self.read(f"SELECT {_PROJECT} FROM projects ORDER BY created DESC, id")]
+        columns = f"{_PROJECT}, {self.sound('projects')}"
+        return [self._project(row) for row in self.read(f"SELECT {columns} FROM projects ORDER BY created DESC, id")]
 
     def project(self, id: str) -> Project | None:
         """Return a project, None if there is none with this id."""
-        rows = self.read(f"SELECT {_PROJECT} FROM projects WHERE id = ?", id)
-        return _project(rows[0]) if rows else None
+        rows = self.read(f"SELECT {_PROJECT}, {self.sound('projects')} FROM projects WHERE id = ?", id)
+        return self._project(rows[0]) if rows else None
 
     def payload(self, project: str) -> Any:
         """Return what is judged in a project."""
-        rows = self.read("SELECT content FROM files WHERE project = ? AND name = ''", project)
-        return json.loads(zlib.decompress(bytes(rows[0][0])))
+        return json.loads(zlib.decompress(self._files(project, "")[0][1]))
 
     def change_project(self, project: str, *, name: str, settings: Mapping[str, Any], is_archived: bool) -> None:
         """Change name, settings and visibility of a project."""
@@ -277,6 +293,17 @@ class AnswerStore(ABC):
             )
         )  # fmt: skip
 
+    def delete_project(self, project: str) -> None:
+        """Delete a project with its files, judges and answers."""
+
+        def job(db: Statements) -> None:
+            db("UPDATE imports SET project = NULL, error = ? WHERE project = ?", "the project was deleted.", project)
+            for table in ("answers", "holds", "judges", "files"):
+                db(f"DELETE FROM {table} WHERE project = ?", project)
+            db("DELETE FROM projects WHERE id = ?", project)
+
+        self.run(job)
+
     def add_files(self, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
         """
         Add files that pages show, such as images.
@@ -287,12 +314,24 @@ class AnswerStore(ABC):
 
     def file(self, project: str, name: str) -> tuple[str, bytes] | None:
         """Return media type and content of a file."""
-        rows = self.read("SELECT type, content FROM files WHERE project = ? AND name = ? AND name <> ''", project, name)
-        return (rows[0][0], bytes(rows[0][1])) if rows else None
+        found = self._files(project, name) if name else []
+        return found[0] if found else None
 
     def file_names(self, project: str) -> set[str]:
         """Return the names of the files of a project."""
         return {row[0] for row in self.read("SELECT name FROM files WHERE project = ? AND name <> ''", project)}
+
+    def _files(self, project: str, name: str) -> list[tuple[str, bytes]]:
+        columns = f"type, content, {self.sound('files')}"
+        rows = self.read(f"SELECT {columns} FROM files WHERE project = ? AND name = ?", project, name)
+        if rows and not rows[0][2]:
+            raise self.damaged(f"file {name!r} of project {project}" if name else f"the texts of project {project}")
+        return [(row[0], bytes(row[1])) for row in rows]
+
+    def _project(self, row: Sequence[Any]) -> Project:
+        if not row[6]:
+            raise self.damaged(f"project {row[0]}")
+        return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
 
     # judges
 
@@ -389,8 +428,8 @@ class AnswerStore(ABC):
             values = (project, judge, client, item, action, line, time, __version__)
             found = db(_INSERT, *values).fetchone()
             if found is None:
-                before = db(f"{_ANSWERS} AND judge = ? AND client_id = ?", project, judge, client)
-                return _answer(before.fetchone()), False
+                before = db(f"{self._answers} AND judge = ? AND client_id = ?", project, judge, client)
+                return self._answer(before.fetchone()), False
             if not keep_hold:
                 db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
             return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
@@ -409,10 +448,20 @@ class AnswerStore(ABC):
     def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
         """Return answers in the order in which they were given: those after a number, those of one judge."""
         if judge is None:
-            rows = self.read(f"{_ANSWERS} AND number > ? ORDER BY number", project, after)
+            rows = self.read(f"{self._answers} AND number > ? ORDER BY number", project, after)
         else:
-            rows = self.read(f"{_ANSWERS} AND number > ? AND judge = ? ORDER BY number", project, after, judge)
-        return [_answer(row) for row in rows]
+            rows = self.read(f"{self._answers} AND number > ? AND judge = ? ORDER BY number", project, after, judge)
+        return [self._answer(row) for row in rows]
+
+    @property
+    def _answers(self) -> str:
+        columns = f"number, judge, item, action, entry, time, client_id, {self.sound('answers')}"
+        return f"SELECT {columns} FROM answers WHERE project = ?"
+
+    def _answer(self, row: Sequence[Any]) -> StoredAnswer:
+        if not row[7]:
+            raise self.damaged(f"answer {row[0]}")
+        return StoredAnswer(int(row[0]), row[1], row[2], row[3], json.loads(row[4]), row[5], row[6])
 
     def last_number(self, project: str) -> int:
         """Return the number of the last answer; 0 if there is none."""
@@ -474,7 +523,6 @@ class AnswerStore(ABC):
 
 
 _PROJECT = "id, kind, name, settings, created, is_archived"
-_ANSWERS = "SELECT number, judge, item, action, entry, time, client_id FROM answers WHERE project = ?"
 _INSERT = (
     "INSERT INTO answers (project, judge, client_id, item, action, entry, time, version) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, judge, client_id) DO NOTHING RETURNING number"
@@ -529,11 +577,3 @@ def _hash(secret: str) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _project(row: Sequence[Any]) -> Project:
-    return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
-
-
-def _answer(row: Sequence[Any]) -> StoredAnswer:
-    return StoredAnswer(int(row[0]), row[1], row[2], row[3], json.loads(row[4]), row[5], row[6])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from typing import Any
 
+from corank.data.formats.budget import current_budget
+from corank.data.formats.compressed import ZIP_DAMAGE, read_member, require_plausible_size
 from corank.errors import InputError
 from corank.judging.sessions.store import AnswerStore, Project
 
 FORMAT = 1
-MOST_BYTES = 1 << 30
-"""Largest size of a project after unpacking."""
+_FILE = re.compile(r"[^\\\x00-\x1f\x7f]{0,300}")
+_NAME = "the saved project"
 
 
 def export_project(store: AnswerStore, project: Project) -> bytes:
@@ -48,17 +51,16 @@ def import_project(store: AnswerStore, content: bytes, kinds: Any, upload: str |
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(one.file_size for one in archive.infolist()) > MOST_BYTES:
-                raise InputError("the file unpacks to more than 1 GB, which is the limit for a project.")
-            head = json.loads(_read(archive, "project.json"))
-            lines = _read(archive, "answers.jsonl").decode().splitlines()
+            require_plausible_size(_NAME, len(content), sum(member.file_size for member in archive.infolist()))
+            head = json.loads(_read_json(archive, "project.json"))
+            lines = _read_json(archive, "answers.jsonl").splitlines()
             answers = [json.loads(line) for line in lines]
             if head["format"] > FORMAT:
                 raise InputError("the file is of a newer corank; install a newer version (pip install -U corank).")
             if head["kind"] not in kinds:
                 raise InputError(f"the file holds a project of the kind {head['kind']!r:.40}, which is unknown here.")
             files = {
-                str(one["name"]): (str(one["type"]), _read(archive, f"files/{number}"))
+                str(one["name"]): (str(one["type"]), read_member(archive, f"files/{number}", _NAME))
                 for number, one in enumerate(head["files"])
             }
             rows = [
@@ -66,24 +68,17 @@ def import_project(store: AnswerStore, content: bytes, kinds: Any, upload: str |
                 for one in answers
             ]
             name, settings, payload = str(head["name"]), dict(head["settings"]), head["payload"]
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        TypeError,
-        ValueError,
-        RecursionError,
-        NotImplementedError,
-        RuntimeError,
-    ) as error:
+    except (*ZIP_DAMAGE, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("the file is not a project that corank saved; choose the .zip file of “Save files”.") from None
+    for file in files:
+        if not _FILE.fullmatch(file) or {"", ".", ".."} & set(file.split("/")):
+            raise InputError(f"the project has a file {file!r:.80}, which corank does not name so; save it anew.")
     return store.add_project(head["kind"], name, settings, payload, files=files, answers=rows, upload=upload)
 
 
-def _read(archive: zipfile.ZipFile, name: str) -> bytes:
-    with archive.open(name) as stream:
-        content = stream.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise InputError("the file unpacks to more than 1 GB, which is the limit for a project.")
-    return content
+def _read_json(archive: zipfile.ZipFile, member: str) -> str:
+    text = read_member(archive, member, _NAME).decode()
+    current_budget().take_json(text, _NAME)
+    return text

@@ -25,12 +25,17 @@ class Writer:
     connect: opens a connection that commits after every statement.
     begin: begins a transaction.
     is_usable: whether the connection may be used again after an error.
+    confirm: called after every commit; if it raises, no caller gets its result.
     """
 
     def __init__(
-        self, connect: Callable[[], Any], begin: Callable[[Any], None], is_usable: Callable[[Any], bool]
+        self,
+        connect: Callable[[], Any],
+        begin: Callable[[Any], None],
+        is_usable: Callable[[Any], bool],
+        confirm: Callable[[Any], None] = lambda _: None,
     ) -> None:
-        self._connect, self._begin, self._is_usable = connect, begin, is_usable
+        self._connect, self._begin, self._is_usable, self._confirm = connect, begin, is_usable, confirm
         self._connection: Any = None
         self._jobs: queue.SimpleQueue[tuple[Job, Future[Any]] | None] = queue.SimpleQueue()
         self._is_closed = False
@@ -98,6 +103,12 @@ class Writer:
             else:
                 for one in batch:
                     self._run_all([one])
+            return
+        try:
+            self._confirm(self._connection)
+        except Exception as error:
+            for _, future in batch:
+                future.set_exception(error)
             return
         for (_, future), result in zip(batch, results, strict=True):
             future.set_result(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -60,13 +60,24 @@ class StoppingRule(ABC):
         """
         Return whether ranked reading may stop; if the rule needs a sample afterwards, whether sampling may begin.
 
-        finds, read, known: as in `is_reached`; finds after the last look are ignored.
+        Advice comes at a look. It is withdrawn as soon as its condition fails, and can come again at a later look.
+
+        finds, read, known: as in `is_reached`.
         """
-        n_looks = len(range(self.looks.start, min(read, self.n) + 1, self.looks.step))
-        look = self.looks[min(n_looks, len(self.looks)) - 1] if n_looks and self.looks else 0
-        if read >= self.n or not look:
-            return read >= self.n
-        return self.is_reached([place for place in finds if place <= look], look, known)
+        return read >= self.n or any(True for _ in self._advised(finds, read, known))
+
+    def advised_since(self, finds: Sequence[int], read: int, known: int) -> int | None:
+        """Return the number of records read when the present advice came, None without advice; see `advises`."""
+        return min(self._advised(finds, read, known), default=None)
+
+    def _advised(self, finds: Sequence[int], read: int, known: int) -> Iterator[int]:
+        """Yield the looks since which the condition of the advice holds without a break, the last one first."""
+        looks = range(self.looks.start, min(read, self.n - 1) + 1, self.looks.step)
+        for place in sorted({*looks, *finds, read}, reverse=True):  # only a find makes the condition fail
+            if not self.is_reached([find for find in finds if find <= place], place, known):
+                return
+            if place in looks:
+                yield place
 
     def plan(self, unread: int, found: int) -> SamplePlan:
         """Return the sizes and tests of the random sample, if the rule needs one; parameters as in `SamplePlan`."""

@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from corank.errors import InputError
-from corank.judging.grading.features import GradingFeatures
+from corank.judging.grading.features import RANK, SCORES, GradingFeatures
 from corank.judging.sessions.store import AnswerStore, Project
 from corank.judging.sessions.stored_journal import utc_now
 from corank.progress import listen_to_progress
@@ -32,6 +32,8 @@ LEAST_QUERIES = 5
 """Number of queries with two different grades that a comparison needs."""
 BUDGET = 600.0
 """Time limit of a comparison, in seconds."""
+MAX_NAMED = 12
+"""Columns that are named in the result."""
 REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/about.json"
 """Names of the files; uploaded files have no slash in their names."""
 
@@ -78,7 +80,9 @@ def last_result(store: AnswerStore, project: str) -> dict[str, Any] | None:
         datetime.fromisoformat(values["time"])
         numbers = {name: int(values[name]) for name in ("n_answers", "n_grades", "n_queries")}
         return {
-            **numbers, "time": values["time"], "verdict": str(values["verdict"]), "has_model": bool(values["has_model"])
+            **numbers, "time": values["time"], "verdict": str(values["verdict"]),
+            "has_model": bool(values["has_model"]), "kept": str(values.get("kept", "")),
+            "used": str(values.get("used", "")),
         }  # fmt: skip
     except (LookupError, TypeError, ValueError, RecursionError):  # the file of a saved project may hold anything
         return None
@@ -94,7 +98,7 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
 def start(
     store: AnswerStore,
     project: Project,
-    features: Callable[[], GradingFeatures],
+    features: Callable[[], Mapping[str, GradingFeatures]],
     y: np.ndarray[Any, Any],
     rows: Any,
     n_answers: int,
@@ -102,7 +106,7 @@ def start(
     """
     Start a comparison, unless one is running.
 
-    features: called in the background.
+    features: called in the background; returns the sets of features to try, by name, the simplest first.
     y: final grades, NaN without one.
     rows: ids of query and document of each row.
     n_answers: number of answers that the grades take into account.
@@ -123,7 +127,7 @@ def _run(
     job: TrainingJob,
     store: AnswerStore,
     project: Project,
-    features: Callable[[], GradingFeatures],
+    features: Callable[[], Mapping[str, GradingFeatures]],
     y: Any,
     rows: Any,
     n_answers: int,
@@ -139,25 +143,35 @@ def _run(
 
 
 def _compare(
-    job: TrainingJob, project: Project, features: GradingFeatures, y: Any, rows: Any, n_answers: int
+    job: TrainingJob, project: Project, sets: Mapping[str, GradingFeatures], y: Any, rows: Any, n_answers: int
 ) -> dict[str, tuple[str, bytes]]:
+    """Compare rankers on each set of features, and keep the set whose recommended ranker has the best mean."""
     from corank.data.problem.collection import Collection, as_texts
     from corank.evaluation.compare import compare
+    from corank.evaluation.compare.winner import quality
     from corank.evaluation.report import study_html
 
     qid, docids = (as_texts([one[at] for one in rows]) for at in (0, 1))
-    data = Collection(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
     graded = ~np.isnan(y)
-    prior = [] if features.prior is None else ["--prior", features.prior]
     with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
-        study = compare(
-            X=data, prior=prior[1:] or None, budget=BUDGET, folder=folder, name=project.name,
-            n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor is left for the pages
-            command=shlex.join(["corank", "compare", "features.csv", *prior]),
-        )  # fmt: skip
+        studies = {}
+        for place, (name, features) in enumerate(sets.items()):
+            data = Collection(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
+            prior = [] if features.prior is None else ["--prior", features.prior]
+            studies[name] = compare(
+                X=data, prior=prior[1:] or None, budget=BUDGET / len(sets), folder=Path(folder, str(place)),
+                name=project.name, n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor for the pages
+                command=shlex.join(["corank", "compare", "features.csv", *prior]),
+            )  # fmt: skip
+        means = {
+            name: quality(study.outcome(study.winner), study.metric) for name, study in studies.items() if study.winner
+        }
+        kept = max(means, key=lambda name: means[name]) if means else next(iter(sets))
+        study = studies[kept]
         about = {
             "time": utc_now(), "n_answers": n_answers, "n_grades": int(graded.sum()),
             "n_queries": len(set(qid[graded])), "verdict": study.verdict, "has_model": study.model is not None,
+            "kept": kept, "used": _used(sets, kept, means, study.metric),
         }  # fmt: skip
         files = {
             REPORT: ("text/html", study_html(study).encode()),
@@ -166,3 +180,18 @@ def _compare(
         if study.model is not None:
             files[MODEL] = ("application/octet-stream", Path(study.model).read_bytes())
     return files
+
+
+def _used(sets: Mapping[str, GradingFeatures], kept: str, means: Mapping[str, float], metric: str) -> str:
+    """Say what was learnt from, what else was tried, and what the baseline is."""
+    features = sets[kept]
+    columns, more = list(features.columns[:MAX_NAMED]), len(features.columns) - MAX_NAMED
+    listed = ", ".join([*columns, *([f"{more} more"] if more > 0 else [])])
+    lines = [text("train.used", columns=listed)]
+    if len(means) > 1:
+        tried = ", ".join(f"{abs(mean):.3f} from {name}" for name, mean in means.items())
+        lines.append(text("train.tried", metric=metric, tried=tried))
+    if features.prior is not None:
+        is_given = features.prior == RANK or features.prior.casefold() in SCORES
+        lines.append(text("train.present" if is_given else "train.bm25", column=features.prior))
+    return " ".join(lines)

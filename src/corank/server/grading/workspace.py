@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -27,7 +26,7 @@ from corank.server.uploads import Upload
 from corank.server.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
 
 _LONG = 80
-_SNIPPET = 300
+_SNIPPET = 200
 _SHOWN = 100
 """Number of queries and conflicts that the overview lists."""
 
@@ -57,6 +56,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
             self.task, GradingScale.of_lines(self.setting("scale")), order=self.setting("order"),
             depth=int(self.setting("depth")), overlap=int(self.setting("judges")), shared=self.setting("shared"),
         )  # fmt: skip
+        self._computed: dict[bool, GradingFeatures] = {}
         self._alpha: tuple[int, AlphaInterval] | None = None
         if self.session.order == "model":
             self.background.request()
@@ -78,8 +78,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         answers = [
             (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
         ]
-        settings = {"scale": scale.lines(), "use_texts": not own_columns(found.task)}
-        return Created(settings, found.task.to_json(), answers)
+        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
 
     @property
     def is_list(self) -> bool:
@@ -320,21 +319,37 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def train(self) -> None:
         """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
         with self.lock:
-            y, n_answers = self.session.final(), sum(self.counts.values())
+            y, n_answers = self.session.final(), self.n_kept
         reason = training.too_few(y, np.array([one.query for one in self.task.documents]))
         if reason:
             raise InputError(reason)
         rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
-        training.start(self.store, self.project, lambda: self.features, y, rows, n_answers)
+        training.start(self.store, self.project, self._feature_sets, y, rows, n_answers)
 
-    @cached_property
+    @property
     def features(self) -> GradingFeatures:
-        """Features of all documents."""
-        return grading_features(self.task, use_texts=self.setting("use_texts"))
+        """Features of all documents: those of the model that was trained last, else all."""
+        result = training.last_result(self.store, self.project.id)
+        sets = self._feature_sets()
+        return sets.get(result["kept"] if result else "", list(sets.values())[-1])
+
+    def _feature_sets(self) -> dict[str, GradingFeatures]:
+        """Return the sets of features that training tries, by name."""
+        if not self.setting("use_texts"):
+            return {"numbers": self._features(False)}
+        if not own_columns(self.task):
+            return {"texts": self._features(True)}
+        alone, both = self._features(False), self._features(True)
+        return {"numbers": alone, **({"numbers and texts": both} if both.columns != alone.columns else {})}
+
+    def _features(self, use_texts: bool) -> GradingFeatures:
+        if use_texts not in self._computed:
+            self._computed[use_texts] = grading_features(self.task, use_texts=use_texts)
+        return self._computed[use_texts]
 
     def _last_training(self) -> dict[str, Any] | None:
         found = training.last_result(self.store, self.project.id)
-        return None if found is None else {**found, "n_new": max(0, sum(self.counts.values()) - found["n_answers"])}
+        return None if found is None else {**found, "n_new": max(0, self.n_kept - found["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise if the scale is not one, or lacks a grade that was given."""

@@ -21,7 +21,6 @@ from corank.judging.reporting.flow_diagram import flow_diagram
 from corank.judging.reporting.methods import ScreeningFacts, methods_paragraph
 from corank.judging.reporting.report import table_csv
 from corank.judging.screening.agreement import ScreeningAgreement, screening_agreement
-from corank.judging.screening.answers import ScreeningJournal
 from corank.judging.screening.team import KNOWN
 from corank.judging.sessions.stored_journal import entry_values
 from corank.server.workspaces import Export
@@ -36,7 +35,8 @@ FORMATS = {
 }
 """Media type and suffix of the formats of an export."""
 RECORDS = "records/"
-"""Begin of the names under which the store keeps the uploaded files."""
+"""Begin of the names under which the store keeps the uploaded files: ``records/NUMBER/NAME``."""
+_RECORD_FILE = re.compile(r"records/(\d{1,6})/([^/]+)", flags=re.ASCII)
 
 
 class Results:
@@ -56,6 +56,9 @@ class Results:
         for only in ONLY:
             for name, (media_type, suffix) in FORMATS.items():
                 found[f"{name}-{only}"] = Export(f"{only}{suffix}", media_type, self._records(only, suffix))
+        for name, (media_type, suffix) in FORMATS.items():
+            content = self._records("all", suffix, all_copies=True)
+            found[f"{name}-copies"] = Export(f"copies{suffix}", media_type, content)
         found["log"] = Export("log.jsonl", "application/jsonl", self._log)
         found["methods"] = Export("methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n")
         found["prisma"] = Export("prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table()))
@@ -80,7 +83,7 @@ class Results:
                 confidence=session.rule.confidence,
             )  # fmt: skip
 
-    def _records(self, only: str, suffix: str) -> Callable[[], bytes]:
+    def _records(self, only: str, suffix: str, *, all_copies: bool = False) -> Callable[[], bytes]:
         def content() -> bytes:
             with self._workspace.lock:
                 unique = self._workspace.session.unique
@@ -88,7 +91,9 @@ class Results:
             with tempfile.TemporaryDirectory(prefix="corank-") as folder:
                 path = Path(folder, f"records{suffix}")
                 try:
-                    export_screening(path, unique.everything, settled, groups=unique.groups, only=only)
+                    export_screening(
+                        path, unique.everything, settled, groups=unique.groups, only=only, all_copies=all_copies
+                    )  # fmt: skip
                 except InputError as error:
                     raise InputError(str(error).replace(str(path), "the file")) from None
                 return path.read_bytes()
@@ -103,7 +108,7 @@ class Results:
             for entry in known.current.values() if known is not None else ():
                 number = self._workspace.session.unique.find(entry.id)
                 whole = entry if number is None else entry.about(self._workspace.session.unique, number)
-                lines.setdefault(KNOWN, []).append(json.dumps(entry_values(whole)))
+                lines.setdefault(KNOWN, []).append(json.dumps({**entry_values(whole), "judge": KNOWN}))
         for answer in self._workspace.store.answers(self._workspace.project.id):
             lines.setdefault(answer.judge, []).append(json.dumps({"judge": answer.judge, **answer.entry}))
         return {judge: "".join(f"{line}\n" for line in found) for judge, found in lines.items()}
@@ -115,25 +120,31 @@ class Results:
         """Return an archive with the certificate, the files of records and the journals, as `corank verify` needs."""
         store, project = self._workspace.store, self._workspace.project
         rule = self._workspace.session.rule
-        found = [name for name in store.file_names(project.id) if name.startswith(RECORDS)]
-        names = sorted(found, key=lambda name: int(name.split("/")[1]))  # in the order of reading
+        files = []
+        for name in store.file_names(project.id):
+            parts = _RECORD_FILE.fullmatch(name)
+            if parts is not None:
+                files.append((int(parts[1]), name, parts[2]))
+            elif name.startswith(RECORDS):
+                raise InputError(f"the project has a file {name!r:.80}, which corank does not name so; import it anew.")
         out = io.BytesIO()
         with tempfile.TemporaryDirectory(prefix="corank-") as folder:
+            # names of files and of judges come from outside: they are data, and the files have numbers
             top = Path(folder)
             paths = []
-            for name in names:
-                # parts of the names are numbers and names that uploads made safe
-                place = top.joinpath(*name.split("/"))
-                place.parent.mkdir(parents=True, exist_ok=True)
+            titles = {}
+            for number, (_, name, title) in enumerate(sorted(files), 1):
+                place = top / "records" / f"{number}{_suffix(title)}"
+                place.parent.mkdir(exist_ok=True)
                 place.write_bytes((store.file(project.id, name) or ("", b""))[1])
                 paths.append(place)
+                titles[f"records/{place.name}"] = title
             answers = top / "answers"
             answers.mkdir()
-            for judge, text in self._logs().items():
-                name = re.sub(r"[^\w .@-]", "-", judge, flags=re.ASCII).strip() or "judge"
-                name += "-2" * ScreeningJournal.path_for(paths[0], name, answers).exists()
-                place = ScreeningJournal.path_for(paths[0], name, answers)
-                place.write_text(text, encoding="utf-8")
+            for number, (judge, text) in enumerate(sorted(self._logs().items()), 1):
+                (answers / f"{number}.jsonl").write_text(text, encoding="utf-8")
+                titles[f"answers/{number}.jsonl"] = judge
+            (top / "names.json").write_text(json.dumps(titles, indent=1, ensure_ascii=False), encoding="utf-8")
             try:
                 made = make_certificate(
                     paths, answers, rule=rule.name, target=rule.target, confidence=rule.confidence
@@ -148,6 +159,12 @@ class Results:
                     if path.is_file():
                         archive.write(path, path.relative_to(top))
         return out.getvalue()
+
+
+def _suffix(name: str) -> str:
+    """Return the suffixes of a file name in plain letters, such as .csv.gz; they say how to read it."""
+    found = re.search(r"(\.[a-z]{2,8})?\.[a-z]{2,8}$", name.lower())
+    return found.group() if found else ""
 
 
 def agreement_rows(agreement: ScreeningAgreement) -> list[dict[str, Any]]:

@@ -153,7 +153,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             return None
         with self.lock:
             session, mine = self.session, self.session.answers_of(judge)
-            before, note = mine.current.get(number), mine.notes.get(number, "")
+            before, note, tags = mine.current.get(number), mine.notes.get(number, ""), mine.tags.get(number, ())
             is_unread = is_change and number not in mine.relevant
             if is_unread and session.team.is_sampled:
                 raise InputError("the random sample is being read; other records can be opened when it is finished.")
@@ -169,9 +169,9 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         return {
             "template": "screen_question.html", "record": record_values(session.unique, number, words),
             "item": session.records.ids[number], "client_id": f"{n_entries}-{number}", "is_change": is_change,
-            "is_unread": is_unread, "before": before, "note": note,
+            "is_unread": is_unread, "before": before, "note": note, "tags": tags,
             "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
-            "criteria": rich(self.setting("criteria")), "advice": session.forecast,
+            "criteria": rich(self.setting("criteria")), "advice": session.advice,
             "has_words": bool(words.get("tellfor") or words.get("tellagainst")),
         }  # fmt: skip
 
@@ -300,7 +300,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 "template": "screen_overview.html", "n": n, "read": len(team.relevant), "relevant": team.n_found,
                 "finished": session.n_finished, "unread": n - len(team.relevant), "known": len(team.beforehand),
                 "n_files": len(self.everything.sources), "n_everything": len(self.everything),
-                "n_duplicates": len(self.everything) - n, "forecast": session.forecast,
+                "n_duplicates": len(self.everything) - n, "forecast": session.advice,
                 "n_conflicts": len(session.conflicts), "target": session.rule.target,
                 "curve": curve(
                     list(team.finds), len(team.ranked), session.rule.n, team.n_known, session.forecast.figures

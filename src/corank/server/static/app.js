@@ -7,6 +7,9 @@
   let isSending = false;
   let clearing = 0;
 
+  // the token of a link is in the cookie now: keep it out of the address bar and of the history
+  if (location.pathname === "/enter") history.replaceState(null, "", "/enter");
+
   function say(text, seconds) {
     clearTimeout(clearing);
     status.textContent = text || "";

@@ -98,6 +98,22 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Normalised names of each field; the first that is present and not empty is used, for keywords all."""
 
+DOCUMENT_COLUMNS: dict[str, tuple[str, ...]] = {
+    "title": ("subject", "email subject", "subject line", "file name", "filename", "file title", "document name"),
+    "abstract": (
+        "body", "text", "content", "contents", "extracted text", "email body", "body text", "message", "message body",
+        "document text", "full text", "fulltext", "ocr text",
+    ),
+    "id": (
+        "bates", "bates number", "bates no", "bates begin", "begin bates", "beg bates", "begbates", "batesbegin",
+        "control number", "control no", "control id", "docid", "doc id", "begdoc", "beg doc", "doc number",
+        "message id",
+    ),
+    "authors": ("from", "email from", "sender", "custodian"),
+    "year": ("date sent", "sent date", "sent", "email sent", "sent on", "document date", "date created"),
+}  # fmt: skip
+"""Normalised names in tables of e-mails and documents; used for fields that no name of `COLUMNS` gives."""
+
 _NEAR = {
     "title": (
         r"title",
@@ -145,7 +161,7 @@ def normalise_name(name: str) -> str:
     ('author s', 'abstract note', 'publication year')
     """
     plain = _words(name)
-    return plain if plain in _FIELDS else parted if (parted := _words(_CAMEL.sub(" ", name))) in _FIELDS else plain
+    return plain if plain in _KNOWN else parted if (parted := _words(_CAMEL.sub(" ", name))) in _KNOWN else plain
 
 
 @lru_cache(maxsize=4096)
@@ -158,11 +174,17 @@ _FIELDS: dict[str, list[str]] = {}
 for _field, _spellings in COLUMNS.items():
     for _spelling in _spellings:
         _FIELDS.setdefault(_words(_spelling), []).append(_field)
+_KNOWN = frozenset(_FIELDS).union(*DOCUMENT_COLUMNS.values())
 
 
 def fields_of(name: str) -> Sequence[str]:
     """Return the fields that a column of this name may hold; none for an unknown name."""
     return _FIELDS.get(normalise_name(name), ())
+
+
+def is_known(name: str) -> bool:
+    """Return whether a column of this name may hold a field."""
+    return normalise_name(name) in _KNOWN
 
 
 def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
@@ -184,12 +206,18 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
     for field, (words, others) in _NEAR_WORDS.items():
         if field not in found:
             near = [
-                column for one, columns in by_name.items() if one not in _FIELDS for column in columns
+                column for one, columns in by_name.items() if one not in _KNOWN for column in columns
                 if len(column) < _LONGEST and words.search(parted := _words(_CAMEL.sub(" ", column)))
                 and not others.search(parted)
             ]  # fmt: skip
             if near:
                 found[field] = near
+    for field, spellings in DOCUMENT_COLUMNS.items():
+        if field not in found:
+            columns = [column for one in spellings for column in by_name.get(one, ())]
+            found |= {field: columns} if columns else {}
+    if subjects := set(found.get("title", ())) & set(found.get("keywords", ())):
+        found["keywords"] = [one for one in found["keywords"] if one not in subjects]
     _settle(found)
     return found
 

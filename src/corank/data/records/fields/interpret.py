@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import shorten
+from types import MappingProxyType
 
 from corank.data.records.fields.citations import split_references
 from corank.data.records.fields.clean import clean_abstract, clean_line
@@ -28,6 +30,8 @@ from corank.data.records.parsers.parsed import ParsedFile, RawRecord
 from corank.data.records.records import RecordDetails
 from corank.errors import InputError
 
+TITLE_LENGTH = 100
+"""Letters of a title that is the beginning of the text."""
 _YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(?!\d)")
 _COMPACT_DATE = re.compile(r"\s*(1[5-9]\d\d|20\d\d)(?:0[1-9]|1[0-2])\d{0,2}\s*")
 _ADDRESS = re.compile(r"(?:https?|ftp)://[^\s<>\"|]+|www\.[^\s<>\"|]+", re.IGNORECASE)
@@ -65,25 +69,38 @@ class Entry:
     fields: Mapping[str, list[str]]
 
 
-def interpret(parsed: ParsedFile, name: str, source: str) -> tuple[list[Entry], list[str]]:
+def interpret(
+    parsed: ParsedFile, name: str, source: str, columns: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Entry], list[str]]:
     """
     Return the records of a parsed file and remarks on them.
 
     name: the file, for messages.
     source: its name in `RecordDetails`.
+    columns: columns of fields that a person named; they hold no other field.
     """
-    names = {field: tuple(columns) for field, columns in parsed.names.items()}
+    taken = set(columns.values())
+    names = {field: tuple(one for one in found if one not in taken) for field, found in parsed.names.items()}
+    names |= {field: (column,) for field, column in columns.items()}
     reader = _Interpreter(parsed, names, source)
     counts = LabelCounts()
     labels = _labels(parsed, names, counts)
     entries = [reader.entry(record, label) for record, label in zip(parsed.records, labels, strict=True)]
+    remarks = [*parsed.remarks, *counts.remarks()]
+    if not names.get("title") and any(one.abstract for one in entries):
+        entries = [replace(one, title=_beginning(one.abstract)) for one in entries]
+        remarks.append(f"There is no column of titles; each title is the beginning of {names['abstract'][0]!r}.")
     n_titles = sum(bool(one.title) for one in entries)
     if not n_titles:
         raise InputError(_no_titles(parsed, name))
-    remarks = [*parsed.remarks, *counts.remarks()]
     if n_titles < 0.5 * len(entries):
         remarks.append(f"Only {n_titles} of {len(entries)} records have a title; check the column or tag of the title.")
     return entries, remarks
+
+
+def _beginning(text: str) -> str:
+    """Return the first line of a text, cut after a word."""
+    return shorten(next(iter(text.strip().splitlines()), ""), TITLE_LENGTH, placeholder=" …")
 
 
 def _no_titles(parsed: ParsedFile, name: str) -> str:
@@ -92,7 +109,8 @@ def _no_titles(parsed: ParsedFile, name: str) -> str:
     if not parsed.records:
         return f"{name} contains no records; expected at least one below the header."
     return (
-        f"{name} ({parsed.format}) has no titles; it has the {kind} {listed or '(none)'}. Name the one of titles title."
+        f"{name} ({parsed.format}) has no titles; it has the {kind} {listed or '(none)'}. Name the one of titles title,"
+        " or pass its name as title (--title COLUMN)."
     )
 
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from corank.data.formats.compressed import require_plausible_size
+from corank.data.formats.budget import ROW_CELLS, Budget, current_budget
+from corank.data.formats.compressed import ZIP_DAMAGE, member_pieces, require_plausible_size
 from corank.data.formats.table_text import restore
 from corank.data.records.parsers.parsed import ParsedFile
 from corank.data.records.parsers.tables import HEADER_ROWS, NumberedRow, find_header, parse_rows
@@ -21,6 +22,9 @@ MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
 
 MOST_COLUMNS = 16_384
+MAX_CELLS = 50_000_000
+"""Cells of a workbook outside of a server; empty ones count, though they take no bytes."""
+
 CELL = 32_767
 """Largest number of characters in a cell, counted in UTF-16."""
 _EMPTY_RUN = 10_000
@@ -29,15 +33,18 @@ _PART = re.compile(r"(.+) \((\d+)\)", re.DOTALL)
 
 def parse_excel(content: bytes, name: str) -> ParsedFile:
     """Parse the first sheet of a workbook that has a header with a title; without one, the first sheet."""
-    _require_workbook(content, name)
+    budget = current_budget(cells=MAX_CELLS)
+    _require_workbook(content, budget, name)
     openpyxl = import_extra("openpyxl", "records")
     import_extra("defusedxml", "records")  # openpyxl then refuses entities
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
-            sheets = [(sheet.title, _rows(sheet)) for sheet in book.worksheets if hasattr(sheet, "iter_rows")]
-    except InputError:
+            sheets = [
+                (sheet.title, _rows(sheet, budget, name)) for sheet in book.worksheets if hasattr(sheet, "iter_rows")
+            ]
+    except (InputError, MemoryError):
         raise
     except Exception as error:  # openpyxl raises errors of many kinds for damaged files
         raise InputError(
@@ -69,23 +76,38 @@ def _joined(parsed: ParsedFile) -> ParsedFile:
     return parsed
 
 
-def _require_workbook(content: bytes, name: str) -> None:
+def _require_workbook(content: bytes, budget: Budget, name: str) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, EOFError) as error:
+            names = {member.filename.replace("\\", "/").lower() for member in archive.infolist()}
+            if "xl/workbook.xml" not in names:
+                raise InputError(
+                    f"{name} is a zip archive but not an Excel workbook; unpack it and pass the files in it."
+                )
+            _take_elements(archive, budget, name, len(content))
+    except InputError:
+        raise
+    except ZIP_DAMAGE as error:
         raise InputError(f"{name} is a damaged zip archive or Excel file ({error}); save it again.") from None
-    if not any(one.filename.replace("\\", "/").lower() == "xl/workbook.xml" for one in members):
-        raise InputError(f"{name} is a zip archive but not an Excel workbook; unpack it and pass the files in it.")
-    require_plausible_size(name, len(content), sum(one.file_size for one in members))
 
 
-def _rows(sheet: Any) -> list[NumberedRow]:
+def _take_elements(archive: zipfile.ZipFile, budget: Budget, name: str, packed: int) -> None:
+    """Count the bytes and elements of a workbook before openpyxl, which keeps the elements, reads it."""
+    unpacked = 0
+    for member in archive.infolist():
+        for piece in member_pieces(archive, member, name):
+            unpacked += len(piece)
+            require_plausible_size(name, packed, unpacked)
+            budget.take("values", piece.count(b"<") - piece.count(b"</"), name)
+
+
+def _rows(sheet: Any, budget: Budget, name: str) -> list[NumberedRow]:
     """Return the rows that are not empty; a sheet may claim more rows and columns than it has."""
     sheet.reset_dimensions()
     rows: list[NumberedRow] = []
     for at, row in enumerate(islice(sheet.iter_rows(values_only=True, max_row=MOST_ROWS), MOST_ROWS), 1):
-        cells = [_text(cell) for cell in row[:MOST_COLUMNS]]
+        budget.take("cells", len(row) + ROW_CELLS * bool(row), name)
+        cells = ["" if cell is None else _text(cell) for cell in row[:MOST_COLUMNS]]
         while cells and not cells[-1]:
             cells.pop()
         if cells:
@@ -96,8 +118,6 @@ def _rows(sheet: Any) -> list[NumberedRow]:
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from corank.data.formats.budget import current_budget
 from corank.data.records.fields.columns import find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError
@@ -24,6 +25,7 @@ def parse_json(text: str, name: str) -> ParsedFile:
     text: content of the file.
     name: its name, for messages.
     """
+    current_budget().take_json(text, name)
     whole = _whole(text)
     format = "JSON lines" if whole is None else "JSON"
     objects = _of_lines(text, name) if whole is None else _numbered(whole, name)

@@ -10,8 +10,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
-from corank.data.formats.table_text import LINE_END, restore
-from corank.data.records.fields.columns import MOST_COLUMNS, fields_of, find_columns
+from corank.data.formats.budget import ROW_CELLS, current_budget
+from corank.data.formats.table_text import LINE_END, restore, separator_of
+from corank.data.records.fields.columns import MOST_COLUMNS, fields_of, find_columns, is_known
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError
 
@@ -38,10 +39,10 @@ def parse_table(text: str, name: str) -> ParsedFile:
         text = LINE_END.split(text, maxsplit=1)[-1]
     separator = declared[1] if declared else _separator(text)
     remarks = []
-    rows, error = _rows(text, separator, strict=True)
+    rows, error = _rows(text, separator, name, strict=True)
     if error and (separator == "\t" or "end of data" not in error[1]):
         # exports separated by tabs do not quote; others may leave a quote inside a quoted cell
-        rows, _ = _rows(text, separator, strict=False)
+        rows, _ = _rows(text, separator, name, strict=False)
         remarks.append(f"Quotes do not follow the rules of CSV (line {error[0]}: {error[1]}); check the cells there.")
     elif error:
         raise InputError(f"{name}, line {error[0]}: {error[1]}; write CSV with quoted cells.")
@@ -110,15 +111,15 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
 
 
 def find_header(rows: Sequence[Sequence[str]]) -> int | None:
-    """Return the number of the header among the first rows; None if no row has a title and another known column."""
-    best, most = None, 0
+    """Return the number of the header among the first rows; None if no row has a title or text and another column."""
+    best, most = None, (False, 0)
     for at, row in enumerate(rows):
         names = [cell.strip() for cell in row if cell.strip()]
-        if not names or len(names) > MOST_COLUMNS or not any(fields_of(one) for one in names if len(one) < 100):
+        if not names or len(names) > MOST_COLUMNS or not any(is_known(one) for one in names if len(one) < 100):
             continue
         known = find_columns(names)
-        score = len(known) if "title" in known and (len(known) > 1 or at == 0) else 0
-        if score > most:
+        score = ("title" in known, len(known))
+        if known.keys() & {"title", "abstract"} and (len(known) > 1 or at == 0) and score > most:
             best, most = at, score
     return best
 
@@ -128,21 +129,24 @@ def _separator(text: str) -> str:
     first = next((line for line in LINE_END.split(text[:300_000]) if line.strip()), "")
     scores = {}
     for one in SEPARATORS:
-        rows = [row for _, row in _rows(head, one, strict=False)[0]]
+        rows = [row for _, row in _rows(head, one, "", strict=False)[0]]
         at = find_header(rows)
         known = 0 if at is None else sum(bool(fields_of(cell)) for cell in rows[at])
-        scores[one] = (known, first.count(one))
+        scores[one] = (known, one == separator_of(first, "".join(SEPARATORS)))
     return max(scores, key=lambda one: scores[one])
 
 
-def _rows(text: str, separator: str, *, strict: bool) -> tuple[list[NumberedRow], tuple[int, str] | None]:
+def _rows(text: str, separator: str, name: str, *, strict: bool) -> tuple[list[NumberedRow], tuple[int, str] | None]:
     """Return the rows and the first error with its line, if any; a lenient reader does not treat quotes behind tabs."""
     quoting: Literal[0, 3] = csv.QUOTE_NONE if separator == "\t" and not strict else csv.QUOTE_MINIMAL
     limit = csv.field_size_limit(max(len(text), 1))
     rows: list[NumberedRow] = []
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=strict, quoting=quoting)
+    budget = current_budget()
     try:
-        rows.extend((lines.line_num, row) for row in lines)
+        for row in lines:
+            budget.take("cells", len(row) + ROW_CELLS, name)
+            rows.append((lines.line_num, row))
     except csv.Error as error:
         return rows, (lines.line_num, str(error))
     finally:

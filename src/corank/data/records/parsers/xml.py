@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from typing import Any
 
+from corank.data.formats.budget import current_budget
 from corank.data.records.fields.columns import fields_of, find_columns
 from corank.data.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 from corank.errors import InputError, import_extra
@@ -74,6 +75,7 @@ def _parsed(format: str, records: list[RawRecord], name: str, names: Any) -> Par
 
 def _root(text: str, name: str) -> Any:
     tree = import_extra("defusedxml.ElementTree", "records")
+    current_budget().take("values", text.count("<") - text.count("</"), name)
     text = _FORBIDDEN.sub("", text).lstrip()
     try:
         return _shallow(tree.fromstring(text), name)

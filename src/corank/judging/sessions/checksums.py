@@ -1,0 +1,157 @@
+"""
+Checksums of rows in SQLite: triggers store one for each row, so that changed bits are noticed and not believed.
+
+PostgreSQL has checksums of pages (``initdb --data-checksums``), so its tables get none of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+CHECKED = (
+    "meta", "projects", "files", "judges", "answers", "events", "event_arrays", "items", "models", "active_models",
+    "learner", "api_keys",
+)  # fmt: skip
+"""Tables whose rows have checksums; the others hold questions that wait and uploads that are being read."""
+FIRST_VERSION = 5
+"""Version of the database from which on rows have checksums."""
+MAX_SHOWN = 5
+"""Number of damaged rows that a message names."""
+MAX_MISSES = 10_000
+"""Number of unreadable rows after which `readable` looks no further for single rows."""
+_EMPTY = "0" * 16
+"""Before the trigger fills it. It has the length of a checksum, so that SQLite then rewrites only what differs."""
+
+Execute = Callable[..., Any]
+
+
+class Damage(Exception):
+    """Parts of the file are changed or unreadable; the message names them."""
+
+
+def add_function(connection: sqlite3.Connection) -> None:
+    """Define the function that the triggers call."""
+    connection.create_function("corank_checksum", -1, _checksum, deterministic=True)
+    connection.execute("PRAGMA trusted_schema = ON")  # some builds let triggers call no functions of programs
+
+
+def add_checksums(execute: Execute, table: str) -> None:
+    """Add checksums to a table and compute those of its rows; again after a column was added."""
+    columns = columns_of(execute, table)
+    if "checksum" not in _all_columns(execute, table):
+        execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT NOT NULL DEFAULT '{_EMPTY}'")
+    execute(f"UPDATE {table} SET checksum = {_call(execute, table)}")
+    for event, name in (("INSERT", "added"), (f"UPDATE OF {', '.join(columns)}", "changed")):
+        execute(f"DROP TRIGGER IF EXISTS {table}_{name}")
+        execute(
+            f"CREATE TRIGGER {table}_{name} AFTER {event} ON {table} BEGIN UPDATE {table} SET "
+            f"checksum = {_call(execute, table, 'NEW.')} WHERE rowid = NEW.rowid; END"
+        )
+
+
+def add_schema_checksum(execute: Execute) -> None:
+    """Store the checksum of the definitions of all tables and triggers."""
+    execute("DELETE FROM meta WHERE key = 'schema'")
+    execute("INSERT INTO meta (key, value) VALUES ('schema', ?)", (_schema(execute),))
+
+
+def has_checksums(execute: Execute) -> bool:
+    """Return whether the rows of a database have checksums."""
+    return "checksum" in _all_columns(execute, "meta")
+
+
+def columns_of(execute: Execute, table: str) -> list[str]:
+    """Return the names of the columns of a table, without the checksum; none if it does not exist."""
+    return [name for name in _all_columns(execute, table) if name != "checksum"]
+
+
+def is_sound(execute: Execute, table: str) -> str:
+    """Return the expression that is true for a row whose checksum is right."""
+    return f"checksum IS {_call(execute, table)}"
+
+
+def check_database(connection: sqlite3.Connection) -> None:
+    """Raise `Damage` unless structure, definitions, indexes and rows of a database are sound."""
+    execute = connection.execute
+    # quick_check would not compare indexes with their tables, and an answer that its index lacks is lost
+    messages = [str(row[0]) for row in execute(f"PRAGMA integrity_check({MAX_SHOWN})")]
+    if messages != ["ok"]:
+        raise Damage(messages[0].removeprefix("*** in database main ***\n"))
+    if not has_checksums(execute):
+        return
+    if execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() != (_schema(execute),):
+        raise Damage("the definition of a table or trigger was changed")
+    for table in CHECKED:
+        found = execute(
+            f"SELECT rowid FROM {table} WHERE NOT ({is_sound(execute, table)}) LIMIT {MAX_SHOWN}"
+        ).fetchall()
+        if found:
+            numbers = ", ".join(str(number) for (number,) in found)
+            raise Damage(f"{table}: row {numbers}{' and maybe more' * (len(found) == MAX_SHOWN)}")
+
+
+def readable(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[tuple[int, bool, Any]]:
+    """
+    Read a table of a damaged file as far as possible: forwards, backwards, then row by row between.
+
+    Returns: for each row its number, whether its checksum is right or it has none, and the columns; for a part in which
+    rows may be missing its first number, False and None.
+    """
+    execute = connection.execute
+    sound = is_sound(execute, table) if has_checksums(execute) else "1"
+    select = f"SELECT rowid, {sound}, {', '.join(columns)} FROM {table}"
+    first, last = 1, sys.maxsize
+    with suppress(sqlite3.DatabaseError):
+        for row in execute(f"{select} ORDER BY rowid"):
+            yield row[0], bool(row[1]), row[2:]
+            first = row[0] + 1
+        return
+    with suppress(sqlite3.DatabaseError):
+        for row in execute(f"{select} WHERE rowid >= ? ORDER BY rowid DESC", (first,)):
+            yield row[0], bool(row[1]), row[2:]
+            last = row[0] - 1
+    yield first, False, None
+    number, n_missed = first, 0
+    while number <= last and n_missed < MAX_MISSES:
+        n_missed += 1
+        with suppress(sqlite3.DatabaseError):
+            for row in execute(f"{select} WHERE rowid = ?", (number,)):
+                yield row[0], bool(row[1]), row[2:]
+                n_missed = 0
+        number += 1
+
+
+def _checksum(text: bytes, *blobs: bytes | None) -> str:
+    digest = hashlib.sha256(text)
+    for blob in blobs:
+        digest.update(blob or b"")
+    return digest.hexdigest()[: len(_EMPTY)]
+
+
+def _call(execute: Execute, table: str, prefix: str = "") -> str:
+    """Return the expression of a row's checksum."""
+    columns = columns_of(execute, table)
+    blobs = [str(row[1]) for row in execute(f"PRAGMA table_info({table})") if row[2] == "BLOB"]
+    # with types, because a flipped bit can turn text into bytes; as bytes, because damaged text may not be UTF-8
+    form = ",".join("%s%d" if name in blobs else "%s%Q" for name in columns)
+    values = ", ".join(
+        f"typeof({prefix}{name}), " + (f"length({prefix}{name})" if name in blobs else f"{prefix}{name}")
+        for name in columns
+    )
+    more = "".join(f", CAST({prefix}{name} AS BLOB)" for name in blobs)
+    return f"corank_checksum(CAST(printf('{form}', {values}) AS BLOB){more})"
+
+
+def _all_columns(execute: Execute, table: str) -> list[str]:
+    return [str(row[1]) for row in execute(f"PRAGMA table_info({table})")]
+
+
+def _schema(execute: Execute) -> str:
+    marks = ", ".join("?" * len(CHECKED))
+    sql = f"SELECT name, sql FROM sqlite_master WHERE type <> 'index' AND tbl_name IN ({marks}) ORDER BY name"
+    return _checksum(repr(execute(sql, CHECKED).fetchall()).encode())
