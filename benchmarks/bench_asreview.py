@@ -2,7 +2,7 @@
 Screening orders on the same starts: corank, ASReview's default, similarity to the first record, and random reading.
 
 Every record file needs a judgement per record. A start is one relevant and one irrelevant record, as in
-`corank.judging.screening.simulate`; all measures leave these two out. Results are appended to a file of JSON lines, one
+`corank_lab.screening.simulate`; all measures leave these two out. Results are appended to a file of JSON lines, one
 per replay, and replays that are in it are not repeated, so that an interrupted run continues.
 Run: python benchmarks/bench_asreview.py REVIEW.csv.gz ... --asreview PATH/TO/bin/asreview --results results.jsonl
 Without --asreview, ASReview's figures are read from --results only. --no-references replays corank without references.
@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from scipy.stats import wilcoxon
 from threadpoolctl import threadpool_limits
 
-from corank.data.records.records import Records, read_records
-from corank.judging.screening import Screening, ScreeningReplay, make_views
-from corank.judging.screening.simulate import start_pair
-from corank.judging.screening.views import Views
+from corank_lab.records.records import Records, read_records
+from corank_lab.screening import Screening, ScreeningReplay, make_views
+from corank_lab.screening.simulate import start_pair
+from corank_lab.screening.views import Views
 
 MEASURES = {"atd": "ATD", "loss": "loss", "wss95": "WSS@95", "recall10": "recall@10 %"}
 ASREVIEW, CORANK, SIMILAR, RANDOM = "asreview", "corank", "similarity to the start", "random"

@@ -20,8 +20,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from corank.collaborative import Collaborative, ItemMean
-from corank.data.formats.text import open_text
+from corank.models.ratings import Collaborative, ItemMean
+from corank.data.io.text import open_text
 from corank.metrics import wilcoxon
 from experiments.datasets import jester, movielens
 from experiments.datasets.catalog import dataset

@@ -30,11 +30,11 @@ from corank import SPD, PairSampler, RankingData, write_store
 from corank.core.pairs.losses import HINGE
 from corank.core.pairs.steps import PEGASOS, SGDPlan
 from corank.core.rows.scaled import ScaledRows
-from corank.data.problem.column_scales import column_factors
-from corank.data.problem.queries import Queries
-from corank.linear.descent import ParallelDescent
-from corank.linear.objective import DescentProblem, Objective, columns_of_views
-from corank.pairwise.losses import Loss
+from corank.data.column_scales import column_factors
+from corank.data.queries import Queries
+from corank.models.linear.descent import ParallelDescent
+from corank.models.linear.objective import DescentProblem, Objective, columns_of_views
+from corank.base.pairs.losses import Loss
 
 FIRST_FIT = """
 import time

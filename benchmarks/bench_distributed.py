@@ -30,8 +30,8 @@ import pyarrow
 from pyarrow import parquet
 
 from corank import RankRLS, evaluate, read
-from corank.distributed import Parts, fit_parts
-from corank.distributed.engine import ready
+from corank.deploy.distributed import Parts, fit_parts
+from corank.deploy.distributed.engine import ready
 
 COLUMNS, ROWS_PER_QUERY = 46, 100
 

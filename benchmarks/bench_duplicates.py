@@ -39,9 +39,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from corank.data.records.duplicates import find_duplicates
-from corank.data.records.identity import normalise_doi
-from corank.data.records.records import RecordDetails, Records
+from corank_lab.records.duplicates import find_duplicates
+from corank_lab.records.identity import normalise_doi
+from corank_lab.records.records import RecordDetails, Records
 
 Groups = list[tuple[int, ...]]
 

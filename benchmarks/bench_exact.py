@@ -22,9 +22,9 @@ from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
 from corank import CRR, RankingData
-from corank.pairwise import Moments
-from corank.solvers import smooth_loss, squared
-from corank.solvers.penalty import default_alpha
+from corank.base.pairs import Moments
+from corank.base.solvers import smooth_loss, squared
+from corank.base.solvers.penalty import default_alpha
 
 ALPHA, MIX, ROWS_PER_QUERY, COLUMNS = 1e-4, 0.5, 100, 46
 

@@ -27,15 +27,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
-from corank.data.problem.routing import fit_with_qid
+from corank.data.routing import fit_with_qid
 from corank.errors import InputError
-from corank.export.describe import describe
-from corank.export.export import TARGETS, make_export
-from corank.export.json_form import json_form
-from corank.export.numpy_file import write_numpy
-from corank.export.onnx_graph import make_graph
-from corank.export.target import ExportOptions
-from corank.export.verify import verify
+from corank.deploy.export.describe import describe
+from corank.deploy.export.export import TARGETS, make_export
+from corank.deploy.export.json_form import json_form
+from corank.deploy.export.numpy_file import write_numpy
+from corank.deploy.export.onnx_graph import make_graph
+from corank.deploy.export.target import ExportOptions
+from corank.deploy.export.verify import verify
 
 N_FEATURES = 46
 

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.gp import PreferenceGP, gains, suggest_pairs
-from corank.kernels import GaussianKernel
+from corank.models.gp import PreferenceGP, gains, suggest_pairs
+from corank.base.kernels import GaussianKernel
 
 SIZES = ((100, 500), (300, 500), (300, 2000))
 GAMMA, SIGMA = 0.1, 0.1
@@ -205,7 +205,7 @@ def tell_widths(name: str, m: int, found: dict) -> None:
 
 def sizes() -> None:
     """Fits by default of 1,000 and 5,000 rows, and of 1,000 rows without basis rows."""
-    from corank.gp import OrdinalGP
+    from corank.models.gp import OrdinalGP
 
     for n, n_basis in ((1000, "auto"), (1000, None), (5000, "auto")):
         rng = np.random.default_rng(n)

@@ -51,7 +51,7 @@ def one(name: str, train: Rows, test: Rows) -> None:
     is_given = any("Gaussian" in str(warning.message) for warning in found)
     gain = quality(fit(gaussian * np.logspace(-4, 0, 5), "gaussian")) - quality(linear)
     checked = milliseconds(lambda: fit(alphas))
-    with mock.patch("corank.rls.rankrls.gaussian_is_better", return_value=False):
+    with mock.patch("corank.models.rls.rankrls.gaussian_is_better", return_value=False):
         plain = milliseconds(lambda: fit(alphas))
     line = {"collection": name, "queries": len(np.unique(train.qid)), "hint": is_given, "gain": round(gain, 4)}
     print(json.dumps({**line, "cpu_ms": checked, "cpu_ms_without": plain}), flush=True)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from corank.label_ranking import CalibratedLabelRanker, LabelPreferences, OnlineLabelRanker, expand_constraints
+from corank.models.labels import CalibratedLabelRanker, LabelPreferences, OnlineLabelRanker, expand_constraints
 
 N_LABELS, N_FEATURES = 20, 100
 

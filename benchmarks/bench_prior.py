@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from corank import SPD, ColumnMean, OnTop, Ranker, RankRLS, RankSVM, evaluate, read_letor
-from corank.data.problem.collection import Collection
-from corank.data.problem.routing import predict_with_qid
+from corank.data.collection import Collection
+from corank.data.routing import predict_with_qid
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import folds, read_parts
 

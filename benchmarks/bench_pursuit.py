@@ -17,14 +17,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from corank.kernels import GaussianKernel
-from corank.pairwise import Laplacian
-from corank.pursuit import RankingPursuit, fit_many
-from corank.pursuit.coupled import CoupledViews
-from corank.pursuit.dictionary import Dictionary
-from corank.pursuit.fits import steps
-from corank.pursuit.inner import InnerProduct, Target
-from corank.pursuit.path import Path
+from corank.base.kernels import GaussianKernel
+from corank.base.pairs import Laplacian
+from corank.models.pursuit import RankingPursuit, fit_many
+from corank.models.pursuit.coupled import CoupledViews
+from corank.models.pursuit.dictionary import Dictionary
+from corank.models.pursuit.fits import steps
+from corank.models.pursuit.inner import InnerProduct, Target
+from corank.models.pursuit.path import Path
 
 N_STEPS = 30
 

@@ -15,11 +15,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from corank.data.records.fields.interpret import interpret
-from corank.data.records.parsers.encoding import load_file
-from corank.data.records.parsers.recognise import parse_file
-from corank.data.records.reading import stable_ids
-from corank.data.records.records import Records, read_records
+from corank_lab.records.fields.interpret import interpret
+from corank_lab.records.parsers.encoding import load_file
+from corank_lab.records.parsers.recognise import parse_file
+from corank_lab.records.reading import stable_ids
+from corank_lab.records.records import Records, read_records
 from experiments.datasets.catalog import data_root
 
 COLUMNS = ("records", "title", "abstract", "year", "authors", "journal", "doi", "keywords", "url")

@@ -27,7 +27,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
 from corank import CoRankRLS, RankingData, RankRLS
-from corank.kernels import GaussianKernel
+from corank.base.kernels import GaussianKernel
 
 GAMMA, ROWS_PER_QUERY = 0.05, 40
 KERNEL = GaussianKernel(GAMMA)

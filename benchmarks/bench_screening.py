@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from corank.data.records.records import Records
-from corank.judging.screening import make_views
-from corank.judging.screening.model import ScreeningModel
+from corank_lab.records.records import Records
+from corank_lab.screening import make_views
+from corank_lab.screening.model import ScreeningModel
 from experiments.datasets.reuters import read_modapte
 from experiments.screening.order import linear_svm, svm_text
 

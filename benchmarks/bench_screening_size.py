@@ -90,9 +90,9 @@ def write_works(path: Path, n: int) -> None:
 
 def one_size(path: Path, n_questions: int) -> None:
     """Print the figures of one file."""
-    from corank.cli.screening.files import ScreeningFiles
-    from corank.data.records.summary import summarise
-    from corank.judging.screening import Screening, ScreeningJournal, make_views
+    from corank_lab.cli.screening.files import ScreeningFiles
+    from corank_lab.records.summary import summarise
+    from corank_lab.screening import Screening, ScreeningJournal, make_views
 
     y, clock = np.load(path.with_suffix(".npy")), Clock()
     files = ScreeningFiles((path,), None, True)
@@ -144,8 +144,8 @@ def one_size(path: Path, n_questions: int) -> None:
 
 def finds_clock(n: int, clock: Clock) -> None:
     """Time the forecast with 2,000 finds, after a find and after other answers."""
-    from corank.judging.stopping import stopping_rule
-    from corank.judging.stopping.forecast import Forecaster
+    from corank_lab.screening.stopping import stopping_rule
+    from corank_lab.screening.stopping.forecast import Forecaster
 
     read = n // 5
     places = np.random.default_rng(0).random(min(2000, n // 50)) ** 3

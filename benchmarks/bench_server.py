@@ -35,9 +35,9 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from corank.judging.sessions.open_store import open_answer_store
-from corank.server.app import KINDS
-from corank.server.uploads import Upload, UploadedFile
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.pages.app import KINDS
+from corank_lab.pages.uploads import Upload, UploadedFile
 
 FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="([^"]*)"')
 WORDS = ["heat", "pump", "house", "wind", "blade", "quiet", "owl", "salt", "ship", "brick", "wall", "fan", "noise"]

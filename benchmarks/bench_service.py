@@ -32,12 +32,12 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.judging.sessions.open_store import open_answer_store
-from corank.service.keys import SCOPES, Keys
-from corank.service.log import CLICK, FINAL, EventLog, NewEvent, pack
-from corank.service.making import make_version
-from corank.service.rankers import rng_state_of
-from corank.service.registry import Registry
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.keys import SCOPES, Keys
+from corank_lab.api.log import CLICK, FINAL, EventLog, NewEvent, pack
+from corank_lab.api.making import make_version
+from corank_lab.api.rankers import rng_state_of
+from corank_lab.api.registry import Registry
 
 N, D = 100, 50
 
@@ -324,7 +324,7 @@ def bench_restart(args: argparse.Namespace, place: str) -> dict:
         learnt = int(store.read("SELECT number FROM learner")[0][0])
     bare = []
     for _ in range(args.repeats):
-        code = "import corank.service.app, corank.clicks, uvicorn, time; print(time.process_time())"
+        code = "import corank_lab.api.app, corank.clicks, uvicorn, time; print(time.process_time())"
         bare.append(float(subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout))
     return {
         "bench": "service", "part": "restart", "learnt_events": learnt, "seconds": [round(one, 2) for one in times],

@@ -19,12 +19,12 @@ import numpy as np
 
 from corank import PDGD, RankingData, evaluate, make_ranking, simulate
 from corank.clicks import SimulatedUsers
-from corank.judging.sessions.open_store import open_answer_store
-from corank.persist.files import model_bytes
-from corank.service.forget import compare_with_replay
-from corank.service.learner import Learner
-from corank.service.rankers import OnlineModel
-from corank.service.service import Service
+from corank_lab.database.open_store import open_answer_store
+from corank.deploy.persist.files import model_bytes
+from corank_lab.api.forget import compare_with_replay
+from corank_lab.api.learner import Learner
+from corank_lab.api.rankers import OnlineModel
+from corank_lab.api.service import Service
 
 AT = (0, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 50_000)
 AT_ONCE = 200

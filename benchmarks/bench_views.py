@@ -23,8 +23,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS, presumed_negatives
-from corank.data.letor.reader import read_letor
-from corank.kernels import LinearKernel, SumKernel
+from corank.data.io.letor.reader import read_letor
+from corank.base.kernels import LinearKernel, SumKernel
 from corank.metrics import evaluate
 from experiments.datasets.catalog import dataset
 from experiments.datasets.movielens import read_ratings

@@ -19,7 +19,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank.pursuit import fit_many
+from corank.models.pursuit import fit_many
 from experiments.datasets.jester import read_ratings
 from experiments.ranking_pursuit.grams import Grams
 from experiments.ranking_pursuit.methods import errors_of

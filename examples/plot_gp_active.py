@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import PreferenceGP, suggest_pairs
-from corank.kernels import GaussianKernel
+from corank.base.kernels import GaussianKernel
 
 KERNEL, SIGMA, N, QUESTIONS, USERS = GaussianKernel(0.5), 0.2, 60, 40, 8
 every = np.column_stack(np.triu_indices(N, 1))

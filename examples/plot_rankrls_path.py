@@ -22,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import CoRankRLS, RankRLS, View, evaluate, make_ranking
-from corank.kernels import GaussianKernel
+from corank.base.kernels import GaussianKernel
 from experiments.datasets.mq2008 import read_parts
 
 rng = np.random.default_rng(0)

@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank import OrdinalGP, PreferenceGP
-from corank.kernels import GaussianKernel
+from corank.base.kernels import GaussianKernel
 
 KERNEL, SIGMA, N, USERS = GaussianKernel(0.5), 0.2, 150, 12
 every = np.column_stack(np.triu_indices(N, 1))

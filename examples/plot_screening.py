@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from corank.data import load_review
-from corank.judging.screening import simulate
+from corank_lab.screening import simulate
 
 records = load_review()
 careful = simulate(records, starts=10)

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from corank.errors import InputError, suggest_names
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from experiments.options import ExperimentOptions
 
 EXPERIMENTS = {

@@ -16,7 +16,7 @@ from corank.cli import Command
 from corank.errors import InputError, MissingExtra
 
 if TYPE_CHECKING:
-    from corank.evaluation.report import Report
+    from corank.comparison.report import Report
     from experiments.options import ExperimentOptions
 
 ALL = "all"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corank.data.durable.atomic import atomic_file
-from corank.evaluation.report import Report
-from corank.evaluation.report.blocks import Code, Details, PageBlock, Paragraph, Section
-from corank.evaluation.report.page import page
+from corank.comparison.report import Report
+from corank.comparison.report.blocks import Code, Details, PageBlock, Paragraph, Section
+from corank.comparison.report.page import page
 from corank.tables import ReportTable
 from experiments import about
 

@@ -25,8 +25,8 @@ from typing import TypeVar
 
 from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError
-from corank.evaluation.report import Report
-from corank.evaluation.report.blocks import BulletList, Paragraph, Picture
+from corank.comparison.report import Report
+from corank.comparison.report.blocks import BulletList, Paragraph, Picture
 from corank.tables import Cell, ReportTable
 from experiments.stored import ROOT, StoredResults, is_stored
 

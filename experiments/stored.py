@@ -19,7 +19,7 @@ import numpy as np
 
 from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corank.data.formats.frames import read_csv
+from corank.data.io.frames import read_csv
 from fuzz.format import Format, Unclear
 from fuzz.frames import Column, Table, check_table, table_of
 from fuzz.mutations import HARD_NUMBERS, ODD_BYTES, mutate, number

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.formats.frames import read_parquet
+from corank.data.io.frames import read_parquet
 from corank.errors import InputError
 from fuzz.format import Format, Unclear, Wrong
 from fuzz.mutations import EDGE_INTEGERS, mutate

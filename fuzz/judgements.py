@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from corank.data.judgements.reading import read_judgements
-from corank.data.judgements.writing import write_judgements
+from corank.data.io.judgements.reading import read_judgements
+from corank.data.io.judgements.writing import write_judgements
 from corank.errors import InputError
-from corank.judging.grading.reading import read_grading_task
+from corank_lab.grading.reading import read_grading_task
 from fuzz.format import Format, Wrong
 from fuzz.mutations import mutate, mutate_json, number
 from fuzz.tables import TEXTS, WORDS

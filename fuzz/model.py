@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 
 import corank
 from corank.errors import InputError
-from corank.estimator.base import Ranker
+from corank.base.base import Ranker
 from fuzz.format import Format, Wrong, judge
 from fuzz.mutations import ODD_VALUES, mutate, mutate_json
 from fuzz.safetensors import DTYPES, Parts, damage_tensor, damaged_outer

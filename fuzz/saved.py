@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
-from corank.kernels import GaussianKernel
-from corank.label_ranking import LabelPreferences
+from corank.base.kernels import GaussianKernel
+from corank.models.labels import LabelPreferences
 from corank.text import Corpus, Links
 
 RNG = np.random.default_rng(0)

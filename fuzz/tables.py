@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 import corank
-from corank.cli.judge.preferences import read_preferences
-from corank.data.formats.items import read_items
-from corank.data.formats.trec import read_scores
+from corank.cli.learn.preferences import read_preferences
+from corank.data.io.items import read_items
+from corank.data.io.trec import read_scores
 from corank.errors import InputError
-from corank.label_ranking import LabelPreferences
+from corank.models.labels import LabelPreferences
 from corank.text.files import open_corpus, read_corpus, read_pairs, read_texts, save_corpus
 from fuzz.format import Format, Wrong
 from fuzz.mutations import HARD_NUMBERS, ODD_BYTES, ODD_VALUES, mutate, mutate_json, number

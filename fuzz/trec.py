@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.formats import trec
+from corank.data.io import trec
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, tune
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number

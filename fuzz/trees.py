@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 import corank
-from corank.lambdarank import TreeEnsemble
+from corank.models.lambdarank import TreeEnsemble
 from fuzz.format import Format, Wrong, judge
 from fuzz.mutations import EDGE_INTEGERS, ODD_BYTES, damaged_numbers, mutate, mutate_json
 from fuzz.safetensors import DTYPES, Parts, damage_tensor, damaged_outer

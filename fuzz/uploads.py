@@ -16,9 +16,9 @@ import zipfile
 from pathlib import Path
 from random import Random
 
-from corank.data.formats.budget import Budget, spending
-from corank.server.app import KINDS
-from corank.server.uploads import UploadedFile, file_name, sort_upload
+from corank.data.io.budget import Budget, spending
+from corank_lab.pages.app import KINDS
+from corank_lab.pages.uploads import UploadedFile, file_name, sort_upload
 from fuzz.format import Format, Wrong
 from fuzz.judgements import Judgements
 from fuzz.mutations import ODD_BYTES, mutate

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 import corank
-from corank.collaborative.ranker import RatingsRanker
-from corank.estimator.base import Ranker
+from corank.models.ratings.ranker import RatingsRanker
+from corank.base.base import Ranker
 from corank.text import Corpus
 
 ROWS = np.abs(np.random.default_rng(1).normal(size=(7, 5)))  # BM25 takes counts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from time import monotonic
 
-from corank.evaluation.compare.problem import ComparisonProblem
-from corank.evaluation.compare.task import error_message, perform
+from corank.comparison.problem import ComparisonProblem
+from corank.comparison.task import error_message, perform
 
 
 class LocalPool:

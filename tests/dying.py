@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import distributed
-from corank.distributed import DaskEngine
+from corank.deploy.distributed import DaskEngine
 
 
 def die(marker, function, *arguments):

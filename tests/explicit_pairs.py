@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from corank.core.rows.scaled import ScaledRows, plain
-from corank.data.problem.ranking import RankingData
+from corank.data.ranking import RankingData
 
 QUERY_WEIGHTS = ("pairs", "equal", "rows")
 KINDS = ("scores", "csr", "scaled", "scaled csr", "preferences")

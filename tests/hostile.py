@@ -17,7 +17,7 @@ import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from corank.persist.container import digest_of
+from corank.deploy.persist.container import digest_of
 
 Header = dict[str, Any]
 INDEX = (

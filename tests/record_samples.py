@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from corank.data.records.records import Records, read_records
+from corank_lab.records.records import Records, read_records
 
 TITLE = "Tin mining & sleep: a trial"
 ABSTRACT = "Rats sleep in tin mines. Effects were large (p < 0.05)."

@@ -9,10 +9,10 @@ import httpx
 import numpy as np
 
 from corank import PDGD
-from corank.persist.files import model_bytes
-from corank.service.app import ServiceApp
-from corank.service.keys import SCOPES, Keys
-from corank.service.service import Rules, Service
+from corank.deploy.persist.files import model_bytes
+from corank_lab.api.app import ServiceApp
+from corank_lab.api.keys import SCOPES, Keys
+from corank_lab.api.service import Rules, Service
 
 
 class ServiceClient:

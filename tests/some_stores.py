@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from corank.judging.sessions.open_store import open_answer_store
+from corank_lab.database.open_store import open_answer_store
 from some_postgres import PostgresServer
 
 _numbers = itertools.count()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.evaluation.bounds import Bound
-from corank.evaluation.compare import (
+from corank.metrics.bounds import Bound
+from corank.comparison import (
     Coefficient,
     CurvePoint,
     DataSummary,

@@ -12,9 +12,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.evaluation.bounds import Bound, kpartite_interval, resampling_interval
-from corank.evaluation.report import Report
-from corank.rls import RankRLS
+from corank.metrics.bounds import Bound, kpartite_interval, resampling_interval
+from corank.comparison.report import Report
+from corank.models.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.bounds.populations import N_GRADES, house_lists, houses, kpartite_errors, letor
 from experiments.options import ExperimentOptions

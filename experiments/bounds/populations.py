@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.queries import Queries
-from corank.evaluation.bounds.cross_validation import list_errors
+from corank.data.queries import Queries
+from corank.metrics.bounds.cross_validation import list_errors
 from corank.metrics import evaluate
 from experiments.datasets.mq2008 import read_parts
 from experiments.gp.active import boston

@@ -14,11 +14,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.query_splits import QueryKFold
-from corank.evaluation.bounds import Bound, cv_bound, kpartite_interval, linear_class
-from corank.evaluation.bounds.cross_validation import list_errors
-from corank.evaluation.report import Report
-from corank.rls import RankRLS
+from corank.data.query_splits import QueryKFold
+from corank.metrics.bounds import Bound, cv_bound, kpartite_interval, linear_class
+from corank.metrics.bounds.cross_validation import list_errors
+from corank.comparison.report import Report
+from corank.models.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.bounds.populations import Lists, house_lists, houses, kpartite_errors, letor
 from experiments.options import ExperimentOptions

@@ -25,7 +25,7 @@ from corank.core.clicks.updates import UpdateSettings
 from corank.core.jit import jit
 from corank.core.pairs.losses import HINGE
 from corank.core.random import alias_table, draw_alias, next_u64, random_below
-from corank.data.problem.ranking import RankingData
+from corank.data.ranking import RankingData
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from corank.core.clicks import interleaving as kernels
 from corank.core.clicks.sessions import draw_clicks
 from corank.core.jit import jit
 from corank.core.random import random_below, seed_state
-from corank.data.problem.ranking import RankingData
+from corank.data.ranking import RankingData
 from corank.metrics import evaluate
 from corank.tables import ReportTable
 from experiments.clicks.problem import USERS, K, part, seed_of, user_of

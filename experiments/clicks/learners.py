@@ -13,7 +13,7 @@ from corank.clicks import DBGD, MGD, PDGD, OnlineRanker, PairwiseEpsilonGreedy, 
 from corank.data.durable.atomic import atomic_file
 from corank.errors import import_extra
 from corank.metrics import evaluate
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from corank.tables import ReportTable
 from experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
 from experiments.clicks.problem import DISCOUNT, LISTS, STOPS, USERS, K, bm25, fold_error, part, seed_of, user_of

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.clicks import CLICK_MODELS, PDGD, OnlineRanker, PairwiseEpsilonGreedy, simulate
-from corank.data.problem.ranking import RankingData
+from corank.data.ranking import RankingData
 from corank.tables import ReportTable
 from experiments.clicks.problem import DISCOUNT, K, bm25, part, seed_of, user_of
 from experiments.datasets.mq2008 import N_FOLDS

@@ -8,7 +8,7 @@ on the test part (offline), and of the lists themselves, discounted by 0.9995 pe
 
 from __future__ import annotations
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from experiments.clicks import fidelity, learners, priors
 from experiments.clicks.problem import USERS, K
 from experiments.options import ExperimentOptions

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.metrics import evaluate
-from corank.pairwise.factors import drawn_weight
-from corank.rls import RankRLS
+from corank.base.pairs.factors import drawn_weight
+from corank.models.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.co_rankrls.draw import N_BASIS, median_kernel
 from experiments.co_rankrls.views import HIDDEN, LAMBDAS, NUS, curve_table, views_table

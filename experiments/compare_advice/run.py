@@ -17,8 +17,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.evaluation.compare.winner import recommend
-from corank.evaluation.report import Report
+from corank.comparison.winner import recommend
+from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
 from experiments.compare_advice.collections import CHOSEN_ON, JUDGED_ON
 from experiments.compare_advice.replay import CANDIDATES, METRIC, SIZES, replay
@@ -200,7 +200,7 @@ def _offset_table(draws: Sequence[Draw], sizes: Sequence[int]) -> ReportTable:
     return ReportTable(
         "Result of each method minus the median of the learnt ones, on the collections that the rule was chosen on",
         ("method", *(f"{n} queries" for n in sizes)), rows,
-        note="`corank.evaluation.compare.expectation` holds these figures.", formats=("", *("+.4f" for _ in sizes)),
+        note="`corank.comparison.expectation` holds these figures.", formats=("", *("+.4f" for _ in sizes)),
     )  # fmt: skip
 
 

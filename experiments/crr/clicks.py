@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from corank.estimator.query_scaler import QueryScaler
-from corank.evaluation.report import Report
-from corank.linear import CRR
+from corank.base.query_scaler import QueryScaler
+from corank.comparison.report import Report
+from corank.models.linear import CRR
 from corank.tables import ReportTable
 from experiments.datasets.mq2008 import read_parts
 from experiments.options import ExperimentOptions

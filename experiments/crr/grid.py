@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.ranking import RankingData
-from corank.linear import CRR
+from corank.data.ranking import RankingData
+from corank.models.linear import CRR
 from corank.metrics import evaluate
 from experiments.datasets.mq2008 import folds, read_parts
 from experiments.options import ExperimentOptions

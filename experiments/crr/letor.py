@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.metrics import Evaluation, compare_runs, evaluate
 from corank.tables import ReportTable
 from experiments.crr.grid import METRICS, TARGETS, Grid, Point, learn, measure_grid

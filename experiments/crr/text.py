@@ -17,8 +17,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
-from corank.evaluation.report import Report
-from corank.linear import CRR
+from corank.comparison.report import Report
+from corank.models.linear import CRR
 from corank.tables import ReportTable
 from experiments.datasets.reuters import Stories, read_modapte
 from experiments.options import ExperimentOptions

@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 
 from corank.data.durable.atomic import atomic_file
-from corank.data.formats.compressed import SUFFIXES
-from corank.data.formats.text import open_text
+from corank.data.io.compressed import SUFFIXES
+from corank.data.io.text import open_text
 from corank.errors import InputError, reason, suggest_names
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.judging.suggestions import judging_curve
+from corank.base.suggestions import judging_curve
 from corank.metrics import average_precision
 from corank.tables import Cell, ReportTable
 from experiments.few_judgements.learners import LOGISTIC, RANKRLS, SMOOTHED, learners

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 
 Floats = NDArray[np.float64]
 

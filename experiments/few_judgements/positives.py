@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.routing import fit_with_qid
+from corank.data.routing import fit_with_qid
 from corank.metrics import average_precision
 from corank.tables import Cell, ReportTable
 from experiments.few_judgements.learners import RANKRLS, learners

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.estimator.smooth import Smooth
+from corank.base.smooth import Smooth
 from experiments.datasets.reuters import read_modapte, read_topic_names
 from experiments.datasets.wikispeedia import read_articles
 

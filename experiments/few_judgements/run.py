@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import ReportTable
 from experiments.few_judgements import problems
 from experiments.few_judgements.choice import N_JUDGED, choice_curves

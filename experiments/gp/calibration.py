@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, softmax
 
-from corank.evaluation.report import Report
-from corank.gp import Posterior, PreferenceGP
-from corank.judging.preferences.answers import PairwiseAnswer
-from corank.judging.preferences.model import PreferenceModel
+from corank.comparison.report import Report
+from corank.models.gp import Posterior, PreferenceGP
+from corank_lab.preferences.answers import PairwiseAnswer
+from corank_lab.preferences.model import PreferenceModel
 from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.formats.text import open_text
-from corank.evaluation.report import Report
-from corank.gp import PreferenceGP, suggest_pairs
+from corank.data.io.text import open_text
+from corank.comparison.report import Report
+from corank.models.gp import PreferenceGP, suggest_pairs
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.gp.active import boston, share_wrong

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from corank.data.durable.atomic import atomic_file
 from corank.errors import import_extra
-from corank.evaluation.report import Report
-from corank.gp import PreferenceGP
-from corank.kernels import GaussianKernel
+from corank.comparison.report import Report
+from corank.models.gp import PreferenceGP
+from corank.base.kernels import GaussianKernel
 from corank.tables import ReportTable
 from experiments.options import ExperimentOptions
 

@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.formats.items import Items
-from corank.judging.preferences import PreferenceSession
-from corank.judging.preferences.answers import PreferenceAnswers, PreferenceEntry
-from corank.judging.preferences.model import PreferenceModel
-from corank.judging.preferences.team_session import TeamSession
+from corank.data.io.items import Items
+from corank_lab.preferences import PreferenceSession
+from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
+from corank_lab.preferences.model import PreferenceModel
+from corank_lab.preferences.team_session import TeamSession
 from corank.metrics import disagreement_error
 from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions

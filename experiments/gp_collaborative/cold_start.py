@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from corank.collaborative import Collaborative, ItemMean
-from corank.data.formats.text import open_text
-from corank.evaluation.report import Report
-from corank.gp import CollaborativeGP
+from corank.models.ratings import Collaborative, ItemMean
+from corank.data.io.text import open_text
+from corank.comparison.report import Report
+from corank.models.gp import CollaborativeGP
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset

@@ -14,10 +14,10 @@ from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.choices import Likelihood
-from corank.collaborative import Collaborative, ItemMean
+from corank.models.ratings import Collaborative, ItemMean
 from corank.errors import UsageWarning
-from corank.gp import CollaborativeGP, OrdinalGP
-from corank.kernels import as_kernel
+from corank.models.gp import CollaborativeGP, OrdinalGP
+from corank.base.kernels import as_kernel
 from experiments.gp_collaborative.problem import KERNELS, Movies
 
 Floats = NDArray[np.float64]

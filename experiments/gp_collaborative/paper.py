@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, PAPER_FORM, errors
 from experiments.gp_collaborative.problem import N_MOVIES, N_USERS, movies, training_movies

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.collaborative import Collaborative
+from corank.models.ratings import Collaborative
 from experiments.datasets.movielens import read_ratings
 
 Floats = NDArray[np.float64]

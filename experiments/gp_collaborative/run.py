@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.evaluation.report import Report
-from corank.gp.collaborative.shared_prior import SharedPrior
-from corank.gp.collaborative.user_likelihoods import e_step
+from corank.comparison.report import Report
+from corank.models.gp.collaborative.shared_prior import SharedPrior
+from corank.models.gp.collaborative.user_likelihoods import e_step
 from corank.tables import Cell, ReportTable
 from experiments.gp_collaborative.methods import CHEAP, METHODS, errors
 from experiments.gp_collaborative.problem import KERNELS, N_MOVIES, N_USERS, movies, training_movies

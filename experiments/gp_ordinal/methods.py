@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 from sklearn.model_selection import StratifiedKFold
 
 from corank.choices import Likelihood
-from corank.gp import OrdinalGP
+from corank.models.gp import OrdinalGP
 
 Floats = NDArray[np.float64]
 Guess = tuple[Floats, Floats]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from sklearn.model_selection import KFold
 
-from corank.label_ranking import (
+from corank.models.labels import (
     average_precision,
     f1,
     footrule_distance,

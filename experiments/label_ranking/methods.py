@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank.choices import Conversion, RankingLoss, Targets
-from corank.estimator.landmarks import Landmarks
-from corank.label_ranking import (
+from corank.base.landmarks import Landmarks
+from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
     LabelPreferences,
@@ -26,7 +26,7 @@ from corank.label_ranking import (
     kendall_distance,
     top_positions,
 )
-from corank.label_ranking.ranker import ranking
+from corank.models.labels.ranker import ranking
 
 Floats = NDArray[np.float64]
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.problem.queries import Queries
+from corank.data.queries import Queries
 from corank.errors import import_extra
-from corank.estimator import ColumnMean
-from corank.lambdarank import LambdaRank
-from corank.lambdarank.trees import DEFAULTS
-from corank.linear import SPD
+from corank.base import ColumnMean
+from corank.models.lambdarank import LambdaRank
+from corank.models.lambdarank.trees import DEFAULTS
+from corank.models.linear import SPD
 from corank.metrics import evaluate
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from experiments.lambdarank.problems import Judged, Split
 
 Floats = NDArray[np.float64]

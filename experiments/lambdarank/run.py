@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.metrics import wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.datasets.mq2008 import N_FOLDS

@@ -19,10 +19,10 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from corank.data.problem.ranking import RankingData
-from corank.data.records.records import read_records
-from corank.evaluation.report import Report
-from corank.linear import LCRA, SPD
+from corank.data.ranking import RankingData
+from corank_lab.records.records import read_records
+from corank.comparison.report import Report
+from corank.models.linear import LCRA, SPD
 from corank.metrics import evaluate, wilcoxon
 from corank.tables import ReportTable
 from experiments.datasets.catalog import dataset

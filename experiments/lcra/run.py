@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.evaluation.report import Report
-from corank.linear import LCRA, SPD
+from corank.comparison.report import Report
+from corank.models.linear import LCRA, SPD
 from corank.metrics import wilcoxon
 from corank.tables import ReportTable
 from experiments.lcra.plot import plot_gains

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from corank.errors import InputError
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
 from corank.text import BM25, Corpus, LinkLearn, Links, split_links
 from corank.text.training import MOST_QUERIES, check_steps

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from corank.core.text.postings import Bags
 from corank.errors import InputError
-from corank.estimator import ColumnMean
+from corank.base import ColumnMean
 from corank.metrics import evaluate
 from corank.text import BM25, Corpus, Index, LinkLearn, Links, split_links
 from corank.text.bm25 import BS, K1S

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from corank.core.text.postings import Bags
-from corank.data.records.records import Records, read_records
+from corank_lab.records.records import Records, read_records
 from corank.metrics import evaluate, wilcoxon
 from corank.tables import Cell, ReportTable
 from corank.text import BM25, Corpus, Index, Links, split_links

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.metrics import holm, wilcoxon
 from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions

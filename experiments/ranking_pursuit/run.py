@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from experiments.datasets import jester, movielens
 from experiments.options import ExperimentOptions
 from experiments.ranking_pursuit.grams import Grams

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import ReportTable
 from experiments.options import ExperimentOptions
 from experiments.ranking_pursuit.grams import Grams

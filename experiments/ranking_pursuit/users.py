@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import euclidean_distances
 
-from corank.collaborative import Collaborative, ItemMean
+from corank.models.ratings import Collaborative, ItemMean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
-from corank.data.records.records import Records
-from corank.judging.screening import Screening, ScreeningReplay
-from corank.judging.screening.simulate import start_pair
-from corank.judging.screening.views import Views
+from corank_lab.records.records import Records
+from corank_lab.screening import Screening, ScreeningReplay
+from corank_lab.screening.simulate import start_pair
+from corank_lab.screening.views import Views
 
 C, RATIO = 0.11, 9.8
 """ASReview's C, and the ratio of the weights of all relevant records and all others (3.0.8, model elas_u4)."""
@@ -51,7 +51,7 @@ def read_in_order(way: str, judged: Collection, seed: int, n_read: int | None = 
     Replay from one relevant and one irrelevant record.
 
     way: one of `WAYS`.
-    seed: draws the two records, as in `corank.judging.screening.simulate`.
+    seed: draws the two records, as in `corank_lab.screening.simulate`.
     n_read: number of records to read; all by default.
     Returns: whether each record is relevant, as a string of 0 and 1, and the processor seconds.
     """

@@ -4,7 +4,7 @@ Results of another program on the same reviews and starts, from a file of JSON l
     {"records": "Donners_2021.csv.gz", "start": 0, "atd": 0.0926, "wss95": 0.5711, "recall10": 0.6429, "last": 0.3789}
 
 One line per replay. `records` is the file of the review, `start` the seed of its pair of records (see
-`corank.judging.screening.simulate`); the measures are those of `corank.judging.screening.ScreeningReplay`, and `last`
+`corank_lab.screening.simulate`); the measures are those of `corank_lab.screening.ScreeningReplay`, and `last`
 is the share of records read when the last relevant one is found. Other keys are ignored.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from corank.data.formats.text import open_text
+from corank.data.io.text import open_text
 from corank.errors import InputError
 
 KEYS = {"atd": "ATD", "wss95": "WSS@95", "recall10": "recall@10 %", "last": "last"}

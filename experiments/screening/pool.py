@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.records.records import Records
-from corank.judging.screening import make_views
-from corank.judging.screening.views import Views
+from corank_lab.records.records import Records
+from corank_lab.screening import make_views
+from corank_lab.screening.views import Views
 from corank.tables import Cell, ReportTable
 from experiments.datasets.reuters import read_modapte
 from experiments.options import ExperimentOptions

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.records.records import read_records
-from corank.judging.screening import Screening, ScreeningReplay, make_views
+from corank_lab.records.records import read_records
+from corank_lab.screening import Screening, ScreeningReplay, make_views
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions

@@ -8,7 +8,7 @@ results replaces the SVM on the reviews (``python -m experiments screening --asr
 
 from __future__ import annotations
 
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from experiments.options import ExperimentOptions
 from experiments.screening.order import RATIO, C
 from experiments.screening.outside import read_outside

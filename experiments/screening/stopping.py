@@ -15,11 +15,11 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.records.records import read_records
-from corank.evaluation.report import Report
-from corank.judging.screening import make_views
-from corank.judging.stopping.rules import DEFAULT_RULE, STOPPING_RULES, AgreeRule, stopping_rule
-from corank.judging.stopping.urns import p_missed
+from corank_lab.records.records import read_records
+from corank.comparison.report import Report
+from corank_lab.screening import make_views
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, AgreeRule, stopping_rule
+from corank_lab.screening.stopping.urns import p_missed
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         solvers as solvers,
         text as text,
     )
-    from corank.auto import AutoRanker as AutoRanker
+    from corank.models.auto import AutoRanker as AutoRanker
     from corank.clicks import (
         DBGD as DBGD,
         MGD as MGD,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         position_bias as position_bias,
         simulate as simulate,
     )
-    from corank.collaborative import Collaborative as Collaborative, ItemMean as ItemMean
+    from corank.models.ratings import Collaborative as Collaborative, ItemMean as ItemMean
     from corank.data import (
         ClickLog as ClickLog,
         Collection as Collection,
@@ -68,8 +68,8 @@ if TYPE_CHECKING:
         write_letor as write_letor,
         write_store as write_store,
     )
-    from corank.distributed import fit_parts as fit_parts, summarise as summarise
-    from corank.estimator import (
+    from corank.deploy.distributed import fit_parts as fit_parts, summarise as summarise
+    from corank.base import (
         Calibrated as Calibrated,
         ColumnMean as ColumnMean,
         Explanation as Explanation,
@@ -83,22 +83,22 @@ if TYPE_CHECKING:
         explain as explain,
         reliability_curve as reliability_curve,
     )
-    from corank.evaluation.compare import Study as Study, compare as compare
-    from corank.gp import (
+    from corank.comparison import Study as Study, compare as compare
+    from corank.models.gp import (
         CollaborativeGP as CollaborativeGP,
         OrdinalGP as OrdinalGP,
         PreferenceGP as PreferenceGP,
         suggest_pairs as suggest_pairs,
     )
-    from corank.judging.preferences import PreferenceSession as PreferenceSession
-    from corank.judging.screening import Screening as Screening
-    from corank.judging.suggestions import (
+    from corank_lab.preferences import PreferenceSession as PreferenceSession
+    from corank_lab.screening import Screening as Screening
+    from corank.base.suggestions import (
         JudgingCurve as JudgingCurve,
         judging_curve as judging_curve,
         suggest as suggest,
     )
-    from corank.kernels import View as View
-    from corank.label_ranking import (
+    from corank.base.kernels import View as View
+    from corank.models.labels import (
         AutoLabelRanker as AutoLabelRanker,
         CalibratedLabelRanker as CalibratedLabelRanker,
         LabelPreferences as LabelPreferences,
@@ -106,113 +106,113 @@ if TYPE_CHECKING:
         OnlineLabelRanker as OnlineLabelRanker,
         PairwiseLabelRanker as PairwiseLabelRanker,
     )
-    from corank.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
-    from corank.linear import CRR as CRR, LCRA as LCRA, RankSVM as RankSVM, SPD as SPD
+    from corank.models.lambdarank import LambdaRank as LambdaRank, check_lambda as check_lambda, potential as potential
+    from corank.models.linear import CRR as CRR, LCRA as LCRA, RankSVM as RankSVM, SPD as SPD
     from corank.metrics import (
         Evaluation as Evaluation,
         compare_runs as compare_runs,
         evaluate as evaluate,
         evaluate_run as evaluate_run,
     )
-    from corank.pairwise import PairSampler as PairSampler
-    from corank.persist import load as load, save as save
-    from corank.pursuit import (
+    from corank.base.pairs import PairSampler as PairSampler
+    from corank.deploy.persist import load as load, save as save
+    from corank.models.pursuit import (
         CoRankingPursuit as CoRankingPursuit,
         RankingPursuit as RankingPursuit,
         fit_many as fit_many,
         fit_many_views as fit_many_views,
     )
-    from corank.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary, ViewRankRLS as ViewRankRLS
+    from corank.models.rls import CoRankRLS as CoRankRLS, RankRLS as RankRLS, Summary as Summary, ViewRankRLS as ViewRankRLS
     from corank.text import BM25 as BM25, Corpus as Corpus, LinkLearn as LinkLearn
     # isort: on
 
 # each public name and the module that defines it, which is imported when the name is first used
 _HOMES = {
-    "AutoLabelRanker": "corank.label_ranking",
-    "AutoRanker": "corank.auto",
+    "AutoLabelRanker": "corank.models.labels",
+    "AutoRanker": "corank.models.auto",
     "BM25": "corank.text",
-    "CRR": "corank.linear",
-    "Calibrated": "corank.estimator",
-    "CalibratedLabelRanker": "corank.label_ranking",
+    "CRR": "corank.models.linear",
+    "Calibrated": "corank.base",
+    "CalibratedLabelRanker": "corank.models.labels",
     "ClickLog": "corank.data",
-    "CoRankRLS": "corank.rls",
-    "CoRankingPursuit": "corank.pursuit",
-    "Collaborative": "corank.collaborative",
-    "CollaborativeGP": "corank.gp",
+    "CoRankRLS": "corank.models.rls",
+    "CoRankingPursuit": "corank.models.pursuit",
+    "Collaborative": "corank.models.ratings",
+    "CollaborativeGP": "corank.models.gp",
     "Collection": "corank.data",
-    "ColumnMean": "corank.estimator",
+    "ColumnMean": "corank.base",
     "Corpus": "corank.text",
     "DBGD": "corank.clicks",
     "Evaluation": "corank.metrics",
-    "Explanation": "corank.estimator",
-    "ItemMean": "corank.collaborative",
+    "Explanation": "corank.base",
+    "ItemMean": "corank.models.ratings",
     "Items": "corank.data",
-    "JudgingCurve": "corank.judging.suggestions",
-    "LCRA": "corank.linear",
-    "LabelPreferences": "corank.label_ranking",
-    "LambdaRank": "corank.lambdarank",
-    "Landmarks": "corank.estimator",
+    "JudgingCurve": "corank.base.suggestions",
+    "LCRA": "corank.models.linear",
+    "LabelPreferences": "corank.models.labels",
+    "LambdaRank": "corank.models.lambdarank",
+    "Landmarks": "corank.base",
     "LinkLearn": "corank.text",
     "MGD": "corank.clicks",
-    "NeighborLabelRanker": "corank.label_ranking",
-    "OnTop": "corank.estimator",
-    "OnlineLabelRanker": "corank.label_ranking",
-    "OrdinalGP": "corank.gp",
+    "NeighborLabelRanker": "corank.models.labels",
+    "OnTop": "corank.base",
+    "OnlineLabelRanker": "corank.models.labels",
+    "OrdinalGP": "corank.models.gp",
     "PDGD": "corank.clicks",
-    "PairSampler": "corank.pairwise",
+    "PairSampler": "corank.base.pairs",
     "PairwiseEpsilonGreedy": "corank.clicks",
-    "PairwiseLabelRanker": "corank.label_ranking",
-    "PathDisplay": "corank.estimator",
+    "PairwiseLabelRanker": "corank.models.labels",
+    "PathDisplay": "corank.base",
     "PositionBias": "corank.clicks",
-    "PreferenceGP": "corank.gp",
-    "PreferenceSession": "corank.judging.preferences",
+    "PreferenceGP": "corank.models.gp",
+    "PreferenceSession": "corank_lab.preferences",
     "QueryKFold": "corank.data",
-    "QueryScaler": "corank.estimator",
-    "QuerySearchCV": "corank.estimator",
+    "QueryScaler": "corank.base",
+    "QuerySearchCV": "corank.base",
     "QueryShuffleSplit": "corank.data",
-    "RankRLS": "corank.rls",
-    "RankSVM": "corank.linear",
-    "Ranker": "corank.estimator",
+    "RankRLS": "corank.models.rls",
+    "RankSVM": "corank.models.linear",
+    "Ranker": "corank.base",
     "RankingData": "corank.data",
-    "RankingPursuit": "corank.pursuit",
+    "RankingPursuit": "corank.models.pursuit",
     "Records": "corank.data",
-    "SPD": "corank.linear",
-    "Screening": "corank.judging.screening",
-    "Smooth": "corank.estimator",
-    "Study": "corank.evaluation.compare",
-    "Summary": "corank.rls",
-    "View": "corank.kernels",
-    "ViewRankRLS": "corank.rls",
-    "check_lambda": "corank.lambdarank",
+    "SPD": "corank.models.linear",
+    "Screening": "corank_lab.screening",
+    "Smooth": "corank.base",
+    "Study": "corank.comparison",
+    "Summary": "corank.models.rls",
+    "View": "corank.base.kernels",
+    "ViewRankRLS": "corank.models.rls",
+    "check_lambda": "corank.models.lambdarank",
     "click_pairs": "corank.clicks",
-    "compare": "corank.evaluation.compare",
+    "compare": "corank.comparison",
     "compare_runs": "corank.metrics",
     "estimate_from_clicks": "corank.clicks",
     "evaluate": "corank.metrics",
     "evaluate_run": "corank.metrics",
-    "explain": "corank.estimator",
-    "fit_many": "corank.pursuit",
-    "fit_many_views": "corank.pursuit",
-    "fit_parts": "corank.distributed",
-    "judging_curve": "corank.judging.suggestions",
-    "load": "corank.persist",
+    "explain": "corank.base",
+    "fit_many": "corank.models.pursuit",
+    "fit_many_views": "corank.models.pursuit",
+    "fit_parts": "corank.deploy.distributed",
+    "judging_curve": "corank.base.suggestions",
+    "load": "corank.deploy.persist",
     "make_ranking": "corank.data",
     "mask_scores": "corank.data",
     "open_store": "corank.data",
     "position_bias": "corank.clicks",
-    "potential": "corank.lambdarank",
+    "potential": "corank.models.lambdarank",
     "presumed_negatives": "corank.data",
     "read": "corank.data",
     "read_clicks": "corank.data",
     "read_items": "corank.data",
     "read_letor": "corank.data",
     "read_records": "corank.data",
-    "reliability_curve": "corank.estimator",
-    "save": "corank.persist",
+    "reliability_curve": "corank.base",
+    "save": "corank.deploy.persist",
     "simulate": "corank.clicks",
-    "suggest": "corank.judging.suggestions",
-    "suggest_pairs": "corank.gp",
-    "summarise": "corank.distributed",
+    "suggest": "corank.base.suggestions",
+    "suggest_pairs": "corank.models.gp",
+    "summarise": "corank.deploy.distributed",
     "write_clicks": "corank.data",
     "write_letor": "corank.data",
     "write_store": "corank.data",

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import experiments
 from corank.errors import InputError, import_extra
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import ReportTable
 from experiments.command import app
 from read_page import Page

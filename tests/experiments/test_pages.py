@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from corank.errors import InputError
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import ReportTable
 from experiments import EXPERIMENTS
 from experiments.pages import BLOCK, FIGURE, Filler, like, pages

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import experiments
 from corank.errors import InputError
-from corank.evaluation.report import Report
+from corank.comparison.report import Report
 from corank.tables import ReportTable
 from experiments import command, pages, stored
 from experiments.command import QUICK, app

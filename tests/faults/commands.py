@@ -11,7 +11,7 @@ from corank.cli import app
 from corank.data.durable import atomic
 from faults.writers import Writer, sources
 
-SIMULATE = import_module("corank.judging.screening.simulate")
+SIMULATE = import_module("corank_lab.screening.simulate")
 
 
 def say(*words: object, overwrite: bool) -> None:

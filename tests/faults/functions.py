@@ -9,28 +9,28 @@ from pathlib import Path
 import numpy as np
 
 import corank
-from corank.data.formats.items import read_items
-from corank.data.formats.trec import write_qrels, write_run
-from corank.data.formats.write_frames import write_parquet
-from corank.data.judgements.judgement_list import JudgementList
-from corank.data.judgements.writing import write_judgements
-from corank.data.records.records import read_records
-from corank.data.records.writer import write_records
-from corank.data.store.store import store_letor
-from corank.distributed import convert_parts
-from corank.evaluation.compare import Study
-from corank.evaluation.compare.results import TaskResult, keep_model, write_result, write_study
-from corank.evaluation.report import Report
-from corank.evaluation.report.study import write as write_study_report
-from corank.judging.preferences.ranking import Ranking, write_ranking
-from corank.judging.reporting.methods import ScreeningFacts
-from corank.judging.reporting.prisma import PrismaCounts
-from corank.judging.reporting.report import write_report as write_screening_report
-from corank.judging.screening.simulate import ScreeningReplay, plot_recall
-from corank.lambdarank import plot_lambda
-from corank.service.export import write_letor_rows, write_parquet_parts, write_ubi_events
-from corank.service.log import EventLog
-from corank.service.service import Service
+from corank.data.io.items import read_items
+from corank.data.io.trec import write_qrels, write_run
+from corank.data.io.write_frames import write_parquet
+from corank.data.io.judgements.judgement_list import JudgementList
+from corank.data.io.judgements.writing import write_judgements
+from corank_lab.records.records import read_records
+from corank_lab.records.writer import write_records
+from corank.data.io.store.store import store_letor
+from corank.deploy.distributed import convert_parts
+from corank.comparison import Study
+from corank.comparison.results import TaskResult, keep_model, write_result, write_study
+from corank.comparison.report import Report
+from corank.comparison.report.study import write as write_study_report
+from corank_lab.preferences.ranking import Ranking, write_ranking
+from corank_lab.screening.reporting.methods import ScreeningFacts
+from corank_lab.screening.reporting.prisma import PrismaCounts
+from corank_lab.screening.reporting.report import write_report as write_screening_report
+from corank_lab.screening.simulate import ScreeningReplay, plot_recall
+from corank.models.lambdarank import plot_lambda
+from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
+from corank_lab.api.log import EventLog
+from corank_lab.api.service import Service
 from corank.tables import ReportTable
 from corank.text import read_corpus, save_corpus
 from experiments.index_page import ExperimentRun, write_index

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from corank.cli import app
-from corank.judging.preferences.answers import PreferenceEntry, PreferenceJournal
+from corank_lab.preferences.answers import PreferenceEntry, PreferenceJournal
 from faults.sessions import Session, main
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from corank.cli import app
-from corank.data.records.records import read_records
-from corank.judging.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank_lab.records.records import read_records
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from faults.sessions import Session, main
 
 FILL = [f"word{k}" for k in range(30)]

@@ -29,10 +29,10 @@ from pathlib import Path
 
 import httpx
 
-from corank.cli.serve import serve
-from corank.judging.sessions.open_store import open_answer_store
-from corank.server.app import KINDS
-from corank.server.uploads import Upload, UploadedFile
+from corank_lab.cli.lab import serve
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.pages.app import KINDS
+from corank_lab.pages.uploads import Upload, UploadedFile
 from some_postgres import PostgresServer
 from some_reviews import bees
 
@@ -200,7 +200,7 @@ def kill_many(kills, seed, address, folder, kind, victim=None):
     base = f"http://127.0.0.1:{port}"
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["__main__", "corank.server.app", "corank.cli.serve", "corank.cli.output", "uvicorn"]
+        ["__main__", "corank_lab.pages.app", "corank_lab.cli.lab", "corank.cli.output", "uvicorn"]
     )
     database = None if address == str(Path(folder, "corank.db")) else address
 

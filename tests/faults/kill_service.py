@@ -33,15 +33,15 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from corank.cli.service import start
-from corank.judging.sessions.open_store import open_answer_store
-from corank.service.forget import compare_with_replay
-from corank.service.keys import Keys
-from corank.service.learner import Learner
-from corank.service.log import CLICK, EventLog, NewEvent, pack
-from corank.service.making import make_version
-from corank.service.rankers import rng_state_of
-from corank.service.registry import Registry
+from corank_lab.cli.serve import start
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.forget import compare_with_replay
+from corank_lab.api.keys import Keys
+from corank_lab.api.learner import Learner
+from corank_lab.api.log import CLICK, EventLog, NewEvent, pack
+from corank_lab.api.making import make_version
+from corank_lab.api.rankers import rng_state_of
+from corank_lab.api.registry import Registry
 from some_postgres import PostgresServer
 
 N_SHOPS = 4
@@ -208,7 +208,7 @@ def kill_many(kills, seed, place, n_services, minutes, victim=None):
     context = multiprocessing.get_context("forkserver")
     # Python 3.11 does not load "__main__" before a fork
     context.set_forkserver_preload(
-        ["corank.service.app", "uvicorn.protocols.http.auto", "psycopg", "faults.kill_service"]
+        ["corank_lab.api.app", "uvicorn.protocols.http.auto", "psycopg", "faults.kill_service"]
     )
 
     def begin(at):

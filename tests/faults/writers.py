@@ -15,12 +15,12 @@ from pathlib import Path
 
 import corank
 from cli.some_files import files
-from corank.data.formats.items import read_items
-from corank.data.problem.synthetic import make_ranking
-from corank.data.records.records import read_records
-from corank.judging.preferences import PreferenceJournal, PreferenceSession
-from corank.judging.screening.answers import ScreeningJournal
-from corank.judging.screening.screening import Screening
+from corank.data.io.items import read_items
+from corank.data.synthetic import make_ranking
+from corank_lab.records.records import read_records
+from corank_lab.preferences import PreferenceJournal, PreferenceSession
+from corank_lab.screening.answers import ScreeningJournal
+from corank_lab.screening.screening import Screening
 
 PROBLEMS = [make_ranking(n, 8, features_per_view=5, random_state=n) for n in (6, 9)]
 

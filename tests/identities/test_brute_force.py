@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from corank.data.problem.splits import mask_scores
-from corank.distributed import fit_parts
-from corank.kernels import GaussianKernel, LinearKernel
-from corank.kernels.views import View
+from corank.data.splits import mask_scores
+from corank.deploy.distributed import fit_parts
+from corank.base.kernels import GaussianKernel, LinearKernel
+from corank.base.kernels.views import View
 from corank.metrics import evaluate
-from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
+from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corank.errors.UsageWarning")
 

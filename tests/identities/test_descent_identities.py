@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import corank
 from corank import CRR, LCRA, SPD, RankRLS
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
-from corank.pairwise.losses import Loss
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.base.pairs.losses import Loss
 
 PROBLEM = make_ranking(25, (2, 9), random_state=4)
 X, QID = PROBLEM.X[:, :6], PROBLEM.qid

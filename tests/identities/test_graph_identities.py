@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.problem.queries import Queries
-from corank.data.problem.ranking import RankingData
-from corank.pairwise import Laplacian
-from corank.pairwise import query_graph as query
-from corank.pairwise.factors import weigh_queries
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.base.pairs import Laplacian
+from corank.base.pairs import query_graph as query
+from corank.base.pairs.factors import weigh_queries
 
 WEIGHTINGS = ["pairs", "equal", "rows"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from corank import CoRankingPursuit, CoRankRLS, Landmarks, RankingPursuit, RankRLS, RankSVM, ViewRankRLS, memory
 from corank.errors import InputError
-from corank.pursuit.many import fit_many
+from corank.models.pursuit.many import fit_many
 
 N = 50_000
 # number of queries of the problem, and the learner

@@ -9,9 +9,9 @@ import pytest
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
 from corank import pursuit
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
-from corank.kernels import GaussianKernel
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.base.kernels import GaussianKernel
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
 from corank.errors import UsageWarning
-from corank.kernels import GaussianKernel, LinearKernel, PolynomialKernel
-from corank.kernels.views import View
+from corank.base.kernels import GaussianKernel, LinearKernel, PolynomialKernel
+from corank.base.kernels.views import View
 from corank.metrics import disagreement_error, evaluate
-from corank.rls import CoRankRLS, RankRLS
+from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import (
     co_coefficients,
     dense_coefficients,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.kernels.views import View
+from corank.base.kernels.views import View
 from corank.metrics import disagreement_error
-from corank.rls import CoRankRLS, RankRLS
+from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import order_of_folds
 
 RNG = np.random.default_rng(3)

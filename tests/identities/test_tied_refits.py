@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import long_rls
-from corank.kernels import GaussianKernel
-from corank.kernels.views import View
+from corank.base.kernels import GaussianKernel
+from corank.base.kernels.views import View
 from corank.metrics import evaluate
-from corank.rls import CoRankRLS, RankRLS
+from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import order_of_folds
 
 GAMMA, COUPLING = 0.25, 0.1

@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
-from corank.auto import AutoRanker
+from corank.models.auto import AutoRanker
 from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
-from corank.estimator import Calibrated, ColumnMean, OnTop
-from corank.estimator.base import Ranker
-from corank.gp import OrdinalGP, PreferenceGP
-from corank.kernels import GaussianKernel, LinearKernel
-from corank.lambdarank import LambdaRank
-from corank.linear import CRR, LCRA, SPD, RankSVM
-from corank.pursuit import CoRankingPursuit, RankingPursuit
-from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
+from corank.base import Calibrated, ColumnMean, OnTop
+from corank.base.base import Ranker
+from corank.models.gp import OrdinalGP, PreferenceGP
+from corank.base.kernels import GaussianKernel, LinearKernel
+from corank.models.lambdarank import LambdaRank
+from corank.models.linear import CRR, LCRA, SPD, RankSVM
+from corank.models.pursuit import CoRankingPursuit, RankingPursuit
+from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 from plain_ranker import PlainRanker
 
 # between smaller leaves splits tie, and sums in single precision decide; random thresholds depend on numbers of rows

@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 
 import corank
 from corank import fit_parts
-from corank.collaborative import Collaborative, ItemMean
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
-from corank.estimator import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
-from corank.gp import CollaborativeGP
-from corank.label_ranking import (
+from corank.models.ratings import Collaborative, ItemMean
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.base import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
+from corank.models.gp import CollaborativeGP
+from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
     LabelPreferences,
@@ -28,8 +28,8 @@ from corank.label_ranking import (
     OnlineLabelRanker,
     PairwiseLabelRanker,
 )
-from corank.linear import CRR, LCRA, SPD
-from corank.rls import CoRankRLS, RankRLS
+from corank.models.linear import CRR, LCRA, SPD
+from corank.models.rls import CoRankRLS, RankRLS
 from corank.text import BM25, Corpus, LinkLearn, Links
 from some_ratings import events, some_ratings
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corank.estimator import QuerySearchCV
-from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
+from corank.base import QuerySearchCV
+from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corank.errors.UsageWarning")
 

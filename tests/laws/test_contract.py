@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from lawful import LAWFUL, over
 
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
-from corank.data.store.store import open_store, write_store
+from corank.data.ranking import RankingData
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.data.io.store.store import open_store, write_store
 from corank.errors import InputError, UsageWarning
-from corank.estimator import Calibrated
-from corank.gp import OrdinalGP
+from corank.base import Calibrated
+from corank.models.gp import OrdinalGP
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid

@@ -11,10 +11,10 @@ from learners import LEARNERS, PROBLEM, Case, is_long
 from scipy import sparse
 
 from corank.errors import InputError
-from corank.estimator import ColumnMean, QueryScaler
-from corank.gp import PreferenceGP
-from corank.kernels import KERNELS, CallableKernel
-from corank.rls import CoRankRLS, RankRLS, ViewRankRLS
+from corank.base import ColumnMean, QueryScaler
+from corank.models.gp import PreferenceGP
+from corank.base.kernels import KERNELS, CallableKernel
+from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corank.errors.UsageWarning")
 

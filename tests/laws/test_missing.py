@@ -8,9 +8,9 @@ from lawful import over
 from scipy import sparse
 
 import corank
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
+from corank.data.ranking import RankingData
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)

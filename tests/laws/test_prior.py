@@ -12,23 +12,23 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank.auto import AutoRanker
+from corank.models.auto import AutoRanker
 from corank.clicks import OnlineRanker
-from corank.data.problem.query_splits import QueryKFold
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
+from corank.data.query_splits import QueryKFold
+from corank.data.ranking import RankingData
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.estimator import Calibrated
-from corank.estimator.query_scaler import QueryScaler
-from corank.estimator.search import QuerySearchCV
-from corank.gp import OrdinalGP, PreferenceGP
-from corank.lambdarank import LambdaRank
-from corank.linear import CRR, LCRA, SPD, RankSVM
+from corank.base import Calibrated
+from corank.base.query_scaler import QueryScaler
+from corank.base.search import QuerySearchCV
+from corank.models.gp import OrdinalGP, PreferenceGP
+from corank.models.lambdarank import LambdaRank
+from corank.models.linear import CRR, LCRA, SPD, RankSVM
 from corank.metrics import evaluate
-from corank.pairwise.losses import Loss
-from corank.pursuit import CoRankingPursuit, RankingPursuit
-from corank.rls import CoRankRLS, RankRLS
+from corank.base.pairs.losses import Loss
+from corank.models.pursuit import CoRankingPursuit, RankingPursuit
+from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import order_of_folds
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
@@ -239,7 +239,7 @@ def test_the_optimum_by_products_is_the_optimum(n_features, monkeypatch):
     one = SPD("squared_hinge", ALPHA, scale=False).fit(wide, SMALL.y, qid=SQ, prior=SP)
     assert one.objective_ == pytest.approx(least(written_out("squared_hinge", SMALL.y)).fun, rel=1e-7)
     built = CRR("squared", 0.5, ALPHA, scale=False).fit(wide, SMALL.y, qid=SQ, prior=SP)
-    monkeypatch.setattr("corank.solvers.least_squares.MAX_DENSE", 1)
+    monkeypatch.setattr("corank.base.solvers.least_squares.MAX_DENSE", 1)
     products = CRR("squared", 0.5, ALPHA, scale=False, solver="exact").fit(wide, SMALL.y, qid=SQ, prior=SP)
     np.testing.assert_allclose(built.coef_, products.coef_, atol=1e-8)
     assert (built.intercept_, built.objective_) == pytest.approx((products.intercept_, products.objective_))
@@ -310,7 +310,7 @@ def test_leaving_out_a_query_predicts_it_with_its_prior(model, pairs):
     rows = (X - X.mean(axis=0)) / X.std(axis=0)
     model = clone(model).set_params(alphas=alphas, metric="disagreement", scale=False)
     if model.kernel == "gaussian":
-        model.set_params(kernel=corank.kernels.GaussianKernel(0.05))
+        model.set_params(kernel=corank.base.kernels.GaussianKernel(0.05))
     model.fit(rows, told, qid=QID, pairs=pairs, prior=known)
     for alpha, score in zip(alphas, model.loo_scores_, strict=True):
         wrong = []

@@ -23,8 +23,8 @@ from corank import (
     RankSVM,
     ViewRankRLS,
 )
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
 
 PROBLEM = make_ranking(8, 6, random_state=0)
 Y = mask_scores(PROBLEM.y, fraction=0.3, random_state=0)

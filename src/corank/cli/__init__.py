@@ -21,10 +21,10 @@ from corank._version import __version__
 from corank.cli.card import card
 from corank.cli.clicks import learn_clicks, replay
 from corank.cli.convert import convert
-from corank.cli.demo import demo
+from corank_lab.cli.demo import demo
 from corank.cli.export import export
 from corank.cli.judge.agreement import agreement
-from corank.cli.judge.ask import ask
+from corank_lab.cli.prefer import ask
 from corank.cli.judge.suggest import suggest
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
@@ -32,14 +32,14 @@ from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, TERMINATED
-from corank.cli.records import records
-from corank.cli.recover import recover
+from corank_lab.cli.records import records
+from corank_lab.cli.recover import recover
 from corank.cli.research import check_lambda, simulate_clicks
-from corank.cli.screening.screen import screen
-from corank.cli.screening.verify import certify, verify
+from corank_lab.cli.screening.screen import screen
+from corank_lab.cli.screening.verify import certify, verify
 from corank.cli.search import index, learn_links, search
-from corank.cli.serve import serve
-from corank.cli.service import events, service
+from corank_lab.cli.lab import serve
+from corank_lab.cli.serve import events, service
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 

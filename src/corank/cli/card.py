@@ -39,8 +39,8 @@ def card(
     from corank.cli.learn.models import load_ranker, preferred_layout
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.data.durable.atomic import atomic_file, require_place
-    from corank.data.problem.rows import with_names
-    from corank.evaluation.report.card import model_card
+    from corank.data.rows import with_names
+    from corank.comparison.report.card import model_card
 
     if output.suffix not in (".html", ".md"):
         raise InputError(f"the card {output} would be neither HTML nor Markdown; name it .html or .md.")

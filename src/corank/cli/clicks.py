@@ -13,8 +13,8 @@ from corank.cli.output import print_json
 if TYPE_CHECKING:
     from corank.cli.rows import FittedModel
     from corank.clicks import ClickEstimate, PositionBias
-    from corank.data.formats.click_log import ClickLog
-    from corank.data.problem.collection import Collection
+    from corank.data.io.click_log import ClickLog
+    from corank.data.collection import Collection
 
 
 def learn_clicks(
@@ -56,11 +56,11 @@ def learn_clicks(
     from corank.cli.learn.models import build_ranker, find_ranker, preferred_layout
     from corank.clicks import click_pairs
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.click_files import read_clicks
-    from corank.data.formats.read import read
-    from corank.data.problem.rows import with_names
+    from corank.data.io.click_files import read_clicks
+    from corank.data.io.read import read
+    from corank.data.rows import with_names
     from corank.errors import InputError
-    from corank.persist import save
+    from corank.deploy.persist import save
 
     require_place(output, overwrite=force)
     ranker = build_ranker(find_ranker(model), {}, assignments or [], seed)
@@ -78,7 +78,7 @@ def learn_clicks(
 
     estimate: OfflineEstimate | None = None
     if held_out > 0.0:
-        from corank.data.problem.query_splits import QueryShuffleSplit
+        from corank.data.query_splits import QueryShuffleSplit
 
         split = QueryShuffleSplit(1, test_size=held_out, random_state=seed)
         train, test = next(split.split(data.X, qid=ids))
@@ -148,10 +148,10 @@ def replay(
     from corank.cli.learn.models import load_ranker, preferred_layout
     from corank.cli.rows import require_model_features
     from corank.clicks import replay as estimate
-    from corank.data.formats.click_files import read_clicks
-    from corank.data.formats.read import read
-    from corank.data.problem.routing import predict_with_qid
-    from corank.data.problem.rows import with_names
+    from corank.data.io.click_files import read_clicks
+    from corank.data.io.read import read
+    from corank.data.routing import predict_with_qid
+    from corank.data.rows import with_names
     from corank.errors import InputError
 
     fitted = load_ranker(model, [] if rows is None else [rows])
@@ -188,11 +188,11 @@ def _service_lists(place: Path, lists: str | None, fitted: FittedModel) -> tuple
     import numpy as np
 
     from corank.cli.rows import require_model_features
-    from corank.cli.service import open_place
-    from corank.data.problem.collection import Collection
+    from corank_lab.cli.serve import open_place
+    from corank.data.collection import Collection
     from corank.errors import InputError
-    from corank.service.export import logged_rows
-    from corank.service.log import EventLog
+    from corank_lab.api.export import logged_rows
+    from corank_lab.api.log import EventLog
 
     with open_place(str(place), must_exist=True) as store:
         found = logged_rows(EventLog(store), lists)

@@ -28,8 +28,8 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.cli.judgements import JudgementOptions
-    from corank.data.formats.text import TextFile
-    from corank.data.problem.collection import Collection
+    from corank.data.io.text import TextFile
+    from corank.data.collection import Collection
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
 
@@ -107,10 +107,10 @@ def convert(
     from corank.cli.judgements import RESPONSES, JudgementOptions, convert_judgements, kind_of
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.console import printable_console
-    from corank.data.formats.compressed import is_stream
-    from corank.data.formats.read import open_source
-    from corank.data.problem.judges import merge_judges
-    from corank.data.store.store import open_store, store_letor
+    from corank.data.io.compressed import is_stream
+    from corank.data.io.read import open_source
+    from corank.data.judges import merge_judges
+    from corank.data.io.store.store import open_store, store_letor
 
     begin = time.perf_counter()
     special = JudgementOptions(
@@ -158,7 +158,7 @@ def _convert_responses(
 ) -> None:
     """Convert the features in saved answers of a search engine to rows."""
     from corank.cli.judgements import rows_of_responses
-    from corank.data.formats.compressed import is_stream
+    from corank.data.io.compressed import is_stream
 
     if options.to is not None:
         raise InputError(f"{sources[0]} is an answer of a search engine, which has no judgements; leave out --to.")
@@ -197,7 +197,7 @@ def _report(written: Collection, target: Path, begin: float, as_json: bool) -> N
 
 
 def _target_kind(path: Path) -> str:
-    from corank.data.formats.compressed import SUFFIXES, is_stream
+    from corank.data.io.compressed import SUFFIXES, is_stream
 
     suffix = Path(path.stem).suffix if path.suffix in SUFFIXES else path.suffix
     if suffix in TEXT or is_stream(path):
@@ -216,8 +216,8 @@ def _target_kind(path: Path) -> str:
 
 def _require_place(target: Path, force: bool) -> None:
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.compressed import require_text_place
-    from corank.data.store.folder import require_store_place
+    from corank.data.io.compressed import require_text_place
+    from corank.data.io.store.folder import require_store_place
 
     require = {
         "text": require_text_place, "csv": require_text_place, "store": require_store_place, "parquet": require_place,
@@ -227,7 +227,7 @@ def _require_place(target: Path, force: bool) -> None:
 
 def _check(source: list[TextFile | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
     """Raise `InputError` for options that do not apply; return the format of the source."""
-    from corank.data.formats.read import common_format
+    from corank.data.io.read import common_format
 
     target_kind, kind = _target_kind(target), common_format(source)
     if n_features is not None and kind != "text":
@@ -240,9 +240,9 @@ def _check(source: list[TextFile | Path], target: Path, unscored: float | None, 
 
 
 def _write(target: Path, rows: Collection, unscored: float | None, force: bool) -> None:
-    from corank.data.formats.write_frames import write_csv, write_parquet
-    from corank.data.letor.writer import write_letor
-    from corank.data.store.store import write_store
+    from corank.data.io.write_frames import write_csv, write_parquet
+    from corank.data.io.letor.writer import write_letor
+    from corank.data.io.store.store import write_store
 
     target_kind = _target_kind(target)
     if target_kind == "store":

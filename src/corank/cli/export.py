@@ -71,7 +71,7 @@ def export(
     """
     from corank.cli.learn.models import load_ranker
     from corank.cli.rows import ColumnOptions, read_rows
-    from corank.export import export_model
+    from corank.deploy.export import export_model
 
     fitted = load_ranker(model, [verify] if verify is not None else [])
     rows: Any = None
@@ -119,7 +119,7 @@ def _number(text: str | None) -> Any:
 
 def read_names(path: Path) -> dict[str, str]:
     """Read new names of features from a TOML file, old = "new"."""
-    from corank.data.formats.table_text import read_utf8
+    from corank.data.io.table_text import read_utf8
 
     try:
         found = tomllib.loads(read_utf8(path))

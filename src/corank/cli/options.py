@@ -156,7 +156,7 @@ def _key(parameter: Any) -> str:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    from corank.data.formats.table_text import read_utf8
+    from corank.data.io.table_text import read_utf8
 
     try:
         return tomllib.loads(read_utf8(path))

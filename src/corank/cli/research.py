@@ -52,8 +52,8 @@ def check_lambda(
     from corank.cli.learn.models import add_working_directory
     from corank.data.durable.atomic import require_place
     from corank.errors import InputError
-    from corank.lambdarank import check_lambda as check
-    from corank.lambdarank import plot_lambda
+    from corank.models.lambdarank import check_lambda as check
+    from corank.models.lambdarank import plot_lambda
 
     if plot is not None:
         require_place(plot, overwrite=force)
@@ -114,9 +114,9 @@ def simulate_clicks(
     from corank.clicks import CascadeClicks, OnlineRanker, simulate
     from corank.clicks.click_models import as_click_model
     from corank.data.durable.atomic import require_place
-    from corank.data.problem.ranking import RankingData
+    from corank.data.ranking import RankingData
     from corank.errors import InputError
-    from corank.estimator.query_scaler import QueryScaler
+    from corank.base.query_scaler import QueryScaler
     from corank.tables import ReportTable
 
     kind = find_ranker(model)

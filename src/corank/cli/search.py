@@ -37,7 +37,7 @@ def index(
     import time
 
     from corank.data.durable.atomic import require_place
-    from corank.data.formats.text import open_text
+    from corank.data.io.text import open_text
     from corank.errors import InputError
     from corank.text import add_documents, open_corpus, read_corpus, save_corpus
 
@@ -90,10 +90,10 @@ def search(
     """Search an index by BM25 or a learnt similarity; print rank, score and id, or write a TREC run."""
     import numpy as np
 
-    from corank.data.formats.compressed import is_stream, require_text_place
-    from corank.data.formats.trec import write_run
+    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.io.trec import write_run
     from corank.errors import InputError
-    from corank.persist import load
+    from corank.deploy.persist import load
     from corank.text import BM25, LinkLearn, open_corpus, read_texts
 
     if (words is None) == (queries is None):
@@ -156,7 +156,7 @@ def learn_links(
     import time
 
     from corank.data.durable.atomic import require_place
-    from corank.persist import save
+    from corank.deploy.persist import save
     from corank.text import LinkLearn, Links, open_corpus, read_pairs, read_texts, split_links
 
     require_place(output, overwrite=force)

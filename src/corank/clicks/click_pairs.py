@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.clicks.position_bias import PositionBias
-from corank.data.formats.click_log import ClickLog
-from corank.data.problem.queries import Queries, take_blocks
+from corank.data.io.click_log import ClickLog
+from corank.data.queries import Queries, take_blocks
 from corank.errors import InputError
 from corank.parameters import check_values, number, one_of
 

@@ -24,7 +24,7 @@ from corank.clicks.ranker import Duel, Impression, OnlineRanker, RngState, Sessi
 from corank.core.clicks.dueling import DuelScratch, DuelSettings, duel_scratch, learn_duel, show_duel
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_duels
 from corank.errors import InputError
-from corank.estimator.docs import shared_parameters
+from corank.base.docs import shared_parameters
 from corank.parameters import Rules, integer, number
 
 Floats = NDArray[np.float64]

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.clicks.click_pairs import propensities
 from corank.clicks.position_bias import PositionBias
-from corank.data.formats.click_log import ClickLog
-from corank.data.problem.inputs import as_numbers
-from corank.data.problem.queries import Queries
+from corank.data.io.click_log import ClickLog
+from corank.data.inputs import as_numbers
+from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.metrics.significance import sign_flip
 from corank.parameters import check_values, number, one_of

@@ -37,8 +37,8 @@ from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_l
 from corank.core.clicks.updates import UpdateSettings, learn_list, list_scratch, show_list
 from corank.core.pairs.losses import LOGISTIC
 from corank.errors import InputError
-from corank.estimator.docs import shared_parameters
-from corank.pairwise.losses import LOSSES, Loss
+from corank.base.docs import shared_parameters
+from corank.base.pairs.losses import LOSSES, Loss
 from corank.parameters import Rules, number, one_of
 
 Floats = NDArray[np.float64]

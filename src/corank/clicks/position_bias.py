@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.formats.click_log import ClickLog
-from corank.data.problem.rows import as_rows
+from corank.data.io.click_log import ClickLog
+from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.parameters import check_values, integer, number
 

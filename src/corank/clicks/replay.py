@@ -39,7 +39,7 @@ from corank.clicks.estimate import (
     ranks_of,
 )
 from corank.clicks.position_bias import PositionBias
-from corank.data.formats.click_log import ClickLog
+from corank.data.io.click_log import ClickLog
 from corank.errors import InputError
 from corank.parameters import check_values, number, one_of
 

@@ -21,9 +21,9 @@ from corank.clicks.users import RANKER_SEEDS, graded_user
 from corank.core.clicks.sessions import JudgedQueries
 from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
-from corank.data.problem.ranking import RankingData
+from corank.data.ranking import RankingData
 from corank.errors import InputError, import_extra
-from corank.estimator.contract import check_parameters
+from corank.base.contract import check_parameters
 from corank.metrics import evaluate
 from corank.metrics.significance import standard_error
 from corank.parameters import check_values, integer, number, rng_of, seed

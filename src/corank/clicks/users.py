@@ -11,7 +11,7 @@ from corank.clicks.click_models import ClickModel, as_click_model, as_grades, is
 from corank.clicks.ranker import LISTS, initial_states
 from corank.core.clicks.sessions import draw_clicks
 from corank.core.random import random_below, seed_state
-from corank.data.problem.ranking import RankingData
+from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.parameters import check_values, integer, rng_of, seed
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.rows.blocks import sort_blocks
 from corank.core.threads import cut, n_threads, parallel_map, threads_for
-from corank.data.problem.inputs import as_numbers, as_scores
-from corank.data.problem.queries import Queries
+from corank.data.inputs import as_numbers, as_scores
+from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.formats.run_objects import qrels_of, run_of
-from corank.data.formats.text import Source
-from corank.data.formats.trec import Qrels, Run, join_run, read_qrels, read_run
-from corank.data.problem.collection import Collection
+from corank.data.io.run_objects import qrels_of, run_of
+from corank.data.io.text import Source
+from corank.data.io.trec import Qrels, Run, join_run, read_qrels, read_run
+from corank.data.collection import Collection
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
 from corank.metrics.evaluate import Evaluation, evaluate
@@ -33,10 +33,10 @@ def evaluate_run(
     Parameters
     ----------
     qrels : path, Qrels, Collection or object of another library
-        Judged documents: a TREC qrels file, the result of `corank.data.formats.trec.read_qrels`, a collection with
+        Judged documents: a TREC qrels file, the result of `corank.data.io.trec.read_qrels`, a collection with
         document ids, or what `corank.data.qrels_of` accepts: a dictionary, a DataFrame, ranx's `Qrels`.
     run : path, Run or object of another library
-        Retrieved documents: a TREC run file, the result of `corank.data.formats.trec.read_run`, or what
+        Retrieved documents: a TREC run file, the result of `corank.data.io.trec.read_run`, or what
         `corank.data.run_of` accepts.
     metrics : str or sequence of str
         Names such as ``nDCG@10``; see `corank.metrics.names.parse_metric`.

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from corank.data.problem.routing import how_to_pass_qid, predict_with_qid
+from corank.data.routing import how_to_pass_qid, predict_with_qid
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
 from corank.metrics.measure import Metric

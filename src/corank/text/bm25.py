@@ -18,15 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank.core.text.postings import Bags
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.rows import as_rows
+from corank.data.ranking import RankingData
+from corank.data.rows import as_rows
 from corank.errors import InputError
-from corank.estimator.base import Ranker
-from corank.estimator.contract import check_parameters
-from corank.estimator.held_out import HeldOut
+from corank.base.base import Ranker
+from corank.base.contract import check_parameters
+from corank.base.held_out import HeldOut
 from corank.metrics import evaluate
 from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
-from corank.solvers.choice import choose
+from corank.base.solvers.choice import choose
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from corank.core.text.postings import Bags, Postings, sizes, totals, transpose
 from corank.data.durable.regular import require_unchanged
-from corank.data.problem.rows import as_rows
+from corank.data.rows import as_rows
 from corank.errors import InputError
 from corank.text.words import Counter, TermNumbers, Words
 

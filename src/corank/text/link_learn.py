@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from corank.core.threads import n_threads
 from corank.errors import InputError
-from corank.estimator.contract import Learner, check_parameters, install
-from corank.estimator.docs import shared_parameters
+from corank.base.contract import Learner, check_parameters, install
+from corank.base.docs import shared_parameters
 from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
 from corank.text.corpus import Corpus
 from corank.text.index import Index

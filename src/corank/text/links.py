@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import Bags, sizes, totals
-from corank.data.problem.queries import take_blocks
+from corank.data.queries import take_blocks
 from corank.errors import InputError
 from corank.parameters import check_values, number, rng_of
 from corank.text.corpus import Corpus, as_bags

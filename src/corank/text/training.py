@@ -20,8 +20,8 @@ from corank.core.text.postings import Bags, sizes, totals
 from corank.core.threads import parallel_map
 from corank.errors import InputError
 from corank.metrics import evaluate
-from corank.solvers.adam import Adam
-from corank.solvers.early_stopping import EarlyStopping, run_training
+from corank.base.solvers.adam import Adam
+from corank.base.solvers.early_stopping import EarlyStopping, run_training
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 from corank.text.links import Links

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from corank import make_ranking
-from corank.data.problem.queries import Queries
+from corank.data.queries import Queries
 from experiments.bounds import populations, run
 from experiments.bounds.populations import Lists, Rows
 from experiments.options import ExperimentOptions

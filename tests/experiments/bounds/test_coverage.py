@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.queries import Queries
+from corank.data.queries import Queries
 from experiments.bounds import coverage
 from experiments.bounds.populations import Lists, Rows
 from experiments.options import ExperimentOptions

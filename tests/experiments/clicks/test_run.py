@@ -10,8 +10,8 @@ import pytest
 from corank.clicks import PDGD, CascadeClicks, PairwiseEpsilonGreedy, simulate
 from corank.core.clicks.interleaving import assign_clicks
 from corank.core.random import seed_state
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.synthetic import make_ranking
+from corank.data.ranking import RankingData
+from corank.data.synthetic import make_ranking
 from experiments.clicks import as_published, fidelity, learners, priors, problem, run
 from experiments.options import ExperimentOptions
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.metrics import evaluate
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from corank.tables import ReportTable
 from experiments.co_rankrls import run
 from experiments.datasets.mq2008 import folds, read_parts

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.synthetic import make_ranking
+from corank.data.synthetic import make_ranking
 from corank.metrics import disagreement_error
-from corank.rls import CoRankRLS, RankRLS
+from corank.models.rls import CoRankRLS, RankRLS
 from experiments.co_rankrls import draw, views
 from experiments.options import ExperimentOptions
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from corank.metrics import evaluate
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from experiments.compare_advice import collections, replay, rules, run
 from experiments.compare_advice.replay import CANDIDATES
 from experiments.lambdarank.problems import Judged, made

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.synthetic import make_ranking
+from corank.data.ranking import RankingData
+from corank.data.synthetic import make_ranking
 from experiments.crr import grid
 from experiments.crr.grid import Grid, Point
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.estimator.smooth import Smooth
+from corank.base.smooth import Smooth
 from experiments.few_judgements.problems import TopicPool
 from some_stories import made_texts
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.judging.suggestions import judging_curve
+from corank.base.suggestions import judging_curve
 from corank.metrics import average_precision
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from experiments.few_judgements import choice
 from experiments.few_judgements.learners import RANKRLS
 from experiments.options import ExperimentOptions

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.metrics import average_precision
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from experiments.datasets.smart import Topics
 from experiments.few_judgements import feedback
 from experiments.few_judgements.learners import RANKRLS, learners

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.metrics import average_precision
-from corank.rls import RankRLS
+from corank.models.rls import RankRLS
 from experiments.few_judgements import positives
 from experiments.few_judgements.learners import RANKRLS, learners
 from experiments.options import ExperimentOptions

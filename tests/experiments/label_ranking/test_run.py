@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from corank.label_ranking import CalibratedLabelRanker, kendall_tau
+from corank.models.labels import CalibratedLabelRanker, kendall_tau
 from experiments.label_ranking import methods, run
 from experiments.label_ranking.crossing import RANKS, SETS, TOPS, crossed
 from experiments.label_ranking.methods import RANKING, cut_methods, top_order

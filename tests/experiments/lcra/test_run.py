@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.synthetic import make_ranking
+from corank.data.synthetic import make_ranking
 from experiments.lcra import run
 from experiments.lcra.problems import ProblemSource, SplitRepeat
 from experiments.options import ExperimentOptions

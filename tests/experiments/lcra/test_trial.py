@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.splits import mask_scores
-from corank.data.problem.synthetic import make_ranking
-from corank.linear import LCRA, SPD
+from corank.data.ranking import RankingData
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.models.linear import LCRA, SPD
 from experiments.lcra.problems import problems
 from experiments.lcra.trial import GRIDS, GridSums, draw_repeat, try_grids
 

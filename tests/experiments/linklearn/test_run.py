@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.records.records import Records
+from corank_lab.records.records import Records
 from corank.text import Corpus
 from experiments.datasets.smart import Topics
 from experiments.linklearn import citations, paper, problems, reviews, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.problem.queries import Queries
+from corank.data.queries import Queries
 from experiments.logged_clicks import problems, run
 from experiments.logged_clicks.problems import SWAPPED, WANTED, K, Part
 from experiments.options import ExperimentOptions

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.pursuit import RankingPursuit
+from corank.models.pursuit import RankingPursuit
 from experiments.options import ExperimentOptions
 from experiments.ranking_pursuit import aggregation, squares
 from experiments.ranking_pursuit.aggregates import AGGREGATES, by_vote, stacking_weights

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.kernels import GaussianKernel
-from corank.linear import RankSVM
+from corank.base.kernels import GaussianKernel
+from corank.models.linear import RankSVM
 from corank.metrics import disagreement_error
 from experiments.ranking_pursuit.many_rankings import errors_many, score_alike, svm_path
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from corank.linear import RankSVM
-from corank.pursuit import RankingPursuit
-from corank.rls import RankRLS
+from corank.models.linear import RankSVM
+from corank.models.pursuit import RankingPursuit
+from corank.models.rls import RankRLS
 from experiments.ranking_pursuit.grams import Grams
 from experiments.ranking_pursuit.methods import METHODS, PENALTIES, SVM_PENALTIES
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
 
-from corank.kernels import GaussianKernel
-from corank.rls import RankRLS
+from corank.base.kernels import GaussianKernel
+from corank.models.rls import RankRLS
 from experiments.ranking_pursuit.ridge import ridge, solve_shifted, sparse_ridge
 
 PENALTIES = (16.0, 1.0, 0.01)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from corank.metrics import disagreement_error
-from corank.pursuit import RankingPursuit
+from corank.models.pursuit import RankingPursuit
 from experiments.options import ExperimentOptions
 from experiments.ranking_pursuit import run
 from experiments.ranking_pursuit.grams import Grams

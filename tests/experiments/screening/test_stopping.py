@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.records.writer import write_records
-from corank.judging.screening import simulate
-from corank.judging.stopping.rules import DEFAULT_RULE, STOPPING_RULES, stopping_rule
+from corank_lab.records.writer import write_records
+from corank_lab.screening import simulate
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, stopping_rule
 from experiments.options import ExperimentOptions
 from experiments.screening import stopping
 from some_records import collection

@@ -8,10 +8,10 @@ STOPPING_RULES = (
     "agree (model and test agree; the default), decline or poisson (models), hypergeometric or draws (exact tests), "
     "sample or qbcb (random sample as proof), consecutive, safe or knee (rules of thumb)"
 )
-"""Names of `corank.judging.stopping.rules.STOPPING_RULES`."""
+"""Names of `corank_lab.screening.stopping.rules.STOPPING_RULES`."""
 
 ROW_STRATEGIES = "uncertain (default), top, representative or random"
-"""Names of `corank.judging.suggestions.strategies.STRATEGIES`."""
+"""Names of `corank.base.suggestions.strategies.STRATEGIES`."""
 
 PAIR_STRATEGIES = "entropy, bald, uncertainty, order or random"
-"""Names of `corank.gp.preference.questions.PAIR_STRATEGIES`."""
+"""Names of `corank.models.gp.preference.questions.PAIR_STRATEGIES`."""

@@ -12,7 +12,7 @@ from corank.cli.output import print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.judging.agreement import JudgeAgreement
+    from corank.metrics.agreement import JudgeAgreement
     from corank.tables import ReportTable
 
 
@@ -41,8 +41,8 @@ def agreement(
     """Measure how far judges agree: Krippendorff's alpha, Cohen's kappa of each pair, and contradictory grades."""
     from corank.cli.output import make_console, show
     from corank.console import printable
-    from corank.data.formats.compressed import require_text_place
-    from corank.judging.agreement import judge_agreement, read_judgements
+    from corank.data.io.compressed import require_text_place
+    from corank.metrics.agreement import judge_agreement, read_judgements
 
     if judges is JudgeRule.keep:
         raise InputError("--judges keep aggregates no grades; pass median, mean or majority.")
@@ -96,8 +96,8 @@ def _pairs(result: JudgeAgreement) -> ReportTable:
 
 
 def _write(path: Path, table: ReportTable, *, keep_formulas: bool, force: bool) -> None:
-    from corank.data.formats.compressed import write_text
-    from corank.data.formats.table_text import csv_text
+    from corank.data.io.compressed import write_text
+    from corank.data.io.table_text import csv_text
 
     rows = [list(table.columns), *(table.texts(row) for row in table.rows)]
     with write_text(path, overwrite=force) as stream:

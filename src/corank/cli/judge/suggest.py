@@ -29,7 +29,7 @@ from corank.cli.output import print_json
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.data.problem.collection import Collection
+    from corank.data.collection import Collection
 
 Cells = list[tuple[Any, ...]]
 
@@ -80,9 +80,9 @@ def suggest(
     """Suggest what to judge next: rows as query, document and score, or pairs of rows for a preference model."""
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.rows import ColumnOptions, read_rows, row_names
-    from corank.data.formats.compressed import require_text_place
-    from corank.data.problem.routing import columns_were_checked
-    from corank.gp import PreferenceGP
+    from corank.data.io.compressed import require_text_place
+    from corank.data.routing import columns_were_checked
+    from corank.models.gp import PreferenceGP
 
     if output is not None:
         require_text_place(output, overwrite=force)
@@ -127,8 +127,8 @@ def _rows(
 ) -> Cells:
     import numpy as np
 
-    from corank.data.problem.routing import predict_with_qid
-    from corank.judging.suggestions import suggest as choose
+    from corank.data.routing import predict_with_qid
+    from corank.base.suggestions import suggest as choose
 
     queries = rows.data.queries
     codes, y = queries.codes, rows.y
@@ -152,8 +152,8 @@ def _rows(
 def _pairs(
     ranker: Any, rows: Collection, names: list[str], path: Path | None, number: int, strategy: str, seed: int
 ) -> Cells:
-    from corank.cli.judge.preferences import read_preferences
-    from corank.gp import suggest_pairs
+    from corank.cli.learn.preferences import read_preferences
+    from corank.models.gp import suggest_pairs
 
     asked: Any = [] if path is None else read_preferences(path, names)[0]
     scaled, fitted = ranker._scaled_rows(rows.X), ranker.rows_
@@ -164,7 +164,7 @@ def _pairs(
 
 
 def _write(columns: tuple[str, ...], n_lines: int, text: str, output: Path | None, as_json: bool, force: bool) -> None:
-    from corank.data.formats.compressed import STANDARD, is_stream, write_text
+    from corank.data.io.compressed import STANDARD, is_stream, write_text
 
     with write_text(output or STANDARD, overwrite=force) as stream:
         stream.write(text.encode(errors="surrogateescape"))
@@ -176,7 +176,7 @@ def _write(columns: tuple[str, ...], n_lines: int, text: str, output: Path | Non
 
 
 def _formatted(columns: tuple[str, ...], lines: Cells, format: SuggestionFormat, keep_formulas: bool) -> str:
-    from corank.data.formats.table_text import csv_text
+    from corank.data.io.table_text import csv_text
 
     if format is SuggestionFormat.text:
         for line in lines:

@@ -26,8 +26,8 @@ from corank.cli.options import (
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from corank.data.formats.text import TextFile
-    from corank.evaluation.compare import MethodOutcome, Study
+    from corank.data.io.text import TextFile
+    from corank.comparison import MethodOutcome, Study
 
 QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
 """Folds and shares of the learning curve with ``--quick``."""
@@ -95,7 +95,7 @@ def compare(
     import shlex
     import sys
 
-    from corank.data.formats.text import require_exists
+    from corank.data.io.text import require_exists
 
     seconds = None if budget is None else parse_time(budget)
     marker, pools = parse_unscored(unscored or [])
@@ -105,12 +105,12 @@ def compare(
 
     from corank.cli.learn.models import parse_features, resolve_features
     from corank.cli.rows import ColumnOptions, read_rows
-    from corank.data.formats.read import open_source, read
-    from corank.evaluation.compare import compare as run
-    from corank.evaluation.compare.methods import DEFAULT, QUICK, find_methods
-    from corank.evaluation.compare.results import STUDY, study_record
-    from corank.evaluation.compare.study import FRACTIONS
-    from corank.evaluation.report import write
+    from corank.data.io.read import open_source, read
+    from corank.comparison import compare as run
+    from corank.comparison.methods import DEFAULT, QUICK, find_methods
+    from corank.comparison.results import STUDY, study_record
+    from corank.comparison.study import FRACTIONS
+    from corank.comparison.report import write
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
 
@@ -203,7 +203,7 @@ def parse_unscored(values: list[str]) -> tuple[float | None, list[Path]]:
 
 def refuse_preferences(source: TextFile | Path) -> None:
     """Raise `InputError` if a file holds preferences instead of scores."""
-    from corank.data.formats.read import detect_format
+    from corank.data.io.read import detect_format
     from corank.errors import InputError
 
     if isinstance(source, Path) or detect_format(source) != "csv":

@@ -70,8 +70,8 @@ def evaluate(
     """Compute metrics of a ranking, and test the difference from other rankings."""
     from corank.cli.learn.predictions import evaluate_predictions, read_truth
     from corank.cli.rows import ColumnOptions
-    from corank.data.formats.compressed import require_text_place
-    from corank.data.problem.queries import Queries
+    from corank.data.io.compressed import require_text_place
+    from corank.data.queries import Queries
     from corank.errors import InputError
     from corank.metrics import compare_runs, parse_metric
     from corank.metrics.conventions import find_convention
@@ -105,8 +105,8 @@ def evaluate(
 
 
 def _write_per_query(path: Path, evaluation: Evaluation, force: bool, keep_formulas: bool) -> None:
-    from corank.data.formats.compressed import write_text
-    from corank.data.formats.table_text import csv_text
+    from corank.data.io.compressed import write_text
+    from corank.data.io.table_text import csv_text
 
     columns = [result.values.tolist() for result in evaluation.values()]
     rows = zip(evaluation.query_ids.tolist(), *columns, strict=True)

@@ -11,8 +11,8 @@ from corank.cli.options import Data, Drop, Force, IdColumn, Json, Keep, Label, M
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from corank.data.problem.collection import Collection
-    from corank.estimator.explanation import Explanation
+    from corank.data.collection import Collection
+    from corank.base.explanation import Explanation
 
 
 def explain(
@@ -43,10 +43,10 @@ def explain(
     from corank.cli.learn.models import last_step, load_ranker, preferred_layout
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.data.durable.atomic import require_place
-    from corank.data.problem.routing import columns_were_checked
+    from corank.data.routing import columns_were_checked
     from corank.errors import InputError
-    from corank.estimator.explanation import SHOWN, explained
-    from corank.label_ranking import LabelRanker
+    from corank.base.explanation import SHOWN, explained
+    from corank.models.labels import LabelRanker
 
     if plot is not None:
         if plot.suffix.lower() not in (".png", ".svg"):

@@ -25,7 +25,7 @@ from sklearn.base import clone
 
 import corank
 from corank.cli.imports import import_lightgbm
-from corank.cli.judge.preferences import read_preferences
+from corank.cli.learn.preferences import read_preferences
 from corank.cli.learn.fit import FitOptions
 from corank.cli.learn.models import (
     IGNORE_QUERIES,
@@ -43,19 +43,19 @@ from corank.cli.options import INTERRUPTED, QueryScale
 from corank.cli.output import emit
 from corank.cli.rows import ColumnOptions, read_rows, row_names
 from corank.data.durable.atomic import require_place
-from corank.data.formats.read import detect_format
-from corank.data.problem.column_roles import column_name, list_names
-from corank.data.problem.missing import MissingValues
-from corank.data.problem.ranking import RankingData
-from corank.data.problem.routing import predict_with_qid
-from corank.data.problem.rows import count_missing
-from corank.data.store.header import HEADER
+from corank.data.io.read import detect_format
+from corank.data.column_roles import column_name, list_names
+from corank.data.missing import MissingValues
+from corank.data.ranking import RankingData
+from corank.data.routing import predict_with_qid
+from corank.data.rows import count_missing
+from corank.data.io.store.header import HEADER
 from corank.errors import InputError, import_extra, reason
-from corank.estimator.contract import check_parameters
-from corank.label_ranking.ranker import LabelRanker
+from corank.base.contract import check_parameters
+from corank.models.labels.ranker import LabelRanker
 from corank.metrics import disagreement_error, scorer
 from corank.metrics.scorer import MetricScorer
-from corank.persist import save
+from corank.deploy.persist import save
 
 ALPHAS = tuple(10.0**power for power in range(-5, 2))
 """Penalty weights that --valid tries in addition to the model's own choice."""
@@ -399,7 +399,7 @@ def is_partitioned(data: Sequence[Path], cluster: str | None) -> bool:
 
 def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], str]:
     """Fit a ranker or pipeline to parts and save it; return the fields and the sentence to print."""
-    from corank.distributed import Parts, fit_parts
+    from corank.deploy.distributed import Parts, fit_parts
 
     need_all_rows: Mapping[str, object] = {
         "--prior": options.prior, "--loop": options.loop in IGNORE_QUERIES, "--qid none": options.qid == "none",

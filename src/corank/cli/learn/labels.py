@@ -18,13 +18,13 @@ import numpy as np
 from corank.cli.learn.models import last_step
 from corank.cli.rows import ColumnOptions, FittedModel, require_model_features, say_columns, say_order
 from corank.data.durable.atomic import require_place
-from corank.data.formats.read import open_source, read
-from corank.data.formats.table_text import csv_text
-from corank.data.problem.collection import Collection
-from corank.data.problem.column_roles import require_same_features
-from corank.data.problem.routing import columns_were_checked
+from corank.data.io.read import open_source, read
+from corank.data.io.table_text import csv_text
+from corank.data.collection import Collection
+from corank.data.column_roles import require_same_features
+from corank.data.routing import columns_were_checked
 from corank.errors import InputError, import_extra
-from corank.label_ranking import LabelRanker, OnlineLabelRanker
+from corank.models.labels import LabelRanker, OnlineLabelRanker
 
 PREFIX = "label:"
 """Prefix of label columns; the rest is the name of the label."""
@@ -40,7 +40,7 @@ def fit_labels(
     columns: its label is the class column of a table without label columns.
     Returns: the sentence to print.
     """
-    from corank.persist import save
+    from corank.deploy.persist import save
 
     require_place(output, overwrite=overwrite)
     if len(data) > 1 and not isinstance(ranker, OnlineLabelRanker):

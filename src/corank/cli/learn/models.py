@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 import corank
 from corank._lazy import is_sparse
 from corank.cli.rows import FittedModel
-from corank.data.problem.column_roles import column_numbers
+from corank.data.column_roles import column_numbers
 from corank.errors import InputError, suggest_names, warn
 
 if TYPE_CHECKING:
-    from corank.estimator.base import Ranker
-    from corank.label_ranking import LabelRanker
+    from corank.base.base import Ranker
+    from corank.models.labels import LabelRanker
 
 LOOPS = {
     "pairs": ("pairs", "pairs"),
@@ -67,8 +67,8 @@ def find_ranker(name: str) -> type[Ranker | LabelRanker]:
 
 
 def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
-    from corank.estimator.base import Ranker
-    from corank.label_ranking.ranker import LabelRanker
+    from corank.base.base import Ranker
+    from corank.models.labels.ranker import LabelRanker
 
     thing = getattr(corank, name)
     if not (isinstance(thing, type) and issubclass(thing, Ranker | LabelRanker)) or inspect.isabstract(thing):
@@ -90,11 +90,11 @@ def load_ranker(path: Path, data: Sequence[Path], *, only_scores: bool = False) 
     if len(data) == 1 and _is_model(data[0]) and not _is_model(path):
         raise InputError(f"{path} is not a model, but {data[0]} is; pass the model first, then the rows.")
     if only_scores:
-        from corank.persist.linear import load_linear
+        from corank.deploy.persist.linear import load_linear
 
         if (scorer := load_linear(path)) is not None:
             return FittedModel(path, scorer)
-    from corank.persist import load
+    from corank.deploy.persist import load
 
     ranker = load(path)
     if not hasattr(ranker, "predict"):

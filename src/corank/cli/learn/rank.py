@@ -54,9 +54,9 @@ def rank(
     from corank.cli.learn.models import load_ranker
     from corank.cli.learn.scoring import ScoringRequest, write_scores
     from corank.cli.rows import ColumnOptions
-    from corank.data.formats.compressed import is_stream, require_text_place, write_text
+    from corank.data.io.compressed import is_stream, require_text_place, write_text
     from corank.errors import InputError
-    from corank.persist.linear import LinearScorer
+    from corank.deploy.persist.linear import LinearScorer
 
     if format is ScoreFormat.trec and output is None:
         raise InputError("--format trec needs a file; name it with --output (- for standard output).")
@@ -92,6 +92,6 @@ def rank(
 
 def _ranks_labels(model: Any) -> bool:
     from corank.cli.learn.models import last_step
-    from corank.label_ranking import LabelRanker
+    from corank.models.labels import LabelRanker
 
     return isinstance(last_step(model), LabelRanker)

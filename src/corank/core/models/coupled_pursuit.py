@@ -116,7 +116,7 @@ def _search(cross, inverse, e1, e2):  # type: ignore[no-untyped-def]
 @jit
 def copursue_many(K1, K2, small, coupling, separate, tol, least, chosen, coefs, first, last):  # type: ignore[no-untyped-def]
     """
-    Fit problems first..last-1 by the joint search of `corank.pursuit.coupled`.
+    Fit problems first..last-1 by the joint search of `corank.models.pursuit.coupled`.
 
     K1, K2 (N, N): Gram matrices of the views.
     small: the problems.

@@ -1,0 +1,167 @@
+"""
+The contract of everything that learns: check, compute a frozen record, install it last in one assignment.
+
+A fit that fails or is interrupted changes nothing. Rankers, label rankers, transformers, ``partial_fit`` and
+`corank.fit_parts` all use these functions, in this order:
+
+1. `check_parameters` raises `InputError` for the first parameter that is not allowed.
+2. `note_columns` reads the number and the names of the columns of X; `named_columns` does so where the names are known
+   and X is elsewhere, as in `corank.fit_parts`. Where an estimator learns further, `check_columns` compares X with the
+   columns of the first fit, and `kept_columns` returns these.
+3. The estimator computes a frozen dataclass, without changing itself.
+4. `install` replaces the fitted attributes by the fields of the record and the notes on columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from corank.data.column_roles import list_names
+from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
+from corank.errors import InputError, InputTypeError
+from corank.parameters import Rules, check_values
+
+COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
+"""Fitted attributes that describe columns, as scikit-learn names them."""
+
+Notes = dict[str, Any]
+
+
+class Learner(BaseEstimator):
+    """Base class of all estimators and transformers: parameters with rules, fitted attributes that end in "_"."""
+
+    _rules: ClassVar[Rules] = {}
+
+    n_features_in_: int
+
+    def _check_combinations(self) -> None:
+        """Raise `InputError` if parameters contradict each other."""
+
+    def _check_state(self) -> None:
+        """Raise `InputError` if fitted attributes, which a file may have set, do not fit together."""
+
+
+L = TypeVar("L", bound=Learner)
+
+
+class _ColumnNotes(BaseEstimator):
+    """Receives scikit-learn's notes on columns, so that the estimator is not changed before its fit has succeeded."""
+
+
+def check_parameters(estimator: Learner) -> None:
+    """
+    Raise `InputError` for the first parameter that is not allowed, or for parameters that contradict each other.
+
+    estimator: its `_rules` and `_check_combinations` are applied.
+    """
+    check_values({name: getattr(estimator, name) for name in estimator._rules}, estimator._rules)
+    estimator._check_combinations()
+
+
+def note_columns(X: Any, rows: Any) -> Notes:
+    """
+    Return the number and, if they are strings, the names of columns.
+
+    X: rows as the user passed them.
+    rows: what `as_rows` returned for them.
+    Returns: `n_features_in_` and `feature_names_in_`, for `install`.
+    """
+    if isinstance(X, NamedRows):
+        return named_columns(rows.shape[1], X.names)
+    notes = _ColumnNotes()
+    validate_data(notes, columns_of(X, rows), skip_check_array=True)
+    return dict(vars(notes))
+
+
+def named_columns(n_features: int, names: Sequence[Any] | None = None) -> Notes:
+    """
+    Return notes on columns whose number and names are known.
+
+    names: one per column, all of them strings; labels that are all of other types are ignored, as in scikit-learn.
+    Returns: as `note_columns`.
+
+    >>> named_columns(2, ["bm25", "length"])["feature_names_in_"].tolist()
+    ['bm25', 'length']
+    """
+    notes: Notes = {"n_features_in_": n_features}
+    kinds = sorted({type(name).__name__ for name in names or ()})
+    if kinds == ["str"]:
+        notes["feature_names_in_"] = np.array(names, dtype=object)
+    elif "str" in kinds:
+        raise InputTypeError(f"X has column names of types {', '.join(kinds)}; convert them all to strings.")
+    return notes
+
+
+def check_columns(estimator: Any, X: Any, rows: Any) -> None:
+    """
+    Raise `ValueError` if X has other columns than those of ``fit``: another number, other names or another order.
+
+    estimator: fitted.
+    X, rows: as in `note_columns`.
+    """
+    require_columns(estimator, X, rows)
+    known = getattr(estimator, "feature_names_in_", None)
+    if isinstance(X, NamedRows) and X.names is not None and known is not None:
+        if list(X.names) != known.tolist():
+            raise InputError(_other_names(X.names, known.tolist()))
+        return
+    if known is None and not hasattr(X, "columns"):
+        return
+    if known is not None and _column_names(X) == known.tolist():
+        return
+    validate_data(estimator, columns_of(X, rows), skip_check_array=True, reset=False)
+
+
+def _column_names(X: Any) -> list[Any] | None:
+    """Return the names of the columns of a frame; None if X is not a frame."""
+    columns = getattr(X, "columns", None)
+    return columns if columns is None or isinstance(columns, list) else list(columns.tolist())
+
+
+def _other_names(names: Sequence[str], known: list[str]) -> str:
+    found = set(names)
+    if found == set(known):
+        return (
+            "X has the columns of fit in another order; read the file with features=model.feature_names_in_, or "
+            "reorder X."
+        )
+    missing, extra = [one for one in known if one not in found], [one for one in names if one not in set(known)]
+    lacks = f"lacks {list_names(missing)}, which were in fit" if missing else ""
+    has = f"has {list_names(extra)}, which were not in fit" if extra else ""
+    return f"X {' and '.join(filter(None, (lacks, has)))}; pass the columns of fit."
+
+
+def kept_columns(estimator: Any) -> Notes:
+    """Return the notes on columns of a fitted estimator that learns further."""
+    return {name: value for name, value in vars(estimator).items() if name in COLUMN_NOTES}
+
+
+def checked_rows(estimator: Any, X: Any) -> Any:
+    """Return X as checked rows with the columns of ``fit``."""
+    check_is_fitted(estimator)
+    rows = as_rows(X)
+    check_columns(estimator, X, rows)
+    return rows
+
+
+def install(estimator: L, record: Any, notes: Mapping[str, Any]) -> L:
+    """
+    Replace all fitted attributes in one assignment.
+
+    estimator: keeps its parameters and private attributes.
+    record: frozen dataclass; each field that is not None becomes an attribute of its name and an underscore. None
+        where the notes are all there is.
+    notes: further attributes under their full names, usually those of `note_columns`.
+    Returns: the estimator.
+    """
+    kept = {name: value for name, value in vars(estimator).items() if name.startswith("_") or not name.endswith("_")}
+    values = {} if record is None else {f"{field.name}_": getattr(record, field.name) for field in fields(record)}
+    learnt = {name: value for name, value in values.items() if value is not None}
+    estimator.__dict__ = {**kept, **notes, **learnt}
+    return estimator

@@ -1,0 +1,200 @@
+"""Basis: training rows to which other rows are compared; Terms: the summands of a score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.rows.scaled import ScaledRows
+from corank.data.scoring import repeat_first, score_columns
+from corank.base.kernels.grams import require_inner_product, require_similarities, require_square
+from corank.base.kernels.views import View
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """
+    Scores of rows as sums Σ_t weights[t] values[row, t], up to a constant.
+
+    kind {"column", "row", "prior"}: columns of X, similarities to training rows, or prior scores.
+    numbers (n_terms,): numbers of the columns or training rows.
+    weights (n_terms,): weights of columns, or coefficients of training rows.
+    values (n_rows, n_terms): values of the columns, similarities, or prior scores.
+    view: number of the view, if there are several.
+
+    >>> terms = Terms.of_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 1.0]))
+    >>> (terms.values @ terms.weights).tolist()
+    [2.5, 5.5]
+    """
+
+    kind: Literal["column", "row", "prior"]
+    numbers: NDArray[np.int64]
+    weights: Floats
+    values: Floats
+    view: int | None = None
+
+    @classmethod
+    def of_columns(cls, rows: Any, weights: Floats) -> Terms:
+        """Make one term per column."""
+        values = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, dtype=np.float64)
+        return cls("column", np.arange(len(weights)), np.asarray(weights, dtype=np.float64), values)
+
+    @classmethod
+    def of_prior(cls, scores: Floats) -> Terms:
+        """Make one term of the prior scores."""
+        return cls("prior", np.zeros(1, dtype=np.int64), np.ones(1), np.asarray(scores, dtype=np.float64)[:, None])
+
+
+# rows for which a user's kernel is checked if the learner does not need the whole Gram matrix
+_CHECKED = 512
+# largest number of rows, and of similarities (16 MiB), in memory at once
+_ROWS, _ENTRIES = 4096, 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """
+    Training rows to which other rows are compared.
+
+    view: columns and a fitted kernel.
+    numbers (r,): numbers of the training rows.
+    rows: the rows in the view's columns as float64, or objects; their numbers for a precomputed kernel.
+
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> basis = Basis.of(View(None, "linear"), X, np.array([1, 2]))
+    >>> basis.gram(X).tolist(), basis.similarities(X).tolist()
+    ([[1.0, 3.0], [3.0, 9.0]], [[0.0, 0.0], [1.0, 3.0], [3.0, 9.0]])
+    """
+
+    view: View
+    numbers: NDArray[np.int64]
+    rows: Any
+
+    @classmethod
+    def of(cls, view: View, X: Any, numbers: NDArray[np.int64]) -> Basis:
+        """
+        Copy basis rows from the training rows.
+
+        numbers: numbers of the basis rows.
+        """
+        if view.kernel.is_precomputed:
+            return cls(view, numbers, numbers)
+        return cls(view, numbers, as_doubles(view.select(X[numbers])))
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def subset(self, positions: NDArray[np.int64]) -> Basis:
+        """Return the basis of the distinct rows at some positions, in ascending order of their numbers."""
+        positions = np.unique(positions)
+        positions = positions[np.argsort(self.numbers[positions])]
+        return Basis(self.view, self.numbers[positions], self.rows[positions])
+
+    def is_like(self, other: Basis) -> bool:
+        """Return whether another basis has the same columns, kernel and rows."""
+        A, B = self.rows, other.rows
+        if not self.view.is_like(other.view) or A.shape != B.shape or sparse.issparse(A) != sparse.issparse(B):
+            return False
+        return (A != B).nnz == 0 if sparse.issparse(A) else bool(np.array_equal(A, B))
+
+    def gram(self, X: Any) -> Floats:
+        """
+        Compute the Gram matrix of the basis rows and check the kernel.
+
+        X: all training rows; used for a precomputed kernel only.
+        Returns (r, r): a new finite, symmetric, positive semidefinite matrix in C order.
+        """
+        kernel = self.view.kernel
+        require_square(len(self), 2 if kernel.is_positive_definite else 3)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = kernel(X[self.numbers], self.rows) if kernel.is_precomputed else kernel(self.rows)
+        # the function may keep a reference to its result, and callers overwrite K
+        K = np.ascontiguousarray(K.copy() if kernel.is_user_function else K, dtype=np.float64)
+        require_inner_product(K, kernel)
+        return K
+
+    def diagonal(self, X: Any) -> Floats:
+        """
+        Compute the similarity of each basis row with itself.
+
+        X: all training rows; used for a precomputed kernel only.
+        Returns (r,): the diagonal of `gram`.
+        """
+        kernel = self.view.kernel
+        values = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
+        return np.asarray(values, dtype=np.float64)
+
+    def check(self, X: Any) -> None:
+        """Check a kernel of the user as `gram` does, on at most 512 of the rows."""
+        if not self.view.kernel.is_positive_definite:
+            self.subset(np.linspace(0, len(self) - 1, min(len(self), _CHECKED)).astype(np.int64)).gram(X)
+
+    def similarities(self, rows: Any) -> Any:
+        """
+        Compute the similarities of rows to the basis.
+
+        Returns (n, r): finite similarities in float64.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.asarray(self.view.kernel(as_doubles(self.view.select(rows)), self.rows), dtype=np.float64)
+        require_similarities(K, self.view.kernel)
+        return K
+
+    def blocks(self, X: Any, numbers: NDArray[np.int64] | None = None) -> Iterator[tuple[slice, Floats]]:
+        """
+        Compute the similarities of many rows to the basis in blocks.
+
+        numbers: which rows of X; all by default.
+        Yields (n, r): positions of the rows, and their similarities.
+        """
+        n = X.shape[0] if numbers is None else len(numbers)
+        step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
+        for start in range(0, n, step):
+            piece = slice(start, min(start + step, n))
+            yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
+
+    def column_weights(self, coefficients: Floats) -> Floats:
+        """
+        Convert coefficients to weights of the view's columns, Rᵀc, for a linear kernel.
+
+        coefficients (r,) or (r, m): c, one column for each model.
+        Returns (n_columns,) or (n_columns, m): the weights.
+        """
+        return np.asarray(self.rows.T @ coefficients)
+
+    def score(self, rows: Any, coefficients: Floats) -> Floats:
+        """
+        Score rows: Σ_j c_j k(x, z_j); equal rows get equal bits.
+
+        coefficients (r,) or (r, m): c, one column for each model.
+        Returns (n,) or (n, m): scores.
+        """
+        out = np.zeros((rows.shape[0], *coefficients.shape[1:]))
+        if len(self):
+            for piece, K in self.blocks(rows):
+                # objects are not compared, but the similarities of equal objects are equal
+                out[piece] = K @ coefficients if rows.ndim == 2 else score_columns(K, coefficients)
+        return repeat_first(rows, out)
+
+    def terms(self, rows: Any, coefficients: Floats, view: int | None = None) -> Terms:
+        """
+        Split the scores of rows into terms.
+
+        coefficients (r,): c, as in `score`.
+        view: number of the view, if there are several.
+        """
+        K = self.similarities(rows[:]) if len(self) else np.zeros((rows.shape[0], 0))
+        return Terms("row", self.numbers, np.asarray(coefficients, dtype=np.float64), np.asarray(K), view)
+
+
+def as_doubles(rows: Any) -> Any:
+    """Convert float32 rows to float64; other rows, and objects, are returned unchanged."""
+    rows = rows[:] if isinstance(rows, ScaledRows) else rows
+    return rows.astype(np.float64) if rows.dtype == np.float32 else rows

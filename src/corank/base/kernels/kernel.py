@@ -1,0 +1,172 @@
+"""Kernel: the interface of all kernels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.data.rows import as_rows
+from corank.errors import InputError
+
+Gram = NDArray[Any]
+Floats = NDArray[np.float64]
+
+# rows of a block for the diagonal
+_DIAGONAL_BLOCK = 64
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """
+    A kernel: ``kernel(X, Z)`` returns a Gram matrix, ``kernel(X)`` that of X with itself.
+
+    float32 rows give a float32 Gram matrix. Kernels are compared by value. They can be saved (see `corank.deploy.persist`)
+    unless they hold a function.
+    """
+
+    # whether k(x, z) = x·z: scores are then sums of weighted columns
+    is_linear: ClassVar[bool] = False
+    # whether the rows of X already hold similarities to the training rows
+    is_precomputed: ClassVar[bool] = False
+    # whether the Gram matrix comes from a function of the user
+    is_user_function: ClassVar[bool] = False
+    # whether the formula guarantees a positive semidefinite Gram matrix; otherwise learners check it
+    is_positive_definite: ClassVar[bool] = True
+    # whether CSR matrices are accepted
+    takes_sparse: ClassVar[bool] = True
+    # whether columns may be scaled to a common size first
+    scales_columns: ClassVar[bool] = True
+    # whether rows may be arbitrary objects instead of numbers
+    takes_objects: ClassVar[bool] = False
+
+    @property
+    def theta(self) -> Floats:
+        """Logarithms of the parameters that can be learnt from data; empty if there are none."""
+        return np.empty(0)
+
+    def with_theta(self, theta: Floats) -> Kernel:
+        """
+        Replace the parameters that can be learnt.
+
+        Parameters
+        ----------
+        theta : array of shape (n_parameters,)
+            Their logarithms, as in `theta`. An empty array changes nothing.
+
+        Returns
+        -------
+        Kernel
+            A new kernel.
+        """
+        return self._with_theta(theta) if len(theta) else self
+
+    def theta_gradient(self, rows: Any, K: Floats, Q: Floats) -> Floats:
+        """
+        Compute Σ_ij Q_ij ∂K_ij/∂θ for a symmetric Q.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            Rows.
+        K : array of shape (n, n)
+            Their Gram matrix.
+        Q : array of shape (n, n)
+            Derivative of an objective by K.
+
+        Returns
+        -------
+        array of shape (n_parameters,)
+            Derivative of the objective by `theta`.
+        """
+        return np.empty(0)
+
+    def __call__(self, X: Any, Z: Any = None) -> Gram:
+        """Return the Gram matrix of the rows of X and Z (of X with itself by default)."""
+        left = self._rows(X)
+        right = left if Z is None else self._rows(Z)
+        if left.shape[1:] != right.shape[1:]:
+            raise InputError(f"X has {left.shape[1]} columns and Z {right.shape[1]}; pass rows with the same columns.")
+        return self._gram(left, right)
+
+    def diag(self, X: Any) -> Gram:
+        """
+        Compute the similarity of each row with itself.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix, shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            The diagonal of ``kernel(X)``.
+        """
+        rows = self._rows(X)
+        blocks = (rows[start : start + _DIAGONAL_BLOCK] for start in range(0, rows.shape[0], _DIAGONAL_BLOCK))
+        return np.concatenate([np.diagonal(self(block)) for block in blocks])
+
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
+        """
+        Compute the parameters that depend on data.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Rows.
+        rng : numpy.random.Generator
+            Draws a sample of rows if there are many.
+        weights : array of shape (n,), optional
+            Row weights; rows of weight zero are ignored.
+
+        Returns
+        -------
+        Kernel
+            A kernel with numeric parameters; itself if no parameter depends on data.
+        """
+        return self
+
+    def _with_theta(self, theta: Floats) -> Kernel:
+        raise NotImplementedError
+
+    @abstractmethod
+    def _gram(self, X: Any, Z: Any) -> Gram:
+        """Return the Gram matrix of checked rows."""
+
+    def _rows(self, X: Any) -> Any:
+        rows = as_rows(X)
+        if sparse.issparse(rows) and not self.takes_sparse:
+            raise InputError(
+                f"X is sparse, but {type(self).__name__} needs dense rows; pass X.toarray(), or use a linear, "
+                "polynomial, gaussian or cosine kernel."
+            )
+        return rows
+
+
+def products(X: Any, Z: Any) -> Gram:
+    """Return x·z for all pairs of rows as a dense array."""
+    K = X @ Z.T
+    return np.asarray(K.toarray() if sparse.issparse(K) else K)
+
+
+def squared_norms(X: Any) -> Gram:
+    """Return ‖x‖² for each row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def require_positive(value: Any, name: str, otherwise: str = "") -> None:
+    """
+    Raise `InputError` unless a parameter is a positive number.
+
+    otherwise: alternatives that are allowed, for the message.
+    """
+    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")

@@ -1,0 +1,240 @@
+"""Views: subsets of columns with a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.rows.scaled import ScaledRows
+from corank.data.column_roles import column_numbers
+from corank.errors import InputError
+from corank.base.kernels.kernel import Kernel
+from corank.base.kernels.products import LinearKernel
+from corank.base.kernels.user import as_kernel
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """
+    A view of the rows: a choice of columns and a kernel.
+
+    Parameters
+    ----------
+    columns : slice, array-like of int or str, or None
+        Columns of the view: numbers, or names that an estimator replaces by numbers; None for all columns.
+    kernel : Kernel, str or callable
+        Kernel of the view (see `corank.base.kernels.as_kernel`).
+    basis : array-like of int, optional
+        Numbers of the basis rows (see `corank.base.kernels.basis.Basis`).
+
+    Examples
+    --------
+    >>> view = View([1, 2], "linear")
+    >>> view.columns, view.select(np.array([[9.0, 1.0, 2.0]])).tolist()
+    (array([1, 2]), [[1.0, 2.0]])
+    """
+
+    columns: Any = None
+    kernel: Any = field(default_factory=LinearKernel)
+    basis: Any = None
+
+    def __post_init__(self) -> None:
+        # normalise the fields of the frozen dataclass
+        object.__setattr__(self, "columns", _as_columns(self.columns))
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        object.__setattr__(self, "basis", None if self.basis is None else _as_numbers(self.basis, "basis", "row"))
+        if self.columns is not None and self.kernel.is_precomputed:
+            raise InputError("a view with a precomputed kernel cannot select columns; leave columns out.")
+
+    def select(self, X: Any) -> Any:
+        """
+        Select the view's columns.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix, shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        ndarray or CSR matrix
+            X itself if the view has all columns; a view of the memory for contiguous columns of a dense X.
+        """
+        if self.columns is None:
+            return X
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        self.require_columns(X.shape[1])
+        first, last = self.columns[0], self.columns[-1]
+        are_neighbours = (np.diff(self.columns) == 1).all()
+        chosen = slice(first, last + 1) if are_neighbours else self.columns
+        return X.select(chosen) if isinstance(X, ScaledRows) else X[:, chosen]
+
+    def is_like(self, other: View) -> bool:
+        """
+        Return whether another view has the same columns and kernel.
+
+        Parameters
+        ----------
+        other : View
+            Another view.
+
+        Returns
+        -------
+        bool
+            Basis rows may differ.
+        """
+        same_columns = np.array_equal(np.atleast_1d(self.columns), np.atleast_1d(other.columns))
+        return bool(self.kernel == other.kernel and same_columns)
+
+    def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> View:
+        """
+        Compute the parameters of the kernel that depend on data.
+
+        Parameters
+        ----------
+        X : ndarray or CSR matrix
+            Training rows with all columns.
+        rng : numpy.random.Generator
+            Draws a sample of rows if there are many.
+        weights : array of shape (n,), optional
+            Row weights.
+
+        Returns
+        -------
+        View
+            The view with a fitted kernel.
+        """
+        return replace(self, kernel=self.kernel.fit(self.select(X), rng, weights))
+
+    def require_columns(self, n_features: int) -> None:
+        """
+        Raise `InputError` if X lacks a column of the view.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        """
+        if self.columns is None:
+            return
+        last = int(self.columns.max())
+        if last >= n_features:
+            raise InputError(f"a view has column {last}, but X has columns 0 to {n_features - 1}; pass columns of X.")
+
+
+def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """
+    Split the columns at random into parts of about equal size.
+
+    Returns: ascending columns of each part.
+    """
+    if not 1 <= n_views <= n_features:
+        raise InputError(
+            f"views={n_views} needs one column per view, but X has n_features = {n_features}; pass 1 to {n_features}."
+        )
+    return [np.sort(part) for part in np.array_split(rng.permutation(n_features), n_views)]
+
+
+def as_views(
+    views: int | Sequence[Any],
+    n_features: int | None,
+    rng: np.random.Generator | None = None,
+    kernel: Any = "linear",
+    names: Sequence[str] | None = None,
+) -> list[View]:
+    """
+    Make views from the argument `views` of an estimator.
+
+    views: a number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
+        a slice, a list of columns, or a `Kernel` on all columns. Columns are numbers or names.
+    n_features: number of columns of X; None if rows are objects.
+    rng: random generator; required if `views` is a number.
+    kernel: the kernel of entries that give columns only.
+    names: names of the columns of X, or None.
+
+    >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
+    [[0, 1], [2, 4], [3]]
+    """
+    if n_features is None:
+        if isinstance(views, int | np.integer) or any(_columns_and_kernel(one, kernel)[0] is not None for one in views):
+            raise InputError("X holds objects, which have no columns; give each view a kernel function: View(None, f).")
+        return [_as_view(entry, 1, kernel) for entry in views]
+    if isinstance(views, int | np.integer):
+        if rng is None:
+            raise InputError(f"views is {views}, a random split; pass rng, or the columns of each view.")
+        views = split_columns(n_features, int(views), rng)
+    if isinstance(views, str) or not hasattr(views, "__len__") or not len(views):
+        raise InputError(f"views is {views!r}; pass a number of views, or a list with one entry per view.")
+    checked = [_numbered(_as_view(entry, n_features, kernel), names) for entry in views]
+    for view in checked:
+        view.require_columns(n_features)
+    return checked
+
+
+def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
+    """
+    Return the kernel of each view.
+
+    views: as in `as_views`.
+    kernel: kernel of views that do not name one.
+    Returns: one per entry; a single kernel if `views` is a number.
+    """
+    if isinstance(views, int | np.integer):
+        return [kernel]
+    return [_columns_and_kernel(entry, kernel)[1] for entry in views]
+
+
+def _columns_and_kernel(entry: Any, kernel: Any) -> tuple[Any, Any]:
+    """Return the columns that an entry names (None: all) and its kernel."""
+    if isinstance(entry, View):
+        return entry.columns, entry.kernel
+    return (None, entry) if isinstance(entry, Kernel) else (entry, kernel)
+
+
+def _as_view(entry: Any, n_features: int, kernel: Any) -> View:
+    if isinstance(entry, View):
+        return entry
+    columns, kernel = _columns_and_kernel(entry, kernel)
+    if isinstance(columns, slice):
+        chosen = range(n_features)[columns]
+        if not len(chosen):
+            raise InputError(f"a view's {columns} selects none of the {n_features} columns; pass existing columns.")
+        columns = np.array(chosen)
+    elif columns is not None and np.ndim(columns) == 0:
+        columns = [columns]
+    return View(columns, kernel)
+
+
+def _numbered(view: View, names: Sequence[str] | None) -> View:
+    if not isinstance(view.columns, tuple):
+        return view
+    return replace(view, columns=np.array(column_numbers(view.columns, names, "a view"), dtype=np.int64))
+
+
+def _as_columns(columns: Any) -> NDArray[np.int64] | tuple[Any, ...] | None:
+    if columns is None:
+        return None
+    if not isinstance(columns, slice) and any(isinstance(one, str) for one in columns):
+        return tuple(columns)
+    if isinstance(columns, slice):
+        start, stop, step = columns.start or 0, columns.stop, columns.step or 1
+        if stop is None or start < 0 or stop < 0 or step < 1:
+            raise InputError(f"columns is {columns}; pass a slice with 0 <= start < stop, or a list of columns.")
+        columns = np.arange(start, stop, step)
+    return _as_numbers(columns, "columns", "column")
+
+
+def _as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.int64]:
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
+        raise InputError(f"{name} is {values!r}; pass one or more {what} numbers.")
+    if numbers.min() < 0:
+        raise InputError(f"{name} contains {what} {numbers.min()}; pass {what} numbers of at least 0.")
+    distinct, counts = np.unique(numbers, return_counts=True)
+    if len(distinct) < len(numbers):
+        raise InputError(f"{name} contains {what} {distinct[counts > 1][0]} twice; pass each {what} once.")
+    return numbers.astype(np.int64)

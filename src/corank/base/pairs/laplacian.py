@@ -1,0 +1,364 @@
+"""Laplacian of compared pairs, applied without building the matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from corank.data.inputs import as_weights
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from corank.base.pairs.query_graph import QueryLaplacian
+
+Array = NDArray[Any]
+
+# tolerated asymmetry of weights, relative to the largest
+_SYMMETRIC = 1e-12
+
+
+def operands(V: Any, out: Array | None, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Check V (shape[1] rows) and `out` (shape[0] rows, created if None); float32 stays float32."""
+    if sparse.issparse(V):
+        raise InputError("the operand is sparse, but its product would be dense; use L @ (X @ v) instead.")
+    block = np.asarray(V)
+    block = np.ascontiguousarray(block, dtype=np.float32 if block.dtype == np.float32 else np.float64)
+    if block.ndim not in (1, 2) or block.shape[0] != shape[1]:
+        raise InputError(f"the operand has shape {block.shape}; pass a vector or block of {shape[1]} rows.")
+    wanted = (shape[0], *block.shape[1:])
+    if out is None:
+        return block, np.empty(wanted, dtype=block.dtype)
+    if out.shape != wanted or out.dtype != block.dtype or not out.flags.c_contiguous:
+        raise InputError(f"out has shape {out.shape} and type {out.dtype}; pass a C-ordered {block.dtype} {wanted}.")
+    return block, out
+
+
+def as_columns(V: Any, n: int) -> Any:
+    """Return a vector as one column, and a dense or CSR block unchanged."""
+    block = V.tocsr() if sparse.issparse(V) else np.asarray(V)
+    if block.ndim not in (1, 2) or block.shape[0] != n:
+        raise InputError(f"the operand has shape {block.shape}; pass a vector or block of {n} rows.")
+    return block[:, None] if block.ndim == 1 else block
+
+
+def drop_axes(total: NDArray[np.float64], U: Any, V: Any) -> Any:
+    """Drop the axes of operands that were vectors."""
+    total = total[0] if np.ndim(U) == 1 and not sparse.issparse(U) else total
+    total = total[..., 0] if np.ndim(V) == 1 and not sparse.issparse(V) else total
+    return float(total) if total.ndim == 0 else total
+
+
+def as_dense(block: Any) -> NDArray[np.float64]:
+    """Return a block, dense or CSR, as a dense float64 array."""
+    return np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
+
+
+def as_ends(pairs: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Check pairs of row numbers below n, and return a copy of them."""
+    ends = np.asarray(pairs)
+    if ends.ndim != 2 or ends.shape[1] != 2 or ends.dtype.kind not in "iu":
+        raise InputError(f"pairs has shape {ends.shape} and type {ends.dtype}; pass integers of shape (n_pairs, 2).")
+    if ends.size and (ends.min() < 0 or ends.max() >= n):
+        worst = ends.min() if ends.min() < 0 else ends.max()
+        raise InputError(f"pairs names row {worst}, but there are rows 0 to {n - 1}; pass row numbers.")
+    return ends.astype(np.int64)
+
+
+def as_edges(W: Any) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+    """Check a symmetric graph; return its edges, their weights and the number of rows."""
+    graph = sparse.csr_array(W, dtype=np.float64)
+    if graph.ndim != 2 or graph.shape[0] != graph.shape[1]:
+        raise InputError(f"the graph has shape {graph.shape}; pass a square matrix of weights.")
+    if not (np.isfinite(graph.data) & (graph.data >= 0)).all():
+        raise InputError("the graph has a negative or infinite weight or NaN; pass finite weights of at least 0.")
+    asymmetry = abs(graph - graph.T)
+    if asymmetry.nnz and asymmetry.max() > _SYMMETRIC * graph.max():
+        raise InputError("the graph is not symmetric; pass W with W[i, j] = W[j, i], such as (W + W.T) / 2.")
+    edges = sparse.triu(graph, k=1, format="coo")
+    linked = edges.data > 0
+    ends = np.stack([edges.row[linked], edges.col[linked]], axis=1).astype(np.int64)
+    return ends, edges.data[linked], graph.shape[0]
+
+
+ROWS = ("all", "scored", "unscored")
+
+
+class Laplacian(ABC):
+    """
+    A symmetric positive semidefinite matrix L with vᵀLv = Σ w_ij (v_i − v_j)² over the compared pairs.
+
+    Create one with `per_query`, `one_query`, `from_pairs` or `from_graph`. ``L @ V`` takes a vector or a block of
+    columns; the result is zero for rows that are not compared.
+
+    Examples
+    --------
+    >>> L = Laplacian.per_query(Queries.of(["a", "a", "b", "b", "b"], 5))
+    >>> L @ np.array([0.0, 1.0, 5.0, 5.0, 8.0])
+    array([-1.,  1., -3., -3.,  6.])
+    """
+
+    n: int
+
+    @staticmethod
+    def per_query(
+        data: RankingData | Queries,
+        query_weight: str = "pairs",
+        rows: str = "all",
+        *,
+        ties: bool = False,
+        weights: ArrayLike | None = None,
+    ) -> QueryLaplacian:
+        """
+        Compare the rows of each query: L = ⊕_q c_q (W_q diag(w) − w wᵀ), W_q = Σ w.
+
+        Without row weights this is c_q (n_q I − 1 1ᵀ). Scored rows are compared if their scores differ:
+        c_q (W_g diag(w) − w wᵀ) is then subtracted for each grade g of the query.
+
+        Parameters
+        ----------
+        data : RankingData or Queries
+            The grouping of the rows.
+        query_weight : {"pairs", "equal", "rows"}
+            c_q, see `query_factors`.
+        rows : {"all", "scored", "unscored"}
+            The compared rows. `Queries` have no scores and allow "all" only.
+        ties : bool
+            Whether two scored rows of equal score are compared. Other rows are always compared.
+        weights : array-like of shape (n_rows,), optional
+            Row weights w (a pair has weight w_i w_j); by default those of a RankingData.
+
+        Returns
+        -------
+        QueryLaplacian
+            Of shape (n_rows, n_rows), applied in O(n).
+        """
+        # imported here because of a cycle
+        from corank.base.pairs.query_graph import QueryLaplacian
+
+        if rows not in ROWS or (rows != "all" and isinstance(data, Queries)):
+            allowed = ROWS if rows not in ROWS else ("all (Queries have no scores; pass RankingData)",)
+            raise InputError(f"rows is {rows!r}; choose one of {', '.join(allowed)}.")
+        queries = data if isinstance(data, Queries) else data.queries
+        n, order, y = len(queries.codes), queries.order, None
+        w = None if weights is None else as_weights(weights, n)
+        is_in = np.ones(n, dtype=bool)
+        if isinstance(data, RankingData):
+            w = data.weights if w is None else w
+            if rows != "all":
+                is_in = data.is_scored if rows == "scored" else ~data.is_scored
+            if rows == "scored" and not ties and data.y is not None:
+                order, y = data.order, data.y
+        if w is not None:
+            is_in = is_in & (w > 0.0)
+        order = order[is_in[order]]
+        w = np.empty(0) if w is None else w[order]
+        return QueryLaplacian.of(n, order, queries.codes[order], w, None if y is None else y[order], query_weight)
+
+    @staticmethod
+    def one_query(n: int, query_weight: str = "pairs", weights: ArrayLike | None = None) -> QueryLaplacian:
+        """
+        Compare all pairs of n rows.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows.
+        query_weight : {"pairs", "equal", "rows"}
+            See `per_query`.
+        weights : array-like of shape (n,), optional
+            Row weights.
+
+        Returns
+        -------
+        QueryLaplacian
+            Applied in O(n).
+        """
+        return Laplacian.per_query(Queries.of(None, n), query_weight, weights=weights)
+
+    @staticmethod
+    def from_pairs(pairs: ArrayLike, n: int, weights: ArrayLike | None = None) -> PairLaplacian:
+        """
+        Compare given pairs: L = BᵀB, where row k of B is √w_k (e_a − e_b).
+
+        Parameters
+        ----------
+        pairs : array-like of int, shape (m, 2)
+            Row numbers; a repeated pair counts repeatedly.
+        n : int
+            Number of rows.
+        weights : array-like of shape (m,), optional
+            Pair weights; 1 by default.
+
+        Returns
+        -------
+        PairLaplacian
+            Of shape (n, n), applied in O(m).
+        """
+        ends = as_ends(pairs, n)
+        m = len(ends)
+        root = np.sqrt(np.ones(m) if weights is None else as_weights(weights, m, "pair"))
+        values = np.stack([root, -root], axis=1).ravel()
+        B = sparse.csr_array((values, ends.ravel(), np.arange(0, 2 * m + 1, 2)), shape=(m, n))
+        B.sum_duplicates()  # in place; a row compared with itself gives zero
+        return PairLaplacian(n, B, (B.T @ B).tocsr())
+
+    @staticmethod
+    def from_graph(W: Any) -> PairLaplacian:
+        """
+        Compare neighbours in a weighted graph: L = diag(W 1) − W.
+
+        Parameters
+        ----------
+        W : sparse matrix or ndarray, shape (n, n)
+            Symmetric non-negative weights; the diagonal has no effect.
+
+        Returns
+        -------
+        PairLaplacian
+            Applied in O(number of edges).
+        """
+        ends, weights, n = as_edges(W)
+        return Laplacian.from_pairs(ends, n, weights)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns of L."""
+        return (self.n, self.n)
+
+    @abstractmethod
+    def apply(self, V: Array, out: Array | None = None) -> Array:
+        """
+        Apply L to a vector or block of columns.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            Vector or block.
+        out : array, optional
+            Output array; may be V if the shapes agree.
+
+        Returns
+        -------
+        array
+            L V.
+        """
+
+    @abstractmethod
+    def half(self, V: Array, out: Array | None = None) -> Array:
+        """
+        Apply H, where HᵀH = L.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            Vector or block.
+        out : array, optional
+            Output array; may be V if the shapes agree.
+
+        Returns
+        -------
+        array
+            H V.
+        """
+
+    @abstractmethod
+    def half_t(self, V: Array, out: Array | None = None) -> Array:
+        """
+        Apply Hᵀ, where HᵀH = L.
+
+        Parameters
+        ----------
+        V : array of shape (n,) or (n, k)
+            Vector or block with the number of rows of H.
+        out : array, optional
+            Output array; may be V if the shapes agree.
+
+        Returns
+        -------
+        array
+            Hᵀ V.
+        """
+
+    @abstractmethod
+    def quad(self, U: Any, V: Any = None) -> Any:
+        """
+        Compute UᵀLV in float64.
+
+        Parameters
+        ----------
+        U : array or CSR matrix of n rows
+            Vector or block.
+        V : array or CSR matrix of n rows, optional
+            Vector or block; U by default.
+
+        Returns
+        -------
+        float or array
+            The quadratic form; axes of vectors are dropped.
+        """
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.apply(V)
+
+    def toarray(self) -> NDArray[np.float64]:
+        """
+        Return L as a dense array.
+
+        Returns
+        -------
+        array of float64, shape (n, n)
+            L.
+        """
+        return self.apply(np.eye(self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class PairLaplacian(Laplacian):
+    """
+    Laplacian of given pairs or of the edges of a graph, as sparse matrices: L = BᵀB, H = B.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows.
+    B : CSR array, shape (m, n)
+        √w_k (e_a − e_b) for each pair.
+    L : CSR array, shape (n, n)
+        BᵀB.
+    """
+
+    n: int
+    B: Any
+    L: Any
+
+    def apply(self, V: Array, out: Array | None = None) -> Array:
+        """Return L V for a vector or block V, written to `out` if given (which may be V)."""
+        return self._product(self.L, V, out)
+
+    def half(self, V: Array, out: Array | None = None) -> Array:
+        """Return H V, one row per pair, where HᵀH = L."""
+        return self._product(self.B, V, out)
+
+    def half_t(self, V: Array, out: Array | None = None) -> Array:
+        """Return Hᵀ V."""
+        return self._product(self.B.T, V, out)
+
+    def quad(self, U: Any, V: Any = None) -> Any:
+        """Return UᵀLV in float64 (V = U by default); U and V may be vectors, blocks or CSR matrices."""
+        left = as_columns(U, self.n)
+        right = left if V is None else as_columns(V, self.n)
+        total = as_dense(left.T @ (self.L @ right))
+        return drop_axes((total + total.T) / 2 if V is None else total, U, U if V is None else V)
+
+    @staticmethod
+    def _product(matrix: Any, V: Array, out: Array | None) -> Array:
+        block, result = operands(V, out, matrix.shape)
+        result[...] = matrix @ block
+        return result

@@ -1,0 +1,185 @@
+"""
+Choose the rows to judge next.
+
+1. **Query.** A query with a single judged row comes first, since one judgement makes no pair; then the query with the
+   fewest judged rows. Suggested rows count as judged. Ties go to the query that appears first. Queries with a single
+   row come last.
+2. **Row.** The unjudged row with the highest value; ties go to the first row.
+3. **Near-duplicates.** A row whose cosine with an earlier suggestion of its query is `similar` or more is skipped while
+   the query has other rows.
+
+Cost: one prediction of all rows, one evaluation of the strategy per chosen query, and one similarity to every row of
+the query per suggestion.
+"""
+
+from __future__ import annotations
+
+import heapq
+import inspect
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import normalize
+
+from corank.data.inputs import as_scores
+from corank.data.queries import Queries
+from corank.data.routing import predict_with_qid, transform_with_qid
+from corank.data.rows import as_rows
+from corank.base.suggestions.strategies import Floats, Pool, find_strategy, values_of
+from corank.parameters import check_values, integer, number, rng_of, seed
+
+Integers = NDArray[np.int64]
+
+
+def suggest(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    n: int = 10,
+    strategy: Any = "uncertain",
+    *,
+    similar: float = 0.9,
+    random_state: Any = None,
+) -> Integers:
+    """
+    Choose the rows to judge next.
+
+    Each suggestion first chooses a query: one with a single judged row, which makes no pair yet, else the one with the
+    fewest judged rows. Suggested rows count as judged. Then it takes the unjudged row with the highest value.
+
+    Parameters
+    ----------
+    model : fitted Ranker, regressor, Pipeline or search, or None
+        Model that scores the rows. None if no row is judged yet, or if the strategy needs no scores.
+    X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+        All rows, judged or not.
+    y : array-like of shape (n_rows,)
+        Judgements; NaN marks an unjudged row.
+    qid : array-like of shape (n_rows,), optional
+        One query id per row; None means one query.
+    n : int
+        Number of rows; fewer are returned if fewer are unjudged.
+    strategy : {"uncertain", "top", "representative", "random"} or callable
+        Value of a row. "uncertain": the smallest |f − t|, where t is halfway between the mean scores of rows judged
+        good (above the middle of the query's judged grades) and bad; divided by the standard deviation of f if
+        ``predict`` takes ``return_std``. If all judged rows agree, the unjudged rows take the other side. "top": the
+        highest score. "representative": the highest mean similarity to the query's rows, minus that to its judged
+        rows. "random": random rows. In a query without judged rows, "uncertain", and "top" without a model, are
+        "representative". A function takes a `Pool` and returns one value per row.
+    similar : float
+        Cosine from which a row counts as a near-duplicate of an earlier suggestion and is skipped, while its query has
+        other rows. It is measured in the space of the model's last step. A value above 1 skips no row.
+    random_state : int, RandomState or None
+        Random seed.
+
+    Returns
+    -------
+    array of int64
+        Row numbers, the first to be judged first.
+
+    Examples
+    --------
+    >>> from corank import RankRLS
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0, float("nan"), float("nan"), float("nan"), 1]
+    >>> model = RankRLS().fit(X, y)
+    >>> suggest(model, X, y, n=1).tolist(), suggest(model, X, y, n=1, strategy="top").tolist()
+    ([2], [3])
+    """
+    name, value = find_strategy(strategy)
+    check_values(
+        {"n": n, "similar": similar, "random_state": random_state},
+        {"n": integer(0), "similar": number(0), "random_state": seed},
+    )
+    predictions = _predict(model, X, qid)
+    scores = as_scores(y, predictions.X.shape[0])
+    queries = Queries.of(qid, len(scores))
+    rng = rng_of(random_state)
+    walks: dict[int, Iterator[int]] = {}
+    chosen = []
+    for _, q in zip(range(n), _queries_in_turn(queries, np.isnan(scores)), strict=False):
+        if q not in walks:
+            rows, pool = _pool(predictions, scores, queries, q, rng)
+            walks[q] = _walk(rows, pool, values_of(value, name, pool), similar)
+        chosen.append(next(walks[q]))
+    return np.array(chosen, dtype=np.int64)
+
+
+class _Predictions(NamedTuple):
+    """Rows of norm 1 in the space of the model's last step, with scores and standard deviations."""
+
+    X: Any
+    scores: Floats | None
+    std: Floats | None
+
+
+def _predict(model: Any, X: Any, qid: ArrayLike | None) -> _Predictions:
+    """Transform the rows once and predict; without a model only the rows are returned."""
+    if model is None:
+        return _Predictions(_unit_rows(X), None, None)
+    while hasattr(model, "best_estimator_"):
+        model = model.best_estimator_
+    if isinstance(model, Pipeline) and len(model) > 1:
+        X, model = transform_with_qid(model[:-1], X, qid), model[-1]
+    if "return_std" in inspect.signature(model.predict).parameters:
+        scores, std = model.predict(X, return_std=True)
+        return _Predictions(_unit_rows(X), np.asarray(scores, dtype=np.float64), np.asarray(std, dtype=np.float64))
+    return _Predictions(_unit_rows(X), predict_with_qid(model, X, qid).astype(np.float64), None)
+
+
+def _unit_rows(X: Any) -> Any:
+    """Rows of norm 1; columns of a dense table are standardised first."""
+    rows = as_rows(X)
+    if not sparse.issparse(rows):
+        deviation = rows.std(axis=0)
+        rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    return normalize(rows)
+
+
+def _queries_in_turn(queries: Queries, is_open: NDArray[np.bool_]) -> Iterator[int]:
+    """Queries by priority, each as often as it has unjudged rows."""
+    judged = np.bincount(queries.codes[~is_open], minlength=len(queries))
+    heap = [(_priority(size, count), q) for q, (size, count) in enumerate(zip(queries.sizes, judged, strict=True))]
+    heap = [entry for entry in heap if judged[entry[1]] < queries.sizes[entry[1]]]
+    heapq.heapify(heap)
+    while heap:
+        q = heap[0][1]
+        yield q
+        judged[q] += 1
+        if judged[q] < queries.sizes[q]:
+            heapq.heapreplace(heap, (_priority(queries.sizes[q], judged[q]), q))
+        else:
+            heapq.heappop(heap)
+
+
+def _priority(size: int, judged: int) -> tuple[bool, bool, int]:
+    """Sort key of a query; the smallest comes first."""
+    return bool(size < 2), bool(judged != 1), int(judged)
+
+
+def _pool(
+    predictions: _Predictions, y: Floats, queries: Queries, q: int, rng: np.random.Generator
+) -> tuple[Integers, Pool]:
+    """Row numbers of a query, and its `Pool`."""
+    rows = queries.order[queries.starts[q] : queries.starts[q + 1]]
+    scores, std = (None if values is None else values[rows] for values in (predictions.scores, predictions.std))
+    return rows, Pool(predictions.X if len(queries) == 1 else predictions.X[rows], y[rows], scores, std, rng)
+
+
+def _walk(rows: Integers, pool: Pool, values: Floats, similar: float) -> Iterator[int]:
+    """Unjudged rows of one query by decreasing value, near-duplicates of earlier ones last."""
+    left = np.flatnonzero(~pool.is_judged)
+    left = left[np.argsort(-values[left], kind="stable")]
+    nearest = np.full(len(rows), -np.inf)
+    while len(left):
+        repeats = nearest[left] >= similar
+        at = int(repeats.argmin())  # the first that is not a near-duplicate; the first of all if all are
+        pick = left[at]
+        yield int(rows[pick])
+        left = np.delete(left, at)
+        one = pool.X[[pick]].toarray()[0] if sparse.issparse(pool.X) else pool.X[pick]
+        np.maximum(nearest, pool.X @ one, out=nearest)

@@ -1,0 +1,213 @@
+"""Blocks of a report, each written as HTML and as Markdown; a `ReportTable` is a block too."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Literal, Protocol
+from urllib.parse import quote
+
+from corank.console import printable
+from corank.comparison.report.page import section
+from corank.tables import escape_markdown
+
+
+class PageBlock(Protocol):
+    """Anything that a page shows."""
+
+    def html(self) -> str:
+        """Return HTML."""
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """
+    A paragraph of plain text.
+
+    kind: CSS class; a verdict is bold in Markdown.
+    """
+
+    text: str
+    kind: Literal["plain", "verdict", "note"] = "plain"
+
+    def html(self) -> str:
+        """Return HTML."""
+        return (
+            f"<p>{escape(self.text)}</p>" if self.kind == "plain" else f'<p class="{self.kind}">{escape(self.text)}</p>'
+        )
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        text = escape_markdown(self.text)
+        return f"**{text}**" if self.kind == "verdict" else text
+
+
+@dataclass(frozen=True)
+class BulletList:
+    """A list of plain texts."""
+
+    items: tuple[str, ...]
+
+    def html(self) -> str:
+        """Return HTML."""
+        return "<ul>\n" + "\n".join(f"<li>{escape(item)}</li>" for item in self.items) + "\n</ul>"
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return "\n".join(f"- {escape_markdown(item)}" for item in self.items)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Pairs of a name and a value, shown in a grid."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+    def html(self) -> str:
+        """Return HTML."""
+        inside = "\n".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in self.pairs)
+        return f"<dl>\n{inside}\n</dl>"
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return "\n".join(f"- {escape_markdown(name)}: {escape_markdown(value)}" for name, value in self.pairs)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Commands to type, one or more lines."""
+
+    text: str
+
+    def html(self) -> str:
+        """Return HTML that can be scrolled with the keyboard."""
+        return f'<pre tabindex="0"><code>{escape(self.text)}</code></pre>'
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return "\n".join(f"    {printable(line)}" for line in self.text.splitlines())
+
+
+def plot_file(name: str) -> str:
+    """Return the file name of a plot."""
+    return f"report-{name}.svg"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """
+    A chart with its caption.
+
+    name: unique on the page; the file of the Markdown report is ``report-NAME.svg``.
+    drawing: an ``svg`` element.
+    wide: the same for wide windows; "" for a plot that shares a row with others.
+    """
+
+    name: str
+    title: str
+    drawing: str
+    caption: str
+    wide: str = ""
+
+    @property
+    def file(self) -> str:
+        """Name of the file that the Markdown report links to."""
+        return plot_file(self.name)
+
+    def html(self) -> str:
+        """Return HTML."""
+        caption = f"<strong>{escape(self.title)}.</strong> {escape(self.caption)}"
+        if not self.wide:
+            return f"<figure>\n{self.drawing}\n<figcaption>{caption}</figcaption>\n</figure>"
+        both = f'<div class="narrow">\n{self.drawing}\n</div>\n<div class="broad">\n{self.wide}\n</div>'
+        return f'<figure class="alone">\n{both}\n<figcaption>{caption}</figcaption>\n</figure>'
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        title = escape_markdown(self.title)
+        return f"![{title}]({quote(self.file)})\n\n*{title}.* {escape_markdown(self.caption)}"
+
+
+@dataclass(frozen=True)
+class PlotGrid:
+    """Plots in columns where the window is wide enough."""
+
+    plots: tuple[Plot, ...]
+
+    def html(self) -> str:
+        """Return HTML."""
+        return '<div class="plots">\n' + "\n".join(plot.html() for plot in self.plots) + "\n</div>"
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return "\n\n".join(plot.markdown() for plot in self.plots)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """
+    An image file.
+
+    source: its address relative to the Markdown file.
+    name: alternative text.
+    file: the file itself; the HTML page contains a copy.
+    """
+
+    source: str
+    name: str
+    file: Path
+
+    def html(self) -> str:
+        """Return HTML."""
+        kind = mimetypes.guess_type(self.file.name)[0] or "image/png"
+        content = base64.b64encode(self.file.read_bytes()).decode()
+        return f'<img src="data:{kind};base64,{content}" alt="{escape(self.name)}">'
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return f"![{escape_markdown(self.name)}]({quote(self.source)})"
+
+
+@dataclass(frozen=True)
+class Details:
+    """A block that is collapsed on screen; paper and Markdown show it."""
+
+    summary: str
+    block: PageBlock
+
+    def html(self) -> str:
+        """Return HTML."""
+        return f"<details>\n<summary>{escape(self.summary)}</summary>\n{self.block.html()}\n</details>"
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return self.block.markdown()
+
+
+@dataclass(frozen=True)
+class Section:
+    """
+    A part of a page.
+
+    anchor: target of links.
+    name: heading.
+    """
+
+    anchor: str
+    name: str
+    blocks: Sequence[PageBlock]
+
+    def html(self) -> str:
+        """Return HTML."""
+        return section(self.anchor, self.name, *(block.html() for block in self.blocks))
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        return "\n\n".join([f"## {escape_markdown(self.name)}", *(block.markdown() for block in self.blocks)])

@@ -1,0 +1,253 @@
+"""Model cards: what a model is, its metrics with intervals, its features, calibration and limits, how to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank._version import __version__
+from corank.data.inputs import as_scores
+from corank.data.missing import MissingValues
+from corank.data.queries import Queries
+from corank.data.routing import predict_with_qid
+from corank.data.rows import as_rows, has_missing
+from corank.base.calibration import reliability_curve
+from corank.base.priors import ColumnMean
+from corank.comparison.report.blocks import BulletList, Code, Facts, PageBlock, Paragraph, Section
+from corank.comparison.report.importance import query_importance
+from corank.comparison.report.page import page
+from corank.comparison.report.study import describe_convention
+from corank.metrics import Evaluation, evaluate
+from corank.metrics.significance import few_note, sign_flip
+from corank.tables import Cell, ReportTable, escape_markdown
+
+FEW_QUERIES = 30
+"""Number of evaluated queries below which the card warns of wide intervals."""
+MOST_FEATURES = 20
+"""Rows of the table of features."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """
+    A model card; made by `model_card`.
+
+    Attributes
+    ----------
+    title : str
+        Name of the model.
+    sections : tuple of Section
+        What the card says.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+
+    def html(self) -> str:
+        """
+        Return the card as one self-contained HTML page.
+
+        Returns
+        -------
+        str
+            The page; it makes no request.
+        """
+        links = [(part.anchor, part.name) for part in self.sections]
+        return page(f"Model card: {self.title}", "\n".join(part.html() for part in self.sections), links)
+
+    def markdown(self) -> str:
+        """
+        Return the card as Markdown.
+
+        Returns
+        -------
+        str
+            The same sections as the page.
+        """
+        title = f"# Model card: {escape_markdown(self.title)}"
+        return "\n\n".join([title, *(part.markdown() for part in self.sections)]) + "\n"
+
+    def _repr_html_(self) -> str:
+        return "\n".join(part.html() for part in self.sections)
+
+
+def model_card(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    metrics: Sequence[str] = ("nDCG@10", "AP"),
+    convention: str = "corank",
+    title: str | None = None,
+    about: str = "",
+    path: str | os.PathLike[str] | None = None,
+    data: str = "",
+    command: str = "",
+    random_state: int = 0,
+) -> ModelCard:
+    """
+    Describe a fitted ranker by its performance on rows that it has not seen.
+
+    Parameters
+    ----------
+    model : fitted ranker or pipeline
+        The model.
+    X, y, qid : arrays
+        Judged rows that were not used for learning; NaN in y marks unjudged rows.
+    metrics : sequence of str
+        Metrics; the first is that of the importance of features.
+    convention : str
+        Convention of the metrics.
+    title, about : str, optional
+        Name of the model, and a paragraph on its purpose.
+    path : path, optional
+        File of the model, for its SHA-256.
+    data : str, optional
+        Names of the files of rows.
+    command : str, optional
+        Command that repeats the card.
+    random_state : int, default 0
+        Random seed of intervals and permutations.
+
+    Returns
+    -------
+    ModelCard
+        With `html` and `markdown`.
+    """
+    queries = Queries.of(qid, len(np.asarray(y)))
+    grades = as_scores(y, len(queries.codes))
+    ids = queries.ids[queries.codes]
+    scores = predict_with_qid(model, X, ids)
+    rng = np.random.default_rng(random_state)
+    found = evaluate(grades, scores, queries.codes, list(metrics), convention=convention)
+    plain = as_rows(X, missing=True)
+    if has_missing(plain):
+        plain = MissingValues.of(plain).fill(plain)[:, : plain.shape[1]]  # without indicators
+    mean = ColumnMean(list(range(plain.shape[1]))).fit(plain, qid=ids)
+    others = {
+        "mean of all columns, without learning": predict_with_qid(mean, plain, ids),
+        "random order": rng.random(len(scores)),
+    }
+    rows = [("this model", found)]
+    rows += [
+        (name, evaluate(grades, one, queries.codes, list(metrics), convention=convention))
+        for name, one in others.items()
+    ]
+    importance = query_importance(
+        model, X, grades, ids, metric=metrics[0], convention=convention, n_repeats=3, random_state=random_state
+    )
+    sections = (
+        Section("model", "The model", _model(model, path, about)),
+        Section("data", "The rows it was evaluated on", _data(grades, found, X, data)),
+        Section("performance", "Performance", _performance(rows, found, rng)),
+        Section("features", "Features", _features(importance, metrics[0])),
+        Section("calibration", "Calibration", _calibration(model, X, grades)),
+        Section("limits", "Limits", [BulletList(tuple(_limits(found, model)))]),
+        Section("repeat", "How to repeat", [Code(command)] if command else []),
+    )
+    name = title or (Path(path).stem if path else type(model).__name__)
+    return ModelCard(name, tuple(part for part in sections if part.blocks))
+
+
+def _model(model: Any, path: str | os.PathLike[str] | None, about: str) -> list[PageBlock]:
+    defaults = type(model)().get_params(deep=False) if _has_defaults(model) else {}
+    changed = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name not in defaults or repr(defaults[name]) != repr(value)
+    }
+    facts = [
+        ("class", type(model).__name__),
+        ("changed parameters", ", ".join(f"{k}={v!r}" for k, v in changed.items()) or "none"),
+        ("features", str(getattr(model, "n_features_in_", "unknown"))),
+    ]
+    facts += [
+        (name, f"{getattr(model, name):.4g}") for name in ("alpha_",) if isinstance(getattr(model, name, None), float)
+    ]
+    if path is not None:
+        facts.append(("SHA-256 of the file", hashlib.sha256(Path(path).read_bytes()).hexdigest()))
+    facts.append(("corank", __version__))
+    text: list[PageBlock] = [Paragraph(about)] if about else []
+    return [*text, Facts(tuple(facts))]
+
+
+def _has_defaults(model: Any) -> bool:
+    try:
+        type(model)()
+    except TypeError:
+        return False
+    return True
+
+
+def _data(grades: Floats, found: Evaluation, X: Any, data: str) -> list[PageBlock]:
+    judged = grades[~np.isnan(grades)]
+    values, counts = np.unique(judged, return_counts=True)
+    shares = ", ".join(f"{value:g}: {count:,}" for value, count in zip(values.tolist(), counts.tolist(), strict=True))
+    facts = [
+        ("rows", f"{found.n_rows:,}, of which {found.n_rows - found.n_unjudged_rows:,} are judged"),
+        ("queries", f"{found.n_queries:,}, of which {found.n_unjudged_queries:,} are unjudged"),
+        ("queries of a single grade", f"{found.n_single_grade:,}"),
+        ("rows of each grade", shares if len(values) <= 20 else f"{len(values):,} different scores"),
+    ]
+    return [Facts((*([("files", data)] if data else []), *facts))]
+
+
+def _performance(
+    rows: Sequence[tuple[str, Evaluation]], found: Evaluation, rng: np.random.Generator
+) -> list[PageBlock]:
+    table: list[tuple[Cell, ...]] = []
+    for name, evaluation in rows:
+        for metric, result in evaluation.items():
+            used = result.values[~np.isnan(result.values)]
+            low, high, _ = sign_flip(used, rng)
+            table.append((metric, name, result.mean, low, high, len(used)))
+    table.sort(key=lambda one: [*found].index(str(one[0])))
+    columns = ("metric", "ranking", "mean", "low", "high", "queries")
+    note = "low and high are the 95 % interval of the mean over queries."
+    note += few_note(min(result.n_used for result in found.values())) + " " + describe_convention(found.convention)
+    return [ReportTable("", columns, tuple(table)), Paragraph(note, "note")]
+
+
+def _features(importance: ReportTable, metric: str) -> list[PageBlock]:
+    kept = ReportTable("", importance.columns, importance.rows[:MOST_FEATURES])
+    more = len(importance.rows) - len(kept.rows)
+    note = (
+        f"Mean loss of {metric} when the values of a feature are permuted inside each query, with a 95 % interval over "
+        "queries. Features that repeat each other share their importance."
+    )
+    return [kept, Paragraph(note + (f" {more} features with smaller losses are left out." if more else ""), "note")]
+
+
+def _calibration(model: Any, X: Any, grades: Floats) -> list[PageBlock]:
+    if not hasattr(model, "predict_proba") or set(np.unique(grades[~np.isnan(grades)]).tolist()) - {0.0, 1.0}:
+        return []
+    p = model.predict_proba(X)[:, 1]
+    curve = reliability_curve(grades, p, strategy="quantile")
+    rows = zip(curve.predicted.tolist(), curve.observed.tolist(), curve.counts.tolist(), strict=True)
+    table = ReportTable("", ("predicted", "observed", "rows"), tuple(rows))
+    return [table, Paragraph(f"Expected calibration error {curve.expected_error:.3f} in bins of equal counts.", "note")]
+
+
+def _limits(found: Evaluation, model: Any) -> list[str]:
+    used = min(result.n_used for result in found.values())
+    limits = ["The figures are valid only if none of these rows was used for learning or for choosing the model."]
+    if used < FEW_QUERIES:
+        limits.append(f"{used} queries are few: read the intervals, not the means.")
+    if found.n_unjudged_rows:
+        share = found.n_unjudged_rows / found.n_rows
+        limits.append(f"{share:.0%} of the rows are unjudged; they were treated as the convention says.")
+    limits.append("Scores compare rows of one query. Scores of different queries are not comparable unless calibrated.")
+    if not hasattr(model, "predict_proba"):
+        limits.append("Scores are not probabilities; corank.Calibrated makes them so.")
+    limits.append("Rows from another source, language or time may be ranked worse than these.")
+    return limits

@@ -1,0 +1,378 @@
+"""The report of a study as one HTML page and as Markdown with its plots in files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corank.data.durable.atomic import atomic_file, require_place
+from corank.errors import InputError, MissingExtra, import_extra
+from corank.comparison.report.blocks import (
+    BulletList,
+    Code,
+    Details,
+    Facts,
+    PageBlock,
+    Paragraph,
+    Plot,
+    PlotGrid,
+    Section,
+    plot_file,
+)
+from corank.comparison.report.charts import standalone
+from corank.comparison.report.page import page
+from corank.comparison.report.plots import PLOTS, plots_of, reference_of
+from corank.metrics.conventions import CONVENTIONS, Convention
+from corank.tables import Cell, ReportTable, escape_markdown
+
+if TYPE_CHECKING:  # not needed at run time; importing them is slow
+    from corank.metrics.bounds.bound import Bound
+    from corank.comparison.values import Study
+
+N_WORST = 20
+"""Rows of the table of the queries with the lowest values."""
+
+
+def study_html(study: Study) -> str:
+    """
+    Return a study as one self-contained HTML page, without scripts, images or fonts to load.
+
+    Parameters
+    ----------
+    study : Study
+        Result of `corank.compare`.
+
+    Returns
+    -------
+    str
+        The page. Sections without data are left out; so are plots if matplotlib is not installed.
+    """
+    return _html(study, _sections(study))
+
+
+def study_markdown(study: Study) -> str:
+    """
+    Return a study as Markdown with links to the plots that `write` saves.
+
+    Parameters
+    ----------
+    study : Study
+        Result of `corank.compare`.
+
+    Returns
+    -------
+    str
+        The same sections as the page.
+    """
+    return _markdown(study, _sections(study))
+
+
+def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
+    """
+    Write ``report.html``, which is self-contained, and ``report.md`` with its plots in files next to it.
+
+    Parameters
+    ----------
+    study : Study
+        Result of `corank.compare`.
+    folder : path
+        An existing folder.
+    overwrite : bool
+        Whether to replace an existing report and all its plots.
+
+    Returns
+    -------
+    tuple of Path
+        The page, the Markdown file, and ``report-NAME.svg`` for each plot.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise InputError(f"{folder} is not a folder; create it before writing a report to it.")
+    sections = _sections(study)
+    plots = [plot for part in sections for block in part.blocks for plot in _plots_in(block)]
+    texts = {"report.html": _html(study, sections), "report.md": _markdown(study, sections)}
+    texts |= {plot.file: standalone(plot.drawing) for plot in plots}
+    for name in texts:  # check all files before writing the first
+        require_place(place / name, overwrite=overwrite)
+    for name in reversed(texts):  # the page last: if it exists, the report is complete
+        with atomic_file(place / name, overwrite=overwrite) as scratch:
+            scratch.write_text(texts[name], encoding="utf-8")
+    if overwrite:  # remove plots of the replaced report that this one does not have
+        for name in {plot_file(name) for name in PLOTS} - set(texts):
+            (place / name).unlink(missing_ok=True)
+    return tuple(place / name for name in texts)
+
+
+def _html(study: Study, sections: Sequence[Section]) -> str:
+    links = [(part.anchor, part.name) for part in sections]
+    body = "\n".join(block.html() for block in (*_opening(study), *sections))
+    return page(_title(study), body, links)
+
+
+def _markdown(study: Study, sections: Sequence[Section]) -> str:
+    blocks = (*_opening(study), *sections)
+    return "\n\n".join([f"# {escape_markdown(_title(study))}", *(block.markdown() for block in blocks)]) + "\n"
+
+
+def _title(study: Study) -> str:
+    # file names only; the command shows whole paths
+    return f"Rankers compared on {', '.join(Path(part).name for part in study.data.name.split(', '))}"
+
+
+def _plots_in(block: PageBlock) -> Iterator[Plot]:
+    if isinstance(block, Plot):
+        yield block
+    elif isinstance(block, PlotGrid):
+        yield from block.plots
+
+
+def _sections(study: Study) -> list[Section]:
+    """Return the sections that have content."""
+    parts = [
+        Section("data", "The data", _data(study)),
+        Section("leaderboard", "Methods", _leaderboard(study)),
+        Section("curve", "How many judgements are needed", _curve(study)),
+        Section("winner", "The chosen method", _winner(study)),
+        Section("queries", "Query by query", _queries(study)),
+        Section("bounds", "Error bounds", _error_bounds(study.bounds)),
+        Section("tuning", "How methods were tuned", _tuning(study)),
+        Section("repeat", "How to repeat the study", _repeat(study)),
+    ]
+    return [part for part in parts if part.blocks]
+
+
+def _plots(study: Study, section: str) -> list[PageBlock]:
+    """Return the plots of a section, in a grid if there are several; none without matplotlib."""
+    try:
+        plots = plots_of(study, section)
+    except MissingExtra:
+        return []
+    return [PlotGrid(plots)] if len(plots) > 1 else list(plots)
+
+
+def _opening(study: Study) -> list[PageBlock]:
+    notes = study.notes
+    try:
+        import_extra("matplotlib", "report")
+    except MissingExtra as error:
+        notes = (*notes, f"The report has no plots: {error}.")
+    blocks: list[PageBlock] = [Paragraph(study.verdict, "verdict"), Paragraph(study.rule)]
+    return [*blocks, BulletList(notes)] if notes else blocks
+
+
+def _data(study: Study) -> list[PageBlock]:
+    data = study.data
+    counts = [
+        ("queries", data.n_queries),
+        ("rows", data.n_rows),
+        ("features", data.n_features),
+        ("unscored rows", data.n_unscored_rows),
+        ("queries without a score", data.n_unscored_queries),
+        ("queries of a single grade", data.n_single_grade_queries),
+        ("queries of one row", data.n_one_row_queries),
+        ("repeated rows", data.n_duplicated_rows),
+    ]
+    if data.n_pool_rows:
+        counts += [("further unscored rows", data.n_pool_rows), ("their queries", data.n_pool_queries)]
+    blocks: list[PageBlock] = [Facts(tuple((name, f"{n:,}") for name, n in counts))]
+    if data.n_single_grade_queries or data.n_unscored_queries:
+        n = data.n_single_grade_queries + data.n_unscored_queries
+        blocks.append(
+            Paragraph(
+                f"{n:,} {'query' if n == 1 else 'queries'} of {data.n_queries:,} cannot distinguish a good order from "
+                "a bad one: all their rows have the same grade or none.",
+                "note",
+            )
+        )
+    if data.constant_columns:
+        names = ", ".join(data.constant_columns[:20]) + (", ..." if len(data.constant_columns) > 20 else "")
+        blocks.append(Paragraph(f"Constant columns: {names}.", "note"))
+    if data.grades:
+        total = sum(n for _, n in data.grades)
+        rows: tuple[tuple[Cell, ...], ...] = tuple((f"{g:g}", n, 100.0 * n / total) for g, n in data.grades)
+        blocks.append(ReportTable("Scored rows by grade", ("grade", "rows", "%"), rows, digits=1))
+    return blocks
+
+
+def _leaderboard(study: Study) -> list[PageBlock]:
+    from corank.comparison.display import leaderboard, paired_table
+
+    if not study.outcomes:
+        return []
+    direction = "higher is better" if study.larger_is_better else "lower is better"
+    blocks: list[PageBlock] = [Paragraph(f"{study.metric}, {direction}. {_convention(study)}")]
+    blocks += [*_plots(study, "leaderboard"), leaderboard(study)]
+    if study.tests:
+        blocks.append(Details("All paired tests", paired_table(study)))
+    return blocks
+
+
+def _convention(study: Study) -> str:
+    """Describe the convention of the metrics; only evaluations hold one that the user defined."""
+    own = (one.evaluation.convention for one in study.outcomes if one.evaluation is not None)
+    rules = next(own, CONVENTIONS.get(study.convention))
+    return f"Convention {study.convention}." if rules is None else describe_convention(rules)
+
+
+def _curve(study: Study) -> list[PageBlock]:
+    if not study.curve:
+        return []
+    titles = {one.name: one.title for one in study.outcomes}
+    rows = tuple(
+        (titles.get(p.method, p.method), p.fraction, p.n_queries, p.mean, p.low, p.high, p.n_repeats)
+        for p in study.curve
+    )
+    columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
+    table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
+    return [*_plots(study, "curve"), Details("Values of the plot", table)]
+
+
+def _winner(study: Study) -> list[PageBlock]:
+    if not study.winner:
+        return []
+    blocks: list[PageBlock] = []
+    if study.model is not None:
+        winner = study.outcome(study.winner)
+        training = "which needs no judgements" if winner.is_label_free else "fitted on all scored rows"
+        blocks.append(Paragraph(f"{winner.title}, {training}, is saved as {study.model}."))
+    blocks += _plots(study, "winner")
+    if study.coefficients:
+        weights = tuple((one.column, one.scaled, one.weight) for one in study.coefficients)
+        columns = ("column", "weight × deviation", "weight")
+        table = ReportTable("Weights of the columns", columns, weights, formats=("", ".4g", ".6g"))
+        blocks.append(Details("All weights", table))
+    return blocks
+
+
+def _queries(study: Study) -> list[PageBlock]:
+    if not study.queries or not study.winner:
+        return []
+    other = reference_of(study)
+    columns = ("query", study.outcome(study.winner).title, *([other.title] if other else []), "rows", "scored")
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (one.query, one.value, *([one.base] if other else []), one.n_rows, one.n_scored)
+        for one in study.queries[:N_WORST]
+    )
+    title = f"Queries on which {columns[1]} is worst, by {study.metric}"
+    return [*_plots(study, "queries"), ReportTable(title, columns, rows)]
+
+
+def _error_bounds(bounds: Sequence[Bound]) -> list[PageBlock]:
+    if not bounds:
+        return []
+    columns = ("error", "observed", "low", "high", "probability", "of a random order", "remark")
+    rows = tuple((one.name, one.error, one.low, one.high, 1.0 - one.delta, one.random, one.verdict) for one in bounds)
+    note = "With this probability over the draw of the data, the expected error lies between low and high."
+    parts: tuple[tuple[Cell, ...], ...] = tuple((one.name, name, value) for one in bounds for name, value in one.parts)
+    terms = ReportTable("Terms of the bounds", ("error", "term", "value"), parts)
+    bounds_of: dict[str, list[str]] = {}
+    for one in bounds:
+        for text in one.assumptions:
+            bounds_of.setdefault(text, []).append(one.name)
+    assumed = (text if len(of) == len(bounds) else f"{text} ({', '.join(of)})" for text, of in bounds_of.items())
+    return [
+        ReportTable("Intervals of the expected error", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
+        Paragraph("Assumptions:"),
+        BulletList(tuple(assumed)),
+        Details("Terms of the bounds", terms),
+    ]
+
+
+def _tuning(study: Study) -> list[PageBlock]:
+    found = ((one.title, one.tuning, _chosen(one.chosen)) for one in study.outcomes)
+    rows = tuple(row for row in found if any(row[1:]))
+    if not rows:
+        return []
+    note = "Chosen values are listed fold by fold, or once if all folds agree."
+    return [ReportTable("Tuning within the training part of each fold", ("method", "how", "chosen"), rows, note=note)]
+
+
+def _chosen(folds: Sequence[Mapping[str, Any]]) -> str:
+    """Return each parameter with its values, fold by fold."""
+    names = dict.fromkeys(name for fold in folds for name in fold)
+    values = {name: [_value(fold[name]) for fold in folds if name in fold] for name in names}
+    return "; ".join(
+        f"{name} {' / '.join(chosen[:1] if len(set(chosen)) == 1 else chosen)}" for name, chosen in values.items()
+    )
+
+
+def _value(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _repeat(study: Study) -> list[PageBlock]:
+    facts = [
+        ("outer folds", str(study.folds)),
+        ("seed", str(study.seed)),
+        ("run time", duration(study.seconds)),
+        *study.versions.items(),
+    ]
+    blocks: list[PageBlock] = [Code(study.command)] if study.command else []
+    note = f"Fingerprint of rows, scores and query ids: {study.data.fingerprint}"
+    return [*blocks, Facts(tuple(facts)), Paragraph(note, "note")]
+
+
+_GAIN = {"exp": "grade y has gain 2^y − 1", "linear": "grade y has gain y"}
+_DISCOUNT = {
+    "log2": "divided by log2(i + 1) at rank i",
+    "letor": "divided by 1, 1, log2 3, log2 4, ... from the first rank on",
+}
+_TIES = {
+    "expectation": "ties count as the mean over all their orders",
+    "input": "ties keep the order of the file",
+    "docid": "ties are ordered by document id, highest first",
+}
+_EMPTY = {
+    "skip": "queries without a relevant row are left out",
+    "zero": "queries without a relevant row count as 0",
+    "one": "queries without a relevant row count as 1",
+}
+_SHORT = {
+    "pad": "lists shorter than k are padded with irrelevant rows",
+    "zero": "lists shorter than k have an nDCG@k of 0",
+}
+_RARE = {
+    "short_precision": ("zero", "lists shorter than k have a P@k of 0"),
+    "ap_ties": ("block", "AP treats tied rows as retrieved together"),
+    "ap_cut": ("possible", "AP@k divides by the number of relevant rows that fit into k"),
+    "single_precision": (True, "scores are compared in single precision"),
+}
+_UNJUDGED = {"drop": "unscored rows are left out", "irrelevant": "unscored rows count as irrelevant"}
+
+
+def describe_convention(rules: Convention) -> str:
+    """
+    Return a sentence with the choices of a convention.
+
+    >>> print(describe_convention(Convention("corank")))
+    Convention corank: grade y has gain 2^y − 1, divided by log2(i + 1) at rank i; ties count as the mean over all
+    their orders; queries without a relevant row are left out; lists shorter than k are padded with irrelevant rows;
+    a row is relevant from grade 1 on; unscored rows are left out.
+    """
+    choices = (
+        f"{_GAIN[rules.gain]}, {_DISCOUNT[rules.discount]}",
+        _TIES[rules.ties],
+        _EMPTY[rules.empty],
+        _SHORT[rules.short_ndcg],
+        f"a row is relevant from grade {rules.relevant_from:g} on",
+        _UNJUDGED[rules.unjudged],
+        *(words for name, (value, words) in _RARE.items() if getattr(rules, name) == value),
+    )
+    return f"Convention {rules.name}: {'; '.join(choices)}."
+
+
+def duration(seconds: float) -> str:
+    """
+    Format a duration.
+
+    >>> duration(4.21), duration(83), duration(3725)
+    ('4.2 s', '1 min 23 s', '1 h 02 min')
+    """
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,184 @@
+"""Items to rank by pairwise comparison: names, displayed fields and numeric features."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.durable.regular import require_regular
+from corank.data.io.frames import parquet_rows
+from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
+from corank.errors import InputError, suggest_names
+
+TEXTS = {".csv": csv_rows, ".tsv": csv_rows, ".jsonl": jsonl_rows, ".ndjson": jsonl_rows}
+NAMES = ("name", "title", "item", "id")
+"""Names of the column of names; the first that is present is used."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Items:
+    """
+    Items to rank, in the order of their file.
+
+    Attributes
+    ----------
+    names : sequence of str
+        One per item, all different.
+    X : array of shape (n, n_features)
+        Numeric features; none by default.
+    fields : sequence of mappings of str to str
+        Displayed text of each item, by column; empty by default.
+    columns : sequence of str
+        Names of the columns of X.
+
+    Examples
+    --------
+    >>> Items(["tea", "coffee", "milk"])
+    <Items: 3 items, 0 features>
+    """
+
+    names: Sequence[str]
+    X: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    fields: Sequence[Mapping[str, str]] = ()
+    columns: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        X = np.asarray(self.X, dtype=np.float64)
+        object.__setattr__(self, "X", X if X.size else np.empty((n, 0)))
+        object.__setattr__(self, "fields", self.fields or [{}] * n)
+        if n < 2:
+            raise InputError(f"names has {n} items; pass at least two.")
+        if self.X.ndim != 2 or len(self.X) != n or not np.isfinite(self.X).all():
+            raise InputError(f"X has shape {self.X.shape} for {n} names; pass one row of finite numbers per name.")
+        if len(self.fields) != n:
+            raise InputError(f"fields has {len(self.fields)} values for {n} names; pass one per name.")
+        if len(self.number) < n:
+            twice = next(name for row, name in enumerate(self.names) if self.number[name] != row)
+            raise InputError(f"two rows have the name {twice!r}; rename one of them.")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"<Items: {len(self)} items, {self.X.shape[1]} features>"
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Number of each item, from 0, by name."""
+        return {name: row for row, name in enumerate(self.names)}
+
+
+def read_items(
+    path: str | os.PathLike[str],
+    *,
+    name: str | None = None,
+    features: Sequence[str] | None = None,
+    judged: str | None = None,
+) -> tuple[Items, Floats]:
+    """
+    Read items from CSV, JSON lines (compressed or not) or Parquet.
+
+    Every column is displayed. Numeric columns are features; text is displayed, but not used by the model.
+
+    Parameters
+    ----------
+    path : path
+        A name that ends in .csv, .tsv, .jsonl or .parquet.
+    name : str, optional
+        Column of names, which must be different; by default ``name``, ``title``, ``item`` or ``id``, else the first.
+    features : sequence of str, optional
+        Numeric columns to use as features; by default all except ``id``; an empty list means none.
+    judged : str, optional
+        Column of grades for replays; it is neither displayed nor a feature.
+
+    Returns
+    -------
+    items : Items
+        One item per row.
+    y : array of shape (n,)
+        The grades; empty if `judged` is None.
+    """
+    columns, rows = _rows(path)
+    if not rows or not columns:
+        what = "rows" if not rows else "columns"
+        raise InputError(f"{path} has no {what}; expected at least two items, one per row.")
+    folded = {column.casefold(): column for column in reversed(columns)}
+    usual = next((folded[one] for one in NAMES if one in folded), columns[0])
+    for option, wanted in (("name", name), ("judged", judged), *(("features", one) for one in features or ())):
+        if wanted is not None and wanted not in columns:
+            raise InputError(f"{path} has no column {wanted!r} for {option}=; {suggest_names(wanted, columns)}.")
+    name_column = name or usual
+    if judged is not None and judged in (name_column, *(features or ())):
+        what = "holds the names" if judged == name_column else "is a feature"
+        raise InputError(f"{path}: column {judged!r} {what}, so it cannot hold the grades; choose another column.")
+    names = [_text(row.get(name_column)).strip() for _, row in rows]
+    if "" in names:
+        raise InputError(
+            f"{rows[names.index('')][0]}: column {name_column!r} is empty; fill it, or choose another with name=."
+        )
+    numbers = {column: _numbers([row.get(column) for _, row in rows]) for column in columns if column != name_column}
+    y = np.empty(0) if judged is None else _finite(numbers.pop(judged), judged, rows)
+    if features is None:
+        features = [one for one, values in numbers.items() if values is not None and one.casefold() != "id"]
+    values = [_finite(numbers.get(column), column, rows) for column in features]
+    fields = [
+        {column: text for column in columns if column not in (name_column, judged) and (text := _text(row.get(column)))}
+        for _, row in rows
+    ]
+    try:
+        return Items(names, np.column_stack(values) if values else np.empty((0, 0)), fields, list(features)), y
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _rows(path: str | os.PathLike[str]) -> tuple[list[str], LocatedRows]:
+    suffix = suffix_of(path)
+    require_regular(path)
+    if suffix == ".parquet":
+        return parquet_rows(path)
+    if suffix not in TEXTS:
+        raise InputError(f"{path} has an unknown suffix; items are read from {', '.join((*TEXTS, '.parquet'))} files.")
+    return TEXTS[suffix](read_utf8(path), str(path))
+
+
+def _numbers(cells: list[Any]) -> Floats | None:
+    """Return a numeric column, NaN for empty cells; None if a cell is not a number, or all are empty."""
+    numbers = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        if cell is None or (isinstance(cell, str) and not cell.strip()):
+            continue
+        try:
+            numbers[row] = float(cell)
+        except OverflowError:  # an integer of 309 digits or more
+            numbers[row] = np.inf
+        except (TypeError, ValueError):
+            return None
+    return None if np.isnan(numbers).all() else numbers
+
+
+def _finite(values: Floats | None, column: str, rows: LocatedRows) -> Floats:
+    if values is None:
+        raise InputError(f"{rows[0][0]}: column {column!r} does not hold numbers; choose a numeric column.")
+    missing = np.flatnonzero(~np.isfinite(values))
+    if len(missing):
+        what = "infinite" if np.isinf(values[missing[0]]) else "empty"
+        raise InputError(
+            f"{rows[missing[0]][0]}: column {column!r} is {what}; fill it, or choose other columns with features=."
+        )
+    return values
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return str(value).encode("utf-8", "replace").decode()

@@ -1,0 +1,272 @@
+"""Read judgements: tables, TREC qrels, LETOR text, books of Quepid, lists of OpenSearch, requests of `_rank_eval`."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corank.data.io.frames import parquet_rows
+from corank.data.io.json_values import at_path, json_values, plain_text, shortened
+from corank.data.io.read import detect_format, is_number
+from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
+from corank.data.io.text import open_text
+from corank.data.io.trec import QRELS_COLUMNS, read_qrels
+from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
+from corank.data.io.letor.reader import read_letor
+from corank.data.collection import as_texts
+from corank.data.column_roles import ColumnChoice
+from corank.errors import InputError
+
+JSON = (".json", ".jsonl", ".ndjson")
+LISTS = ("query_doc_pairs", "judgmentRatings", "requests")
+"""Keys of the lists of judgements of Quepid, OpenSearch and Elasticsearch."""
+ANSWERS, NOTES, QUERY_TEXTS = ("answer",), ("explanation", "note", "reason", "comment"), ("query_text", "user_query")
+"""Usual names of the columns of answers, notes and words of queries."""
+
+_WHOLE = re.compile(r"(-?\d+(\.0*)?)?", re.ASCII)
+# RankLib's judgements without features: "4 qid:1 # 7555 rambo", and "# qid:1: rambo" for the words of a query
+_RANKLIB = re.compile(r"(\S+)\s+qid:(\S+)\s+#\s*(\S+)(?:[ \t]+(\S.*?))?\s*")
+_RANKLIB_QUERY = re.compile(r"#\s*qid:(\S+?):\s*(\S.*?)\s*")
+
+_Row = tuple[float, str, str, str, str, str]  # grade, query, document, judge, answer, note
+
+
+def read_judgements(
+    path: str | os.PathLike[str],
+    *,
+    y: str | None = None,
+    qid: str | None = None,
+    docid: str | None = None,
+    judge: str | None = None,
+) -> JudgementList:
+    """
+    Read grades of documents by one or more judges.
+
+    Parameters
+    ----------
+    path : path
+        A table (.csv, .tsv or .parquet) with columns of queries, documents, grades and, if known, judges, answers and
+        notes; a book of Quepid (.json, or .csv with one column per judge); a judgement list of OpenSearch's workbench
+        or a request of Elasticsearch's `_rank_eval` (.json); TREC qrels; LETOR text with document ids; or judgements of
+        RankLib without features. Other columns of a table are ignored.
+    y, qid, docid, judge : str, optional
+        Columns of a table; by default those with usual names, see `corank.read`.
+
+    Returns
+    -------
+    JudgementList
+        The grades, in the order of the file.
+    """
+    suffix = suffix_of(path)
+    if suffix == ".json":
+        return _of_json(path)
+    if suffix in JSON or suffix == ".parquet" or detect_format(path) == "csv":
+        columns, rows = _rows(path, suffix)
+        if suffix in JSON and {*LISTS, "hits"} & set(columns):
+            return _of_json(path)
+        return _of_table(path, columns, rows, ColumnChoice(y=y, qid=qid, docid=docid, judge=judge))
+    text = open_text(path)
+    words = text.first_line().split()
+    if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and is_number(words[3]):
+        qrels = read_qrels(text)
+        return JudgementList(qrels.y, qrels.qid, qrels.docids)
+    ranklib = _of_ranklib(path)
+    if ranklib is not None:
+        return ranklib
+    found = read_letor(text)
+    if found.docids is None:
+        raise InputError(f"{path} has no document ids, so rows of the same document cannot be found; add them.")
+    queries = None if found.qid is None else as_texts(list(map(str, found.qid.tolist())))
+    return JudgementList(found.y, queries, found.docids)
+
+
+def _rows(path: str | os.PathLike[str], suffix: str) -> tuple[list[str], LocatedRows]:
+    if suffix == ".parquet":
+        return parquet_rows(path)
+    return (jsonl_rows if suffix in JSON else csv_rows)(read_utf8(path), str(path))
+
+
+def _of_table(
+    path: str | os.PathLike[str], columns: list[str], rows: LocatedRows, choice: ColumnChoice
+) -> JudgementList:
+    if _has_judge_columns(columns, rows, choice, path):
+        of_judges = _judge_columns(columns, path)
+        rows = [(where, {**row, "judge": one, "rating": row.get(one)}) for where, row in rows for one in of_judges]
+        columns = [*(one for one in columns if one not in of_judges), "judge", "rating"]
+    roles = choice.roles(columns, path)
+    if roles.docid is None or roles.y is None or not rows:
+        missing = "no rows" if not rows else "no column of document ids; name it with docid="
+        raise InputError(f"{path} has {missing}.")
+    # a query without judgement has an empty document
+    kept = [(where, row) for where, row in rows if _text(row.get(roles.docid)) or _text(row.get(roles.y))]
+    grades = np.array(
+        [_grade(row.get(roles.y), f"{where}, column {roles.y!r}") for where, row in kept], dtype=np.float64
+    )
+    lower = {column.casefold(): column for column in reversed(columns)}
+    answer, note, words = (
+        next((lower[one] for one in usual if one in lower), None) for usual in (ANSWERS, NOTES, QUERY_TEXTS)
+    )
+    names = (roles.qid, roles.docid, roles.judge, answer, note)
+    cells = [None if name is None else as_texts([_text(row.get(name)) for _, row in kept]) for name in names]
+    qid, docids, judges, answers, notes = cells
+    if answers is not None and set(answers.tolist()) - {"", GRADED, UNRATEABLE, LATER}:
+        answers = None  # a column of that name with another meaning
+    texts = {} if words is None or qid is None else {
+        query: text for query, (_, row) in zip(qid.tolist(), kept, strict=True) if (text := _text(row.get(words)))
+    }  # fmt: skip
+    return JudgementList(grades, qid, docids, judges, answers, notes, texts)  # type: ignore[arg-type]
+
+
+def _judge_columns(columns: list[str], path: str | os.PathLike[str]) -> list[str]:
+    """Return the columns that are neither query nor document: one per judge, as in the CSV of Quepid's books."""
+    roles = ColumnChoice(y=False).roles(columns, path)
+    return [one for one in roles.features if roles.y is None and roles.judge is None]
+
+
+def _has_judge_columns(
+    columns: list[str], rows: LocatedRows, choice: ColumnChoice, path: str | os.PathLike[str]
+) -> bool:
+    """Return whether a table without a label has one column of whole grades per judge."""
+    if choice != ColumnChoice() or len(judges := _judge_columns(columns, path)) < 2:
+        return False
+    cells = {_text(row.get(one)) for _, row in rows for one in judges}
+    return all(_WHOLE.fullmatch(cell) for cell in cells)
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
+def _grade(cell: Any, where: str) -> float:
+    if _text(cell).lower() in ("", "na", "nan", "null"):
+        return float("nan")
+    try:
+        grade = float(cell)
+    except (TypeError, ValueError, OverflowError):
+        grade = float("inf")
+    if not math.isfinite(grade):
+        raise InputError(f"{where}: {shortened(cell)} is not a grade; write a number, or nothing if there is none.")
+    return grade
+
+
+def is_ranklib(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file holds judgements of RankLib without features."""
+    return _of_ranklib(path) is not None
+
+
+def _of_ranklib(path: str | os.PathLike[str]) -> JudgementList | None:
+    """Read judgements of RankLib, which have no features; None if a line is different."""
+    rows: list[_Row] = []
+    texts: dict[str, str] = {}
+    for number, line in enumerate(read_utf8(path).splitlines(), 1):
+        if line.startswith("#") or not line.strip():
+            query = _RANKLIB_QUERY.fullmatch(line)
+            if query:
+                texts[query[1]] = query[2]
+            continue
+        found = _RANKLIB.fullmatch(line)
+        if not found or found[3] in ("docid", "docid="):
+            return None
+        rows.append((_grade(found[1], f"{path}, line {number}"), found[2], found[3], "", GRADED, ""))
+        if found[4]:
+            texts.setdefault(found[2], found[4])
+    return _of_rows(rows, texts) if rows else None
+
+
+def _of_json(path: str | os.PathLike[str]) -> JudgementList:
+    """Read the first kind of judgements that a value has: a book, a list of the workbench, or `_rank_eval`."""
+    rows: list[_Row] = []
+    texts: dict[str, str] = {}
+    n_values = 0
+    for where, value in json_values(read_utf8(path), str(path)):
+        for one in _unwrapped(value):
+            n_values += 1
+            if isinstance(pairs := at_path(one, "query_doc_pairs"), list):
+                rows += _book_rows(pairs, str(path))
+            elif isinstance(ratings := at_path(one, "judgmentRatings"), list):
+                rows += _workbench_rows(ratings, where)
+            elif isinstance(requests := at_path(one, "requests"), list):
+                rows += _rank_eval_rows(requests, where, texts)
+            else:
+                raise InputError(
+                    f"{where}: found {shortened(one)}, but no list query_doc_pairs (a book of Quepid), judgmentRatings "
+                    "(OpenSearch) or requests (_rank_eval); export the judgements again."
+                )
+    if not rows:
+        raise InputError(f"{path} has no judgements in {n_values} JSON objects; judge some documents first.")
+    return _of_rows(rows, texts)
+
+
+def _unwrapped(value: Any) -> Iterable[Any]:
+    """Return the documents of a saved answer of `_search`, or the value itself."""
+    if isinstance(value, list):
+        return [one for part in value for one in _unwrapped(part)]
+    if isinstance(hits := at_path(value, "hits", "hits"), list):
+        return [one for hit in hits for one in _unwrapped(hit)]
+    return [value["_source"] if isinstance(at_path(value, "_source"), dict) else value]
+
+
+def _book_rows(pairs: Sequence[Any], path: str) -> list[_Row]:
+    rows: list[_Row] = []
+    for at, pair in enumerate(pairs, 1):
+        where = f"{path}, query_doc_pairs {at}"
+        if not isinstance(pair, dict) or pair.get("query_text") is None or pair.get("doc_id") is None:
+            raise InputError(f"{where}: expected query_text and doc_id; check the export.")
+        judgements = pair.get("judgements")
+        for number, one in enumerate(judgements if isinstance(judgements, list) else (), 1):
+            if not isinstance(one, dict):
+                raise InputError(f"{where}: judgement {number} is {shortened(one)}; expected an object with a rating.")
+            answer = UNRATEABLE if one.get("unrateable") else LATER if one.get("judge_later") else GRADED
+            grade = _grade(one.get("rating"), f"{where}, judgement {number}") if answer == GRADED else float("nan")
+            judge = str(one.get("user_email") or one.get("user_id") or f"unknown {number}")
+            note = _text(one.get("explanation"))
+            rows.append((grade, str(pair["query_text"]), str(pair["doc_id"]), judge, answer, note))
+    return rows
+
+
+def _workbench_rows(ratings: Sequence[Any], where: str) -> list[_Row]:
+    rows: list[_Row] = []
+    for at, one in enumerate(ratings, 1):
+        found = at_path(one, "ratings")
+        if at_path(one, "query") is None or not isinstance(found, list):
+            raise InputError(f"{where}: judgmentRatings {at} is {shortened(one)}; expected a query and its ratings.")
+        for number, rating in enumerate(found, 1):
+            place = f"{where}, judgmentRatings {at}, rating {number}"
+            if at_path(rating, "docId") is None:
+                raise InputError(f"{place} is {shortened(rating)}; expected docId and rating.")
+            grade = _grade(rating.get("rating"), place)
+            rows.append((grade, str(one["query"]), str(rating["docId"]), "", GRADED, ""))
+    return rows
+
+
+def _rank_eval_rows(requests: Sequence[Any], where: str, texts: dict[str, str]) -> list[_Row]:
+    rows: list[_Row] = []
+    for at, one in enumerate(requests, 1):
+        ratings = at_path(one, "ratings")
+        if at_path(one, "id") is None or not isinstance(ratings, list):
+            raise InputError(f"{where}: request {at} is {shortened(one)}; expected an id and its ratings.")
+        words = at_path(one, "request", "query", "query_string", "query") or at_path(one, "params", "query_string")
+        if isinstance(words, str) and words != str(one["id"]):
+            texts[str(one["id"])] = words
+        for number, rating in enumerate(ratings, 1):
+            place = f"{where}, request {at}, rating {number}"
+            if at_path(rating, "_id") is None:
+                raise InputError(f"{place} is {shortened(rating)}; expected _index, _id and rating.")
+            rows.append((_grade(rating.get("rating"), place), str(one["id"]), str(rating["_id"]), "", GRADED, ""))
+    return rows
+
+
+def _of_rows(rows: Sequence[_Row], texts: Mapping[str, str]) -> JudgementList:
+    y, queries, documents, judges, answers, notes = (list(one) for one in zip(*rows, strict=True))
+    names = (queries, documents, judges, answers, notes)
+    qid, docids, who, kinds, words = (as_texts([plain_text(one) for one in column]) for column in names)
+    return JudgementList(
+        np.array(y, dtype=np.float64), qid, docids, who if any(judges) else None,
+        kinds if set(answers) != {GRADED} else None, words if any(notes) else None,
+        {plain_text(query): plain_text(text) for query, text in texts.items()},
+    )  # fmt: skip

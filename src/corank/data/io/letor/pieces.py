@@ -1,0 +1,253 @@
+"""Texts cut at newlines into pieces, which threads read and parse in parallel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.jit import is_light
+from corank.core.parsing import small
+from corank.core.parsing.sheet import (
+    BAD_LABEL,
+    BAD_VALUE,
+    DONE,
+    LARGE_VALUE,
+    NO_ROOM,
+    PADDING,
+    PAUSED,
+    ParserSettings,
+    Sheet,
+)
+from corank.core.threads import parallel_map
+from corank.data.io.text import TextFile
+
+PIECE = 1 << 20
+"""Approximate bytes of a piece: large enough to amortise a task, small enough for a processor's cache."""
+
+HARD_NUMBERS = 4096
+MAX_WORD = 1 << 20
+"""Bytes of a number or an id in a line longer than a piece."""
+
+
+class Fault(Exception):
+    """The position at which the parser stopped, and the code that `parse_rows` returned."""
+
+    def __init__(self, code: int, position: int) -> None:
+        super().__init__(code, position)
+        self.code = code
+        self.position = position
+
+
+@dataclass(frozen=True)
+class ParseResult:
+    """
+    Result of parsing a piece, or all pieces.
+
+    n_values: values of the sheet used so far.
+    """
+
+    n_values: int
+    largest_id: int
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """
+    Whole lines of a text.
+
+    begin, end: offsets in the text.
+    base: position at which the text begins.
+    """
+
+    text: TextFile
+    begin: int
+    end: int
+    base: int
+
+    @property
+    def shift(self) -> int:
+        """Difference between a position and an offset within the piece."""
+        return self.base + self.begin
+
+    @property
+    def length(self) -> int:
+        """Number of bytes; a newline is added to the last line of the text if it has none."""
+        return self.end - self.begin + (self.end == self.text.size)
+
+    def read(self) -> NDArray[np.uint8]:
+        """Return `length` bytes, followed by `PADDING` more."""
+        return self.text.read(self.begin, self.end, PADDING + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """
+    Concatenated texts as pieces of whole lines; positions count bytes from the first text, one more per text.
+
+    bases: position at which each text begins.
+    rows, colons, later_colons: for each piece, the number of rows, of colons outside comments, and of those colons
+        that are not the first of their row.
+    largest_id: largest number before a row's last colon.
+    bare_return: position of the first carriage return inside a comment, -1 for none.
+    n_jobs: number of threads.
+    """
+
+    texts: list[TextFile]
+    bases: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    colons: NDArray[np.int64]
+    later_colons: NDArray[np.int64]
+    largest_id: int
+    bare_return: int
+    n_jobs: int | None
+    _pieces: list[Piece]
+
+    @classmethod
+    def of(cls, texts: list[TextFile], n_jobs: int | None = None) -> Pieces:
+        """Cut texts into pieces and count their rows and values."""
+        return cls.surveyed(texts, list(cut_texts(texts, PIECE)), n_jobs)
+
+    @classmethod
+    def surveyed(cls, texts: list[TextFile], pieces: list[Piece], n_jobs: int | None = None) -> Pieces:
+        """Count the rows and values of some pieces of `texts`, at least one, in order."""
+        surveys = parallel_map(lambda k, _: _survey(pieces[k]), _each(pieces), n_jobs)
+        rows, colons, later_colons, largest, returns = np.array(surveys, dtype=np.int64).T
+        first = returns[returns >= 0]
+        bare_return = int(first[0]) if len(first) else -1
+        largest_id = int(largest.max())
+        return cls(texts, _bases(texts), rows, colons, later_colons, largest_id, bare_return, n_jobs, pieces)
+
+    def first_row(self) -> bytes:
+        """Return the lines of the piece that contains the first row; blank lines and comments may precede it."""
+        return self._pieces[int(np.flatnonzero(self.rows)[0])].read().tobytes()
+
+    def parse(self, sheet: Sheet, rules: ParserSettings, value_counts: NDArray[np.int64]) -> ParseResult:
+        """
+        Parse every piece into the sheet, and close the gaps left by pieces with fewer values than counted.
+
+        value_counts: upper bound on the number of values in each piece.
+        """
+        row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
+        value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
+        outcomes = parallel_map(
+            lambda k, _: _parse(self._pieces[k], row_starts[k : k + 2], value_starts[k], sheet, rules),
+            _each(self._pieces),
+            self.n_jobs,
+        )
+        good = []
+        for outcome in outcomes:
+            if isinstance(outcome, Fault):
+                raise outcome
+            good.append(outcome)
+        largest_id = max(outcome.largest_id for outcome in good)
+        if rules.width >= 0:
+            return ParseResult(value_starts[-1], largest_id)
+        used = _close_gaps(sheet, row_starts, value_starts, [outcome.n_values for outcome in good])
+        return ParseResult(used, largest_id)
+
+    def match(self, pattern: re.Pattern[bytes], positions: NDArray[np.int64]) -> Iterator[bytes]:
+        """
+        Match a pattern at one position of each row.
+
+        positions: one per row, inside the row's line; -1 to skip the row.
+        Yields: the last group of the pattern for each row, empty for -1.
+        """
+        row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
+        for piece, first, last in zip(self._pieces, row_starts[:-1], row_starts[1:], strict=True):
+            places = positions[first:last]
+            content = piece.read().tobytes() if (places >= 0).any() else b""
+            for place in places.tolist():
+                found = pattern.match(content, place - piece.shift) if place >= 0 else None
+                yield b"" if found is None else found[pattern.groups]
+
+    def locate(self, position: int) -> tuple[TextFile, int]:
+        """Return the text of a position, and the offset in that text."""
+        k = int(np.searchsorted(self.bases, position, side="right")) - 1
+        return self.texts[k], position - int(self.bases[k])
+
+
+def _each(pieces: list[Piece]) -> list[tuple[int, int]]:
+    return [(k, k + 1) for k in range(len(pieces))]
+
+
+def _bases(texts: list[TextFile]) -> NDArray[np.int64]:
+    # the end of each text also has a position
+    return np.cumsum([0, *(text.size + 1 for text in texts[:-1])], dtype=np.int64)
+
+
+def cut_texts(texts: list[TextFile], size: int) -> Iterator[Piece]:
+    """Cut concatenated texts at newlines into pieces of about `size` bytes."""
+    for text, base in zip(texts, _bases(texts).tolist(), strict=True):
+        yield from cut_lines(text, base, size)
+
+
+def cut_lines(text: TextFile, base: int, size: int) -> Iterator[Piece]:
+    """Cut a text that begins at position `base` at newlines into pieces of about `size` bytes."""
+    begin = 0
+    while begin < text.size:
+        end = text.line_end(min(begin + size, text.size) - 1, MAX_WORD)
+        yield Piece(text, begin, end, base)
+        begin = end
+
+
+def _survey(piece: Piece) -> tuple[int, int, int, int, int]:
+    content, counts = piece.read(), None
+    if is_light(piece.length):
+        counts = small.survey(content[: piece.length].tobytes())
+    if counts is None:
+        from corank.core.parsing import letor as kernels
+
+        counts = kernels.survey(content, 0, piece.length)
+    rows, colons, later_colons, largest, bare_return = counts
+    return rows, colons, later_colons, largest, bare_return + piece.shift if bare_return >= 0 else -1
+
+
+def _parse(piece: Piece, rows: list[int], at: int, sheet: Sheet, rules: ParserSettings) -> ParseResult | Fault:
+    hard = np.empty((HARD_NUMBERS, 3), dtype=np.int64)
+    content, begin, largest = piece.read(), 0, 0
+    row, last_row = rows
+    while True:
+        parsed = None
+        if begin == 0 and is_light(piece.length):
+            parsed = small.parse_rows(content[: piece.length].tobytes(), piece.shift, row, at, sheet, rules)
+        if parsed is None:
+            from corank.core.parsing import letor as kernels
+
+            parsed = kernels.parse_rows(content, begin, piece.length, piece.shift, row, at, sheet, rules, hard)
+        code, position, row, at, n_hard, top = parsed
+        for first, last, place in hard[:n_hard].tolist():
+            value = float(content[first - piece.shift : last - piece.shift].tobytes())
+            if np.isinf(value):
+                return Fault(BAD_LABEL if place < 0 else BAD_VALUE, first)
+            if place < 0:
+                sheet.y[-1 - place] = value
+            elif abs(value) < rules.too_large:
+                sheet.values[place] = value
+            else:
+                return Fault(LARGE_VALUE, first)
+        largest = max(largest, top)
+        if code == DONE:
+            return ParseResult(at, largest) if row == last_row else Fault(NO_ROOM, piece.shift)
+        if code != PAUSED:
+            return Fault(code, position)
+        if position - piece.shift == begin:  # a single line fills the list
+            hard = np.empty((2 * len(hard), 3), dtype=np.int64)
+        begin = position - piece.shift
+
+
+def _close_gaps(sheet: Sheet, row_starts: list[int], value_starts: list[int], stops: list[int]) -> int:
+    """Close the gaps between the values of pieces: a colon inside a query id was counted as a value."""
+    used = stops[0]
+    for k in range(1, len(stops)):
+        begin, stop = value_starts[k], stops[k]
+        gap = begin - used
+        if gap:
+            sheet.values[used : stop - gap] = sheet.values[begin:stop]
+            sheet.indices[used : stop - gap] = sheet.indices[begin:stop]
+            sheet.indptr[row_starts[k] + 1 : row_starts[k + 1] + 1] -= gap
+        used = stop - gap
+    return used

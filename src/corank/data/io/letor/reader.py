@@ -1,0 +1,302 @@
+"""
+Read LETOR text (SVMlight with query ids): ``label qid:Q id:value id:value ... # comment``, one row per line.
+
+Feature ids start at 1 and increase along a line; absent features are 0. Threads read the file twice, piece by piece:
+the first pass counts rows and values, the second parses into the final arrays. Time is O(bytes); memory is that of
+the result and of a few pieces.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from corank.core.parsing import sheet as codes
+from corank.core.parsing.sheet import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
+from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
+from corank.data.io.letor.pieces import Fault, ParseResult, Pieces
+from corank.data.io.letor.writer import write_letor as write_letor
+from corank.data.collection import Collection, as_names, as_texts
+from corank.errors import InputError
+
+LARGEST_ID = 2**31 - 1
+USUAL_ID = 1 << 24
+"""Largest feature id accepted without `n_features`: estimators allocate one weight per feature up to the largest."""
+DENSE_FROM = 0.25
+"""Density from which layout "auto" chooses an array: up to twice the memory of CSR, but faster."""
+
+Allocate: TypeAlias = Callable[[str, tuple[int, ...], DTypeLike], NDArray[Any]]
+"""Allocates a zeroed array of the result, given name, shape and type: in memory, or in the files of a store."""
+
+_FIRST_ROW = re.compile(rb"(?:[ \t\r\n]++|#[^\n]*+\n)*+[^ \t\r\n#]++[ \t\r]++qid:")
+_TOKEN = re.compile(rb"[^ \t\r\n#]+")
+_COMMENT = re.compile(rb"[^\r\n]*")
+_DOCID = re.compile(rb"[ \t]*(?:docid[ \t]*=[ \t]*)?([^ \t\r\n]*)")
+
+
+@dataclass(frozen=True, eq=False)
+class _Comments:
+    """Start position of each row's comment, -1 for none; comments are read on demand."""
+
+    pieces: Pieces
+    positions: NDArray[np.int64]
+
+    def comments(self) -> NDArray[np.object_] | None:
+        """Return the text after ``#``."""
+        return self._match(_COMMENT)
+
+    def docids(self) -> NDArray[np.object_] | None:
+        """Return X of ``#docid = X ...``, else the first word of the comment."""
+        return self._match(_DOCID)
+
+    def _match(self, pattern: re.Pattern[bytes]) -> NDArray[np.object_] | None:
+        if (self.positions < 0).all():
+            return None
+        words = self.pieces.match(pattern, self.positions)
+        return as_texts([word.decode(errors="surrogateescape") for word in words])
+
+
+def in_memory(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Allocate a zeroed array in memory."""
+    return np.zeros(shape, dtype)
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """
+    Shape and layout of the result, decided by the first pass.
+
+    n_features: number of columns requested; None for the largest id.
+    width: columns of a dense result.
+    value_counts: upper bound on the number of values in each piece.
+    """
+
+    n_rows: int
+    n_features: int | None
+    width: int
+    value_counts: NDArray[np.int64]
+    dense: bool
+    dtype: np.dtype[Any]
+    has_qid: bool
+
+    @classmethod
+    def of(
+        cls, pieces: Pieces, n_features: int | None, dtype: np.dtype[Any], layout: str, has_qid: bool | None = None
+    ) -> ReadPlan:
+        """Plan the result; pass `has_qid` if the pieces do not include the first row of the text."""
+        if pieces.bare_return >= 0:
+            raise explain(pieces, Fault(codes.BARE_RETURN, pieces.bare_return), n_features)
+        n_rows = int(pieces.rows.sum())
+        if n_rows == 0:
+            names = ", ".join(str(text) for text in pieces.texts)
+            raise InputError(
+                f"{names} contains only blank lines and comments; expected rows of the form 'label qid:Q id:value'."
+            )
+        if has_qid is None:
+            has_qid = begins_with_qid(pieces.first_row())
+        value_counts = pieces.later_colons if has_qid else pieces.colons
+        n_values = int(value_counts.sum())
+        width = n_features or pieces.largest_id
+        dense = layout == "dense" or (layout == "auto" and n_values >= DENSE_FROM * n_rows * width)
+        # an id above the limit cannot be stored in a dense array; the parser reports it
+        dense &= width <= (n_features or USUAL_ID)
+        return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
+
+    def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> Collection:
+        """Parse the pieces into arrays."""
+        sheet = self._sheet(allocate)
+        rules = ParserSettings(
+            width=self.width if self.dense else -1,
+            last_id=self.width if self.dense else self.n_features or USUAL_ID,
+            qids=INTEGER_QID if self.has_qid else NO_QID,
+            too_large=_too_large(self.dtype),
+        )
+        outcome, rules = self._parse(pieces, sheet, rules)
+        X = self._rows(sheet, outcome.n_values, self.n_features or outcome.largest_id)
+        if unscored is not None:
+            sheet.y[sheet.y == unscored] = np.nan
+        qid: NDArray[Any] | None = sheet.qid if self.has_qid else None
+        if rules.qids == QID_POSITIONS:
+            qid = _text_qids(pieces, sheet.qid)
+        comments = _Comments(pieces, sheet.comments)
+        return Collection(X, sheet.y, _qid=lambda: qid, _docids=comments.docids, _comments=comments.comments)
+
+    def _parse(self, pieces: Pieces, sheet: Sheet, rules: ParserSettings) -> tuple[ParseResult, ParserSettings]:
+        try:
+            return pieces.parse(sheet, rules, self.value_counts), rules
+        except Fault as fault:
+            if fault.code == TEXT_QID:
+                return self._parse(pieces, sheet, rules._replace(qids=QID_POSITIONS))
+            if fault.code == ID_RANGE and self.dense and self.n_features is None:
+                # the width is the largest last id of a row, so some row is not in order: parsing to CSR finds it
+                replace(self, dense=False).read(pieces, None, in_memory)
+            raise explain(pieces, fault, self.n_features) from None
+
+    def _sheet(self, allocate: Allocate) -> Sheet:
+        n = self.n_rows
+        n_values = int(self.value_counts.sum())
+        index = np.dtype(np.int32 if n_values <= LARGEST_ID else np.int64)
+        shape = (n, self.width) if self.dense else (n_values,)
+        try:
+            values = allocate("values", shape, self.dtype)
+        except (MemoryError, ValueError):  # numpy raises ValueError for sizes beyond the address space
+            gigabytes = int(np.prod(shape, dtype=object)) * self.dtype.itemsize / 1e9
+            raise InputError(
+                f"{n} rows of {self.width} features need {gigabytes:.1f} GB, which is more than the available memory; "
+                "read with layout='csr' or convert the file to a store."
+            ) from None
+        return Sheet(
+            y=allocate("y", (n,), np.float64),
+            qid=np.zeros(n if self.has_qid else 0, dtype=np.int64),
+            comments=np.zeros(n, dtype=np.int64),
+            values=values.reshape(-1),
+            indices=np.zeros(0, index) if self.dense else allocate("indices", (n_values,), index),
+            indptr=np.zeros(0, index) if self.dense else allocate("indptr", (n + 1,), index),
+        )
+
+    def _rows(self, sheet: Sheet, n_values: int, width: int) -> Any:
+        if self.dense:
+            X = sheet.values.reshape(self.n_rows, self.width)
+            return X if width == self.width else np.ascontiguousarray(X[:, :width])
+        arrays = (sheet.values[:n_values], sheet.indices[:n_values], sheet.indptr)
+        from scipy import sparse  # takes long to import
+
+        X = sparse.csr_matrix(arrays, shape=(self.n_rows, width), copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True  # the parser checks it
+        return X
+
+
+def begins_with_qid(lines: bytes) -> bool:
+    """Return whether the first row has a query id; blank lines and comments may precede it."""
+    return _FIRST_ROW.match(lines) is not None
+
+
+def _too_large(dtype: np.dtype[Any]) -> float:
+    """Return the smallest magnitude that rounds to infinity."""
+    return 2.0**128 - 2.0**103 if dtype == np.float32 else float("inf")
+
+
+def _text_qids(pieces: Pieces, positions: NDArray[np.int64]) -> NDArray[Any]:
+    names: list[str] = []
+    previous, name = b"", ""
+    for token in pieces.match(_TOKEN, positions):
+        if token != previous:
+            previous, name = token, token.decode(errors="surrogateescape")
+        names.append(name)
+    return as_names(names)
+
+
+def read_letor(
+    path: Source | Sequence[Source],
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    layout: Literal["auto", "dense", "csr"] = "auto",
+    unscored: float | None = None,
+    n_jobs: int | None = None,
+    allocate: Allocate | None = None,
+) -> Collection:
+    """
+    Read LETOR / SVMlight text, plain or compressed (gzip, xz, zstandard).
+
+    Numbers are rounded to the nearest float64, as by Python's `float`, then to `dtype`.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        The file, or several files whose rows are concatenated; "-" is standard input.
+    n_features : int, optional
+        Number of columns of X. By default the largest id in the files, which must not exceed 16,777,216.
+    dtype : float32 or float64, default float32
+        Type of X.
+    layout : {"auto", "dense", "csr"}, default "auto"
+        Whether X is an array or a CSR matrix; "auto" chooses an array if at least a quarter of the values are present.
+    unscored : float, optional
+        Label that marks an unjudged row; it becomes NaN in y.
+    n_jobs : int, optional
+        Number of threads; all processors by default.
+    allocate : callable, optional
+        Allocates y and the arrays of X; by default in memory.
+
+    Returns
+    -------
+    Collection
+        Rows, labels, query ids, comments and document ids. The document id is X of ``#docid = X``, else the first word
+        of the comment.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
+    >>> _ = path.write_text("2 qid:7 1:0.5 3:1 #docid = GX1\\n-1 qid:7 2:0.25 #docid = GX2\\n")
+    >>> file = read_letor(path, unscored=-1, layout="dense")
+    >>> file.X.tolist(), file.y.tolist(), file.qid.tolist(), file.docids.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, nan], [7, 7], ['GX1', 'GX2'])
+    """
+    kind = as_precision(dtype, layout)
+    if n_features is not None and not 1 <= n_features <= LARGEST_ID:
+        raise InputError(f"n_features is {n_features}; pass an integer from 1 to {LARGEST_ID}.")
+    sources = as_sources(path)
+    pieces = Pieces.of([open_text(one) for one in sources], n_jobs)
+    return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unscored, allocate or in_memory)
+
+
+def as_precision(dtype: DTypeLike, layout: str) -> np.dtype[Any]:
+    """Check `dtype` and `layout` of X, and return the type."""
+    kind = np.dtype(dtype)
+    if kind not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype is {kind}; choose float32 or float64.")
+    if layout not in ("auto", "dense", "csr"):
+        raise InputError(f"layout is {layout!r}; choose 'auto', 'dense' or 'csr'.")
+    return kind
+
+
+def explain(pieces: Pieces, fault: Fault, n_features: int | None) -> InputError:
+    """Return the error for a parser fault: file, line, column, what was expected and what was found."""
+    text, at = pieces.locate(fault.position)
+    line, column = text.locate(at)
+    return InputError(f"{text}, line {line}, column {column}: {_reason(text, at, fault.code, n_features)}.")
+
+
+def _reason(text: TextFile, at: int, code: int, n_features: int | None) -> str:
+    if code == codes.NO_ROOM:
+        return "the file changed while it was read; read it again"
+    if code == codes.BARE_RETURN or text.has_bare_return(at):
+        return BARE_RETURN_MESSAGE
+    found = text.word(at)
+    shown = f"found {found.decode(errors='replace')[:40]!r}" if found else "found the end of the line"
+    if any(c < 9 or 13 < c < 27 for c in found):
+        return "found binary data; expected lines of the form 'label qid:Q id:value ...'"
+    if code == codes.BAD_LABEL:
+        return f"expected a label (a finite number), {shown}; write 'label qid:Q id:value ...'"
+    if code == codes.BAD_QID:
+        return f"expected qid:Q, as in the first row of the file, {shown}; give every row a query id, or none"
+    if found.startswith(b"qid:"):
+        return f"expected id:value, {shown}; give every row a query id, also the first, or none"
+    name = found.partition(b":")[0]
+    # isdigit of bytes: that of str also accepts other Unicode digits
+    if code in (codes.BAD_ID, codes.ID_RANGE) and name.isdigit() and int(name) > (n_features or USUAL_ID):
+        return _id_too_large(int(name), n_features)
+    if code == codes.ID_ORDER:
+        return f"expected feature ids from 1 in increasing order along the line, found {name.decode()}; sort the line"
+    if code == codes.BAD_ID:
+        return f"expected id:value, {shown}"
+    if code == codes.LARGE_VALUE:
+        return f"expected a value in the range of float32, {shown}; read the file with dtype=float64"
+    return f"expected a finite value, {shown}"
+
+
+def _id_too_large(feature: int, n_features: int | None) -> str:
+    if n_features:
+        return f"expected a feature id of at most n_features={n_features}, found {feature}; remove larger ids"
+    if feature > LARGEST_ID:
+        return f"expected a feature id of at most {LARGEST_ID}, found {feature}; number the features from 1"
+    return (
+        f"expected a feature id of at most {USUAL_ID}, found {feature}; if there are that many features, pass "
+        "n_features="
+    )

@@ -1,0 +1,162 @@
+"""
+Tables as text: rows of CSV and JSON lines as dictionaries, each with its file and line; and CSV without formulas.
+
+A spreadsheet runs a cell that begins with =, +, -, @ or a control character as a formula. In most European countries it
+also begins a cell after a semicolon, and a row after a line break within quotes. `csv_text` writes such text with an
+apostrophe in front, and `csv_rows` removes it, so that texts survive unchanged. Numbers stay numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from corank.data.io.budget import ROW_CELLS, current_budget
+from corank.data.io.compressed import SUFFIXES
+from corank.data.io.text import open_text
+from corank.errors import InputError
+
+LINE_END = re.compile(r"\r\n|\r|\n")  # not str.splitlines: other Unicode line ends may occur inside a cell
+
+# where a spreadsheet may begin a formula, with any number of apostrophes; full-width signs count too
+_FORMULA = re.compile(r"^'*(?=[=+\-@\t\r\n＝＋－＠])|(?<=[;\t\r\n])'*(?=[=+\-@＝＋－＠])")
+_DEFUSED = re.compile(r"'[=+\-@\t\r\n＝＋－＠]")
+_QUOTED = re.compile(r'"[^"]*(?:"|$)')
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+LocatedRows = list[tuple[str, dict[str, Any]]]
+"""File and line of each row for messages, and its cells by column."""
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a file in lower case, ignoring that of compression."""
+    name = Path(path)
+    return (Path(name.stem).suffix if name.suffix in SUFFIXES else name.suffix).lower()
+
+
+def read_utf8(path: str | os.PathLike[str]) -> str:
+    """Return the content of a UTF-8 file, plain or compressed."""
+    text = open_text(path)
+    content = text.read().tobytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line, column = text.locate(error.start)
+        raise InputError(f"{path} is not UTF-8 at line {line}, byte {column}; save it as UTF-8.") from None
+
+
+def defuse(cell: str) -> str:
+    """
+    Put an apostrophe before each text that a spreadsheet would run as a formula.
+
+    >>> defuse("=1+1"), defuse("-5.2"), defuse("'=1+1"), defuse("a=1;=2")
+    ("'=1+1", '-5.2', "''=1+1", "a=1;'=2")
+    """
+    return cell if _NUMBER.fullmatch(cell) else _FORMULA.sub(r"'\g<0>", cell)
+
+
+def restore(cell: str) -> str:
+    """
+    Undo `defuse`.
+
+    >>> restore(defuse("=1+1")), restore("'tis")
+    ('=1+1', "'tis")
+    """
+    if not _DEFUSED.search(cell) or _NUMBER.fullmatch(cell[1:]):
+        return cell
+    return _FORMULA.sub(lambda found: found[0][1:], cell)
+
+
+def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_formulas: bool = False) -> str:
+    """
+    Return rows of cells as CSV.
+
+    separator: between two cells.
+    keep_formulas: whether a text stays as it is if a spreadsheet would run it; by default it is defused.
+    """
+    out = io.StringIO(newline="")
+    for row in rows:
+        line = io.StringIO(newline="")
+        # before Python 3.13, a cell with a carriage return is quoted only if lines end in one
+        writer = csv.writer(line, delimiter=separator, lineterminator="\r\n")
+        writer.writerow([defuse(cell) if isinstance(cell, str) and not keep_formulas else cell for cell in row])
+        out.write(line.getvalue().removesuffix("\r\n") + "\n")
+    return out.getvalue()
+
+
+def separator_of(line: str, separators: str = ",;\t") -> str:
+    """
+    Return the separator that occurs most often in a line, outside of quotes.
+
+    >>> separator_of('"a; b; c",d')
+    ','
+    """
+    return max(separators, key=_QUOTED.sub("", line).count)
+
+
+def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
+    """
+    Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored.
+
+    name: the file, for messages.
+    Returns: the names of the columns (empty for an empty file), and the rows.
+    """
+    first = next((line for line in LINE_END.split(text) if line.strip()), "")
+    limit = csv.field_size_limit(max(len(text), 1))
+    try:
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(first), strict=True)
+        header: list[str] = []
+        rows: LocatedRows = []
+        budget = current_budget()
+        for row in lines:
+            budget.take("cells", len(row) + ROW_CELLS, name)
+            if not any(row):
+                continue
+            if not header:
+                header = [restore(cell.strip()) for cell in row]
+                _require_different(header, name)
+                continue
+            if len(row) != len(header):
+                raise InputError(
+                    f"{name}, line {lines.line_num}: found {len(row)} cells, expected {len(header)}, one per column of "
+                    "the header; quote cells that contain commas or line breaks."
+                )
+            rows.append((f"{name}, line {lines.line_num}", dict(zip(header, map(restore, row), strict=True))))
+    except csv.Error as error:
+        raise InputError(f"{name}, line {lines.line_num}: {error}; write CSV with quoted cells.") from None
+    finally:
+        csv.field_size_limit(limit)
+    return header, rows
+
+
+def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
+    """Parse one JSON object per line; return all keys in order of appearance, and the rows."""
+    rows: LocatedRows = []
+    budget = current_budget()
+    budget.take_json(text, name)
+    for at, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            shown = repr(line.strip()[:40])
+            raise InputError(f"{name}, line {at}: expected a JSON object, found {shown}; write one object per line.")
+        budget.take("cells", len(row) + ROW_CELLS, name)
+        rows.append((f"{name}, line {at}", row))
+    return list(dict.fromkeys(key for _, row in rows for key in row)), rows
+
+
+def _require_different(names: list[str], name: str) -> None:
+    folded = [one.lower() for one in names if one]
+    twice = next((one for at, one in enumerate(folded) if one in folded[:at]), None)
+    if twice is not None:
+        raise InputError(f"{name} has two columns named {twice!r}; rename or remove one of them.")

@@ -1,1 +1,0 @@
-"""The ranking problem: rows, scores, queries or pairs, weights, splits and synthetic problems."""

@@ -1,0 +1,188 @@
+"""Masked scores and presumed negatives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.inputs import as_numbers
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.data.scoring import first_equals
+from corank.errors import InputError
+from corank.parameters import Rules, check_values, integer, number, rng_of, seed
+
+
+def mask_scores(
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    fraction: float = 0.8,
+    *,
+    by: Literal["row", "query"] = "row",
+    random_state: int | None = None,
+) -> NDArray[np.float64]:
+    """
+    Replace a share of the scores by NaN, to simulate unjudged rows.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Scores; NaN marks an unscored row.
+    qid : array-like of shape (n_rows,), optional
+        Query ids; needed for ``by="query"``.
+    fraction : float
+        Share of the scored rows (or of the queries with scores) to mask, between 0 and 1.
+    by : {"row", "query"}
+        Mask single rows, or all scores of a query.
+    random_state : int, optional
+        Random seed.
+
+    Returns
+    -------
+    array of float64
+        A copy of y with NaN where a score was masked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> int(np.isnan(mask_scores(np.arange(10), fraction=0.3, random_state=0)).sum())
+    3
+    """
+    check_values({"fraction": fraction}, {"fraction": number(0, 1)})
+    masked = as_numbers(y, "y", "score").copy()
+    rng = np.random.default_rng(random_state)
+    scored = np.flatnonzero(~np.isnan(masked))
+    if by == "row":
+        masked[rng.permutation(scored)[: round(fraction * len(scored))]] = np.nan
+        return masked
+    if by != "query":
+        raise InputError(f"by is {by!r}; choose 'row' or 'query'.")
+    if qid is None:
+        raise InputError("by='query' masks whole queries, but qid is missing; pass one query id per row.")
+    codes = Queries.of(qid, len(masked)).codes
+    judged = np.unique(codes[scored])
+    chosen = rng.permutation(judged)[: round(fraction * len(judged))]
+    masked[np.isin(codes, chosen)] = np.nan
+    return masked
+
+
+def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
+    """
+    Keep the scores of some rows of a problem and mask the others; X is not copied.
+
+    Parameters
+    ----------
+    data : RankingData
+        A problem given by scores.
+    kept : array of bool, shape (n_rows,)
+        Rows that keep their score.
+
+    Returns
+    -------
+    RankingData
+        The problem with the other rows unscored.
+
+    Examples
+    --------
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> keep_scores(data, np.array([True, False, True])).y.tolist()
+    [0.0, nan, 2.0]
+    """
+    assert data.y is not None
+    masked = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
+    return replace(masked.with_prior(data.prior), has_missing=data.has_missing, filling=data.filling)
+
+
+_RULES: Rules = {"n": integer(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}
+
+
+def presumed_negatives(
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    n: int = 100,
+    weight: float = 0.1,
+    score: float = 0.0,
+    random_state: int | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """
+    Treat some random unscored rows as negatives with a small weight.
+
+    If all judged rows are relevant, no pair differs and a pairwise ranker cannot learn. Nearly all unjudged rows of
+    such a search are irrelevant, so that a random sample of them can serve as negatives. The weight of a pair is the
+    product of the weights of its rows: a pair of judged rows counts 1 / `weight` times a pair with a presumed row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Scores; NaN marks an unscored row.
+    qid : array-like of shape (n_rows,), optional
+        One query id per row; None means one query.
+    n : int
+        Number of presumed negatives per query with a scored row (all its unscored rows if they are fewer). Queries
+        without scores are not changed.
+    weight : float
+        Weight of a presumed negative, relative to a judged row.
+    score : float
+        Score of presumed negatives.
+    random_state : int, optional
+        Random seed.
+
+    Returns
+    -------
+    y : array of shape (n_rows,)
+        The scores, with `score` for presumed negatives.
+    sample_weight : array of shape (n_rows,)
+        Weights for ``fit``: `weight` for presumed negatives, 1 for all other rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from corank import RankRLS, presumed_negatives
+    >>> X, y = np.array([[3.0], [2.0], [0.0], [1.0]]), np.array([1, 1, np.nan, np.nan])
+    >>> scores, weights = presumed_negatives(y, n=1, random_state=0)
+    >>> scores.tolist(), weights.tolist()
+    ([1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.1, 1.0])
+    >>> bool(RankRLS().fit(X, scores, sample_weight=weights).coef_[0] > 0)
+    True
+    """
+    check_values({"n": n, "weight": weight, "score": score, "random_state": random_state}, _RULES)
+    scores = as_numbers(y, "y", "score").copy()
+    scored = ~np.isnan(scores)
+    if not (scores[scored] > score).any():
+        raise InputError(
+            f"no judged row has a score above {score:g}, the score of presumed negatives; judge a relevant row or pass "
+            "a lower score."
+        )
+    queries, rng, weights = Queries.of(qid, len(scores)), rng_of(random_state), np.ones(len(scores))
+    has_score = np.bincount(queries.codes[scored], minlength=len(queries)) > 0
+    # sort rows in random order by query and take the first n of each
+    free = rng.permutation(np.flatnonzero(~scored & has_score[queries.codes]))
+    free = free[np.argsort(queries.codes[free], kind="stable")]
+    codes = queries.codes[free]
+    drawn = free[np.arange(len(free)) - np.searchsorted(codes, codes) < n]
+    scores[drawn], weights[drawn] = score, weight
+    return scores, weights
+
+
+def shared_rows(X: Any, groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """
+    Find equal rows of different groups, such as products without features of the query.
+
+    X: checked rows.
+    groups (n,): query or part of each row.
+    rows: numbers of the judged rows; others equal none.
+    Returns (n,): number of the first row that equals each row; None if no row occurs in two groups.
+
+    >>> shared_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 0, 1]), np.arange(3)).tolist()
+    [0, 1, 0]
+    """
+    first = first_equals(X[rows])
+    if first is None or (groups[rows[first]] == groups[rows]).all():
+        return None
+    found = np.arange(len(groups))
+    found[rows] = rows[first]
+    return found

@@ -1,0 +1,363 @@
+"""
+Engines that run the tasks of a pass and reduce their results: on this machine, or on Dask.
+
+A task is a module-level function with small arguments or results of other tasks. It may run twice, on any machine and
+at any time; its result does not depend on that. Results are handles until they are gathered. They are reduced in a
+tree ordered by their numbers, never by the time at which they arrive. Another engine needs three methods.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from corank.core.threads import at_most
+from corank.errors import InputError, import_extra, reason
+from corank.progress import progress
+
+Task = Callable[..., Any]
+FAN = 8
+"""Number of results that one task of a tree reduces."""
+
+
+class Engine(ABC):
+    """
+    Runs tasks; `LocalEngine` and `DaskEngine` are engines.
+
+    Attributes
+    ----------
+    keeps : bool
+        Whether results may be as large as rows, because they stay in the memory of the workers until gathered.
+    """
+
+    keeps: ClassVar[bool]
+
+    @abstractmethod
+    def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
+        """
+        Run one task for each tuple of arguments.
+
+        Parameters
+        ----------
+        function : callable
+            A module-level function.
+        *columns : sequences
+            One sequence for each argument. An argument may be a handle or a list of handles; a lazy Dask object is
+            computed first.
+        name : str
+            Name of the step, for messages and progress.
+
+        Returns
+        -------
+        list
+            One handle for each task.
+        """
+
+    @abstractmethod
+    def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
+        """
+        Reduce results in a tree ordered by number.
+
+        Parameters
+        ----------
+        function : callable
+            Takes a list of results, in order, and returns one.
+        handles : sequence
+            One or more handles.
+        name : str
+            Name of the step.
+
+        Returns
+        -------
+        object
+            A handle.
+        """
+
+    @abstractmethod
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """
+        Wait for results and fetch them.
+
+        Parameters
+        ----------
+        handles : sequence
+            Handles.
+
+        Returns
+        -------
+        list
+            Their results.
+        """
+
+
+@dataclass(frozen=True)
+class LocalEngine(Engine):
+    """
+    Runs tasks on this machine, one after the other; memory holds one part at a time and the sums.
+
+    Parameters
+    ----------
+    verbose : bool
+        Whether to show a progress bar on a terminal or in a notebook.
+    """
+
+    verbose: bool = False
+    keeps: ClassVar[bool] = False
+
+    def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
+        """Run the tasks one after the other."""
+        done = []
+        with progress(len(columns[0]), name, self.verbose) as advance:
+            for row in zip(*columns, strict=True):
+                done.append(function(*map(_computed, row)))
+                advance(1)
+        return done
+
+    def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
+        """Reduce the results."""
+        while len(handles) > 1:
+            handles = [function(handles[at : at + FAN]) for at in range(0, len(handles), FAN)]
+        return handles[0]
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """Return the results."""
+        return list(handles)
+
+
+def _computed(argument: Any) -> Any:
+    """Compute a lazy Dask object; return anything else unchanged."""
+    return argument.compute(scheduler="synchronous") if hasattr(argument, "__dask_graph__") else argument
+
+
+_POLL = 0.2
+"""Seconds between two checks of a cluster."""
+_LARGE = 1 << 19
+"""Bytes from which an argument shared by all tasks is sent to the workers once."""
+
+
+class DaskEngine(Engine):
+    """
+    Runs tasks on a Dask cluster, local or remote.
+
+    Tasks have unique keys and depend on their arguments only, so the scheduler may repeat the work of a lost worker.
+    Inside a task, BLAS, pyarrow and corank's kernels use one thread: a worker runs as many tasks at a time as it has
+    threads.
+
+    Dask sends pickles in both directions. Unpickling runs code that the sender chose, so a hostile worker, scheduler or
+    client can take over the others. Connect only to clusters that you trust, and secure them with TLS.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Client of a cluster that you trust.
+    verbose : bool
+        Whether to show a progress bar on a terminal or in a notebook.
+    patience : float
+        Seconds to wait for a worker if the cluster has none.
+    """
+
+    keeps: ClassVar[bool] = True
+
+    def __init__(self, client: Any, verbose: bool = False, patience: float = 300.0) -> None:
+        self._distributed = import_extra("distributed", "dask")
+        if getattr(client, "asynchronous", False) or not hasattr(client, "submit"):
+            raise InputError(
+                f"client is of type {type(client).__name__}; pass a synchronous distributed.Client of your cluster."
+            )
+        self.client, self.verbose, self.patience = client, verbose, patience
+        self._warm_ups: dict[str, Any] | None = None
+        # tasks whose progress is shown while their results are reduced
+        self._shown: list[Any] = []
+
+    @property
+    def ready(self) -> dict[str, float]:
+        """Seconds that each worker needed to load or compile the kernels before its first task."""
+        warm_ups = self._warm_ups or {}
+        return {worker: float(one.result()) for worker, one in warm_ups.items() if one.status == "finished"}
+
+    def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
+        """Submit the tasks, with keys of this call."""
+        token = uuid4().hex
+        with self._explaining():
+            self._make_ready()
+            rows = enumerate(zip(*map(self._shared, columns), strict=True))
+            self._shown = [
+                self.client.submit(bounded, function, *map(self._future, row), key=f"{name}-{token}-{at}", pure=True)
+                for at, row in rows
+            ]
+        return list(self._shown)
+
+    def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
+        """Submit a tree of tasks, ordered by number."""
+        level, token = 0, uuid4().hex
+        with self._explaining():
+            while len(handles) > 1:
+                handles = [
+                    self.client.submit(
+                        function, list(handles[at : at + FAN]), key=f"{name}-{token}-{level}-{at}", pure=True
+                    )
+                    for at in range(0, len(handles), FAN)
+                ]
+                level += 1
+        return handles[0]
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        """Wait for results while the cluster exists, and fetch them."""
+        waiting, shown, alone = set(handles), {*handles, *self._shown}, time.monotonic()
+        name = str(handles[0].key).split("-")[0] if handles else ""
+        with self._explaining(), progress(len(shown), name, self.verbose) as advance:
+            while waiting:
+                done = {one for one in shown if one.done()}
+                advance(len(done))
+                shown -= done
+                waiting -= done
+                self._require_scheduler(done)
+                if any(one.status == "error" for one in done) or not waiting:
+                    break
+                if self._workers():
+                    alone = time.monotonic()
+                elif time.monotonic() - alone > self.patience:
+                    raise InputError(
+                        f"the cluster has had no worker for {self.patience:g} seconds, and nothing was written; start "
+                        "workers and run this again."
+                    )
+                time.sleep(_POLL if len(waiting) > 1 else _POLL / 10)
+            self._shown = []
+            failed = [one.exception() for one in handles if one.status == "error"]
+            results = [] if failed else list(self.client.gather(list(handles)))
+        if failed:
+            raise self._explained(failed[0])
+        return results
+
+    def _explained(self, error: Exception) -> Exception:
+        """Return the error of a task, or an `InputError` that explains it."""
+        if isinstance(error, self._distributed.scheduler.KilledWorker):
+            return InputError(
+                f"every worker that ran the task {error.task} was lost, because it had too little memory for a part or "
+                "was stopped; check the log of the last worker."
+            )
+        if isinstance(error, OSError):
+            return InputError(f"a worker could not read its part ({reason(error)}); make it readable for every worker.")
+        return error
+
+    def _make_ready(self) -> None:
+        """Let every worker load the kernels, once and before any task."""
+        if self._warm_ups is None:
+            token = uuid4().hex
+            options = {"pure": True, "allow_other_workers": True}
+            self._warm_ups = {
+                worker: self.client.submit(bounded, ready, key=f"ready-{token}-{at}", workers=[worker], **options)
+                for at, worker in enumerate(self._workers())
+            }
+
+    def _workers(self) -> Iterable[str]:
+        """
+        Return the addresses of the workers.
+
+        `Client.scheduler_info` returns a cache, which the client replaces in the background and empties when it closes.
+        """
+        try:
+            return self.client.nthreads()  # type: ignore[no-any-return]
+        except AttributeError as closed:  # the client's connection is None once it has closed
+            raise _lost(f"the client is {self.client.status}") from closed
+
+    def _shared(self, column: Sequence[Any]) -> Sequence[Any]:
+        """Send a large argument shared by all tasks once to every worker; a small one is sent with each task."""
+        if len(column) < 2 or any(one is not column[0] for one in column) or isinstance(column[0], str):
+            return column
+        try:
+            if len(pickle.dumps(column[0])) < _LARGE:
+                return column
+        except (pickle.PicklingError, AttributeError, TypeError):  # Dask can send it
+            return column
+        # on every worker, or all tasks would move to the one that has it
+        shared = self.client.submit(_same, column[0], key=f"settings-{uuid4().hex}", pure=True)
+        self.client.replicate([shared])
+        return [shared] * len(column)
+
+    def _future(self, argument: Any) -> Any:
+        return self.client.compute(argument) if hasattr(argument, "__dask_graph__") else argument
+
+    def _require_scheduler(self, handles: Iterable[Any]) -> None:
+        """Raise if the scheduler is lost; waiting for results would take a minute."""
+        if self.client.status != "running":
+            raise _lost(f"the client is {self.client.status}")
+        if any(one.status in ("cancelled", "lost") for one in handles):
+            raise _lost("tasks were cancelled")
+
+    def _explaining(self) -> _Explaining:
+        return _Explaining(self._distributed)
+
+
+class _Explaining:
+    """Turns the errors of a lost cluster into an `InputError`."""
+
+    def __init__(self, distributed: Any) -> None:
+        self._distributed = distributed
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        lost = (self._distributed.CancelledError, self._distributed.comm.CommClosedError, TimeoutError, OSError)
+        if isinstance(error, lost) and not isinstance(error, InputError):
+            raise _lost(reason(error)) from error
+
+
+def _lost(why: str) -> InputError:
+    return InputError(
+        f"the cluster's scheduler was lost ({why}), and nothing was written; start it again and run this again."
+    )
+
+
+def _same(argument: Any) -> Any:
+    return argument
+
+
+def bounded(function: Task, *arguments: Any) -> Any:
+    """Run a task on one thread."""
+    with at_most(1), threadpool_limits(1), _one_reader():
+        return function(*arguments)
+
+
+@contextmanager
+def _one_reader() -> Iterator[None]:
+    """Limit pyarrow, if it is installed, to one thread."""
+    if find_spec("pyarrow") is None:
+        yield
+        return
+    arrow = import_extra("pyarrow", "frames")
+    before = arrow.cpu_count()
+    arrow.set_cpu_count(1)
+    try:
+        yield
+    finally:
+        arrow.set_cpu_count(before)
+
+
+def ready() -> float:
+    """
+    Sum over a few rows, so that the kernels are loaded, or compiled, before the first task.
+
+    Returns: seconds.
+    """
+    from corank.data.ranking import RankingData
+    from corank.deploy.distributed.sums import SumSettings, sum_part
+    from corank.deploy.distributed.tasks import WholeQueries
+
+    began = time.perf_counter()
+    for dtype in (np.float32, np.float64):
+        X = np.arange(12, dtype=dtype).reshape(6, 2)
+        data = RankingData.of(X, [0.0, 1.0, 1.0, np.nan, np.nan, 0.0], [1, 1, 1, 1, 1, 2])
+        sum_part(iter([WholeQueries(data, np.arange(6))]), SumSettings(unscored=True, origin=np.zeros(2)))
+    return time.perf_counter() - began

@@ -1,0 +1,352 @@
+"""
+Fit rankers, pipelines and LightGBM to parts.
+
+Transformers before a ranker: `QueryScaler` learns nothing from the rows. `Landmarks` divides column j by
+√(Σ_i (x_ij − mean_j)² / n) over all rows, which takes two passes, and fetches the rows that are drawn, with the same
+random numbers as on one machine. Both then transform inside each part, in every pass; no row is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+
+from corank.core.sums.bins import ExactSum
+from corank.deploy.distributed.engine import DaskEngine
+from corank.deploy.distributed.linear import fit_linear, warn_without_unscored_pairs
+from corank.deploy.distributed.parts import Parts
+from corank.deploy.distributed.summary import Summarised, leave_queries_out, rows_of_parts, summarise_maps, summarise_parts
+from corank.deploy.distributed.sums import Spread
+from corank.deploy.distributed.tasks import WholeQueries
+from corank.errors import InputError, import_extra
+from corank.base.base import Ranker
+from corank.base.contract import check_parameters, install, named_columns
+from corank.base.landmarks import Landmarks
+from corank.base.query_scaler import QueryScaler
+from corank.base.kernels import as_kernel
+from corank.base.kernels.features import FeatureMap
+from corank.models.linear.base import LinearDescent
+from corank.metrics import parse_metric
+from corank.base.pairs.moment_blocks import dense
+from corank.models.rls import CoRankRLS, RankRLS, Summary
+from corank.models.rls.least_squares import LeastSquares
+from corank.models.rls.selection import EVIDENCE
+
+Floats = NDArray[np.float64]
+
+# size of a block of rows: 8 MiB
+_ENTRIES = 1 << 20
+
+
+def require_steps(steps: Sequence[Any]) -> list[Any]:
+    """Return the steps that transform rows; raise for one that cannot be fitted to parts."""
+    used = [step for step in steps if step is not None and step != "passthrough"]
+    for step in used:
+        if type(step) not in _FITS:
+            raise InputError(
+                f"the step {type(step).__name__} cannot be fitted to parts; use QueryScaler or Landmarks before the "
+                "ranker, or fit on one machine."
+            )
+        if isinstance(step, Landmarks) and isinstance(step.basis, str) and step.basis != "random":
+            raise InputError(f"basis is {step.basis!r}, but landmarks of parts are random; set basis='random'.")
+    return used
+
+
+def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
+    """
+    Fit copies of transformers to parts, one after the other.
+
+    Returns: the copies, and the parts with transformed rows.
+    """
+    fitted = []
+    for step in steps:
+        fitted.append(_FITS[type(step)](copy(step), parts))
+        parts = parts.through(fitted[-1])
+    return fitted, parts
+
+
+def _fit_scaler(step: QueryScaler, parts: Parts) -> QueryScaler:
+    check_parameters(step)
+    return install(step, None, {**named_columns(parts.n_features), "n_queries_": parts.n_queries})
+
+
+def _fit_landmarks(step: Landmarks, parts: Parts) -> Landmarks:
+    check_parameters(step)
+    factors = _factors(parts) if step.scale and as_kernel(step.kernel).scales_columns else None
+    record = step.choose(rows_of_parts(parts, factors), factors)
+    return install(step, record, named_columns(parts.n_features))
+
+
+_FITS: dict[type, Callable[[Any, Parts], Any]] = {QueryScaler: _fit_scaler, Landmarks: _fit_landmarks}
+
+
+def _factors(parts: Parts) -> Floats:
+    """Return the column factors of all rows as one query, see `corank.data.column_scales`."""
+    # relative to a row, so that a constant column has deviation 0
+    origin = parts.origin
+    sums: ExactSum = parts.summed(_differences_part, origin, "means of columns")
+    spread: Spread = parts.summed(_squares_part, (origin, sums.value / parts.n_rows), "scale of columns")
+    return spread.factors
+
+
+def _differences_part(problems: Iterator[WholeQueries], origin: Floats) -> ExactSum | None:
+    """Sum the differences of the rows of a part from a point; None without rows."""
+    total = None
+    for rows in _blocks(problems):
+        own = ExactSum.of(rows - origin)
+        total = own if total is None else total + own
+    return total
+
+
+def _squares_part(problems: Iterator[WholeQueries], centre: tuple[Floats, Floats]) -> Spread | None:
+    """Sum squared deviations from the means and non-zero entries of columns over a part; None without rows."""
+    (origin, mean), total = centre, None
+    for rows in _blocks(problems):
+        own = Spread(len(rows), ExactSum.of(np.hstack([(rows - origin - mean) ** 2, rows != 0.0])))
+        total = own if total is None else total + own
+    return total
+
+
+def _blocks(problems: Iterator[WholeQueries]) -> Iterator[Floats]:
+    for problem in problems:
+        X = problem.data.X
+        step = max(_ENTRIES // max(X.shape[1], 1), 1)
+        for begin in range(0, X.shape[0], step):
+            yield dense(X[begin : begin + step])
+
+
+R = TypeVar("R", bound=Ranker | Pipeline)
+
+
+def fit_parts(
+    model: R,
+    parts: Any,
+    client: Any = None,
+    *,
+    split: Literal["move", "refuse"] = "move",
+    unscored: float | None = None,
+    y: str | Literal[False] | None = None,
+    qid: str | None = None,
+    verbose: bool = False,
+) -> R:
+    """
+    Fit a ranker to parts of a data set, one after the other on this machine, or on a cluster.
+
+    The result is the model that one machine would learn from all rows. Up to 192 columns and on one type of processor,
+    it is byte-identical for any division into parts, any order of the work and any lost workers. It agrees with
+    ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
+
+    Parameters
+    ----------
+    model : RankRLS, CoRankRLS, SPD, CRR or LCRA; or a Pipeline that ends in one
+        The ranker. SPD, CRR and LCRA are solved exactly if the loss allows it. With ``solver="sgd"`` or the hinge,
+        their weights are the mean of independent stochastic runs, one per part, and depend on the parts. Steps before
+        the ranker may be `QueryScaler` and `Landmarks` with a random basis.
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`.
+    client : distributed.Client, Engine or None
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
+    split : {"move", "refuse"}
+        How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
+        raise an error.
+    unscored, y, qid
+        How files and frames are read, see `corank.read`.
+    verbose : bool
+        Whether to show a progress bar on a terminal or in a notebook.
+
+    Returns
+    -------
+    Ranker or Pipeline
+        The fitted model.
+
+    Examples
+    --------
+    >>> from corank import RankRLS, make_ranking
+    >>> problem = make_ranking(60, 10, random_state=0)
+    >>> cut = [(problem.X[rows], problem.y[rows], problem.qid[rows]) for rows in (slice(0, 305), slice(305, None))]
+    >>> model = fit_parts(RankRLS(), cut)
+    >>> whole = RankRLS().fit(problem.X, problem.y, qid=problem.qid)
+    >>> bool(np.allclose(model.coef_, whole.coef_, rtol=1e-12))
+    True
+    """
+    *steps, ranker = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    if type(ranker) in (RankRLS, CoRankRLS):
+        fit = _fit_least_squares
+    elif isinstance(ranker, LinearDescent):
+        fit = fit_linear
+    else:
+        raise InputError(
+            f"{type(ranker).__name__} cannot be fitted to parts; use RankRLS, CoRankRLS, SPD, CRR or LCRA, or fit it "
+            "on one machine."
+        )
+    steps = require_steps(steps)
+    check_parameters(ranker)
+    if not isinstance(parts, Parts):
+        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
+    named = named_columns(parts.n_features, parts.feature_names)
+    fitted, parts = fit_steps(steps, parts)
+    record, factors = fit(ranker, parts)
+    notes = named_columns(parts.n_features) if steps else named
+    # only assignments from here on; as in a pipeline on one machine, the first step remembers the names
+    for step, new in zip(steps, fitted, strict=True):
+        step.__dict__ = {**vars(new), **named} if step is steps[0] else vars(new)
+    install(ranker, record, notes if factors is None else {**notes, "column_scale_": factors})
+    return model
+
+
+def summarise(
+    parts: Any,
+    maps: RankRLS | CoRankRLS | tuple[FeatureMap, ...],
+    client: Any = None,
+    *,
+    query_weight: str = "pairs",
+    ties: bool = False,
+    split: Literal["move", "refuse"] = "move",
+    unscored: float | None = None,
+    y: str | Literal[False] | None = None,
+    qid: str | None = None,
+) -> Summary:
+    """
+    Sum over parts; `fit_summary` of the model then solves without reading the rows again.
+
+    Parameters
+    ----------
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`.
+    maps : RankRLS, CoRankRLS, or tuple of FeatureMap
+        A model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows.
+    client : distributed.Client, Engine or None
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
+    query_weight, ties
+        As in `RankRLS`; used with feature maps only.
+    split, unscored, y, qid
+        As in `fit_parts`.
+
+    Returns
+    -------
+    Summary
+        The sums, byte-identical for any division into parts.
+    """
+    if not isinstance(parts, Parts):
+        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid)
+    if isinstance(maps, LeastSquares):
+        check_parameters(maps)
+        return summarise_parts(parts, maps).summary
+    return summarise_maps(parts, tuple(maps), query_weight, ties, scale=False).summary
+
+
+def _fit_least_squares(model: Any, parts: Parts) -> tuple[Any, Floats | None]:
+    """Return the fitted record, and the column factors."""
+    summarised = summarise_parts(parts, model)
+    summary = summarised.summary
+    summary.require_pairs()
+    if isinstance(model, CoRankRLS) and len(summary.maps) > 1:
+        highest = model.coupling if model.couplings is None else max(model.couplings)
+        warn_without_unscored_pairs(summary.unscored, highest)
+    if model.alphas is None and getattr(model, "couplings", None) is None:
+        fitted = model.solve_summary(summary)
+    else:
+        metric = _metric(model, summarised)
+        fitted = model.solve_candidates(
+            summary, metric, lambda ridges, alphas: leave_queries_out(parts, summarised, metric, ridges, alphas)
+        )
+    return fitted, summary.factors
+
+
+def _metric(model: LeastSquares, summarised: Summarised) -> str:
+    """Return the metric that chooses among candidates, as on one machine."""
+    if summarised.summary.free.n_queries < 2:
+        raise InputError(
+            "only one query has scored rows to compare, but leave-query-out needs two; pass alpha and coupling instead "
+            "of alphas and couplings."
+        )
+    if model.metric == EVIDENCE:
+        raise InputError("metric is 'evidence', which cannot be computed over parts; choose a metric, or pass alpha.")
+    if model.metric is not None:
+        return str(parse_metric(model.metric))
+    return "nDCG@10" if summarised.sums.are_grades else "disagreement"
+
+
+Grouped = tuple[Any, NDArray[np.int64], NDArray[np.int64]]
+
+
+def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
+    """
+    Fit LightGBM's ranker on a cluster (extras `dask` and `trees`), with each query complete in one part.
+
+    LightGBM's Dask interface expects complete queries in each part. Queries that are spread over parts are moved
+    first, as in `fit_parts`; parts without a judged row are dropped.
+
+    Parameters
+    ----------
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`. Scores must be integers from 0; unscored rows are dropped.
+    client : distributed.Client or DaskEngine
+        The cluster, unless `parts` has it. Dask unpickles what workers send: use trusted clusters only.
+    **params
+        Parameters of ``lightgbm.DaskLGBMRanker``.
+
+    Returns
+    -------
+    lightgbm.LGBMRanker
+        The fitted model, on this machine.
+    """
+    lightgbm, dask, array = (
+        import_extra("lightgbm", "trees"),
+        import_extra("dask", "dask"),
+        import_extra("dask.array", "dask"),
+    )
+    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
+    if not isinstance(parts.engine, DaskEngine):
+        raise InputError("fit_trees needs a Dask cluster; pass its client.")
+    handles = parts.over(_grouped_part, None, "whole queries")
+    sizes = parts.engine.gather(parts.engine.map(_sizes, handles, name="sizes"))
+    full = [(handle, size) for handle, size in zip(handles, sizes, strict=True) if size[0]]
+    if not full:
+        raise InputError(f"all {parts.n_rows} rows are unscored; score some rows.")
+
+    def column(at: int, shape: Any, dtype: Any) -> Any:
+        return array.concatenate(
+            [
+                array.from_delayed(dask.delayed(_pick)(handle, at), shape=shape(size), dtype=dtype)
+                for handle, size in full
+            ]
+        )
+
+    X = column(0, lambda size: (size[0], parts.n_features), np.float64)
+    y, group = column(1, lambda size: size[:1], np.int64), column(2, lambda size: size[1:], np.int64)
+    model = lightgbm.DaskLGBMRanker(client=parts.engine.client, **params)
+    return model.fit(X, y, group=group).to_local()
+
+
+def _grouped_part(problems: Iterator[WholeQueries], settings: None) -> Grouped:
+    """Return the judged rows of a part, sorted by query, their grades, and the number of rows of each query."""
+    X, y, group = [], [], []
+    for problem in problems:
+        data = problem.data
+        assert data.y is not None
+        rows = data.queries.order[data.is_scored[data.queries.order]]
+        grades = data.y[rows]
+        if (grades != np.round(grades)).any() or (grades < 0).any():
+            raise InputError("y holds scores that are not integers from 0, as LightGBM requires; pass grades.")
+        X.append(data.X[rows].toarray() if sparse.issparse(data.X) else data.X[rows])
+        y.append(grades.astype(np.int64))
+        sizes = np.bincount(data.queries.codes[rows], minlength=1)
+        group.append(sizes[sizes > 0])
+    if not X:
+        return np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    return np.concatenate(X), np.concatenate(y), np.concatenate(group)
+
+
+def _sizes(grouped: Grouped) -> tuple[int, int]:
+    return len(grouped[1]), len(grouped[2])
+
+
+def _pick(grouped: Grouped, at: int) -> Any:
+    return grouped[at]

@@ -1,0 +1,241 @@
+"""
+Fit SPD, CRR and LCRA to parts: by one linear system, by Newton's method, or by averaged stochastic runs.
+
+The runs are independent, one per part and seeded by it (Zinkevich, Weimer, Li and Smola, Parallelized stochastic
+gradient descent, NIPS 2010). A run uses its own part only, so the mean of the weights is not the optimum over all rows.
+A run is weighted by its pairs, or by its rows with mix=1. The scale of columns, alpha, views and the range of scores
+are those of all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from corank.core.rows.scaled import ScaledRows
+from corank.data.inputs import require_weight
+from corank.deploy.distributed.newton import PartLoss, limits_of, minimise_parts
+from corank.deploy.distributed.parts import Parts
+from corank.deploy.distributed.sums import Sums, SumSettings, sum_part
+from corank.deploy.distributed.tasks import WholeQueries
+from corank.errors import InputError
+from corank.base.advice import warn_of_useless_coupling
+from corank.base.kernels.views import View
+from corank.models.linear.base import LinearModel, one_or_each
+from corank.models.linear.lcra import LCRA, LinearViewsModel
+from corank.base.pairs import Moments
+from corank.base.pairs.losses import Loss
+from corank.parameters import rng_of
+from corank.base.solvers import squared_views
+from corank.base.solvers.penalty import alpha_of
+from corank.base.solvers.solution import Solution, require_numbers, require_products
+from corank.base.solvers.targets import Range, in_unit
+
+Floats = NDArray[np.float64]
+
+
+def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
+    """Return the fitted record of a linear ranker and its column factors."""
+    loss = Loss.of(model.loss)
+    _require_exact(model, loss)
+    d, views = parts.n_features, _views(model, parts)
+    sums: Sums = parts.summed(
+        sum_part,
+        SumSettings(model.query_weight, False, isinstance(model, LCRA), origin := _origin(model, parts, loss)),
+        "sums",
+    )
+    if model.mix == 1.0 and not sums.n_scored:
+        raise InputError(f"all {parts.n_rows} rows are unscored; score some rows.")
+    factors = sums.spread.factors if model.scale else np.ones(d)
+    scored, unscored = (None if one is None else one.scaled(factors) for one in sums.moments())
+    assert scored is not None
+    require_products(scored.pair)
+    alpha, source = _alpha(model, scored, sums)
+    limits = None if loss.scores != "unit" else limits_of(parts, model.mix > 0.0)
+    if _descends(model):
+        solution = _averaged(model, parts, views, factors, limits, alpha)
+    elif loss.exact == "system":
+        solution = squared_views(
+            (scored, unscored), views, mix=float(model.mix), alpha=alpha, fit_intercept=bool(model.fit_intercept),
+            coupling=_coupling(model, unscored, sums),
+        )  # fmt: skip
+    else:
+        solution = _newton(model, parts, scored, sums, factors, limits, float(alpha))
+    W = np.zeros((len(views), d))
+    for w, columns, own in zip(W, views, solution.view_coefs or (solution.coef,), strict=True):
+        w[columns] = own
+    coef, intercept = W.mean(axis=0) * factors, solution.intercept
+    if origin is not None and loss.exact == "system" and not _descends(model):
+        intercept -= float(coef @ origin)
+    facts: dict[str, Any] = {
+        "coef": coef, "intercept": float(intercept), "alpha": alpha, "alpha_from": source,
+        "objective": float(solution.objective), "n_iter": int(solution.n_iter),
+        "n_skipped_queries": sums.n_skipped if model.mix < 1.0 else 0,
+        "score_range": None if limits is None else np.array(limits),
+    }  # fmt: skip
+    fitted = LinearModel(**facts)
+    if isinstance(model, LCRA):
+        gap = _gap(unscored, W)
+        fitted = LinearViewsModel(**facts, views=[View(one) for one in views], view_coefs=W * factors, view_gap=gap)
+    return fitted, factors if model.scale else None
+
+
+def _descends(model: Any) -> bool:
+    """Whether to average independent runs, because there is no exact solver or the user chose "sgd"."""
+    return bool(model.solver == "sgd" or not model.has_exact_solver)
+
+
+def _require_exact(model: Any, loss: Loss) -> None:
+    if model.early_stopping or model.warm_start:
+        raise InputError("early_stopping and warm_start are not supported over parts; set both to False.")
+    if _descends(model):
+        return
+    if model.l1 > 0.0 or model.draw != "pairs":
+        raise InputError(
+            f"the {model.loss} loss is solved exactly over parts, which does not support l1 or draw='rows'; set l1=0 "
+            "and draw='pairs', or solver='sgd' for averaged runs."
+        )
+    if loss.exact != "system":
+        require_numbers(float(model.mix), 1.0 if model.alpha is None else float(np.min(model.alpha)), "above zero")
+
+
+def _origin(model: Any, parts: Parts, loss: Loss) -> Floats | None:
+    """Return the origin of sums over rows, near their mean so that centring cancels little; None without such sums."""
+    if model.mix == 0.0:
+        return None
+    if not model.fit_intercept or loss.exact != "system":
+        return np.zeros(parts.n_features)
+    return parts.origin
+
+
+def _coupling(model: Any, unscored: Moments | None, sums: Sums) -> float:
+    """Return the weight of agreement on distinct pairs, see `corank.models.linear.lcra`."""
+    if not isinstance(model, LCRA):
+        return 0.0
+    warn_without_unscored_pairs(unscored, model.coupling)
+    if unscored is None or not unscored.pair_weight > 0.0:
+        return 0.0
+    return float(model.coupling * unscored.pair_weight / sums.weights.value[3])
+
+
+def _averaged(
+    model: Any, parts: Parts, views: list[NDArray[np.int64]], factors: Floats, limits: Range | None, alpha: Any
+) -> Solution:
+    """Return the mean of stochastic runs, as a solution for the scaled columns."""
+    template = clone(model).set_params(alpha=alpha)
+    if isinstance(model, LCRA):
+        template.set_params(views=views)
+    seed = int(rng_of(model.random_state).integers(2**31))
+    runs = average_runs(parts, template, seed, factors, limits)
+    if runs is None:
+        raise InputError("no query has two rows with different scores; pass parts with pairs to compare.")
+    W = runs.coefs / runs.weight
+    coefs = tuple(w[columns] for w, columns in zip(W, views, strict=True))
+    means = (W.mean(axis=0), runs.intercept / runs.weight, runs.objective / runs.weight)
+    return Solution(*means, runs.n_iter, coefs)
+
+
+def _newton(
+    model: Any, parts: Parts, scored: Moments, sums: Sums, factors: Floats, limits: Range | None, alpha: float
+) -> Solution:
+    if model.mix < 1.0:
+        require_weight(scored.pair_weight, "pair")
+    learns_b = bool(model.fit_intercept) and model.mix > 0.0
+    loss = PartLoss(
+        model.loss, float(model.mix), model.query_weight, learns_b, factors, limits, scored.pair_weight, sums.n_scored,
+        np.zeros(len(factors) + learns_b),
+    )  # fmt: skip
+    return minimise_parts(parts.kept(), loss, scored, alpha, model.tol, model.max_iter)
+
+
+def _views(model: Any, parts: Parts) -> list[NDArray[np.int64]]:
+    """Return the columns of each view, with the same random numbers as on one machine."""
+    rng = rng_of(model.random_state).spawn(2)[1].spawn(1)[0]
+    views: list[NDArray[np.int64]] = model.view_columns(parts.n_features, rng, parts.feature_names)
+    return views
+
+
+def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float | Floats, str]:
+    if model.alpha is not None:
+        return one_or_each(model.alpha), "given"
+    if not scored.pair_weight > 0.0:
+        raise InputError("no query has two rows with different scores, from which alpha would be chosen; pass alpha.")
+    trace = float(np.trace(scored.pair[:-1, :-1])) / scored.pair_weight
+    return alpha_of(trace, scored.n_features, sums.free), "pair differences"
+
+
+def _gap(unscored: Moments | None, W: Floats) -> float:
+    """Return the mean over unscored pairs and pairs of views of the squared difference of margins; NaN without any."""
+    if unscored is None or len(W) < 2 or not unscored.pair_weight > 0.0:
+        return float("nan")
+    deviations = W - W.mean(axis=0)
+    squares = float(np.trace(deviations @ unscored.pair[:-1, :-1] @ deviations.T))
+    return 2.0 / (len(W) - 1) * squares / unscored.pair_weight
+
+
+def warn_without_unscored_pairs(unscored: Moments | None, coupling: float) -> None:
+    """Warn if no part has unscored pairs for the views to agree on."""
+    if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
+        warn_of_useless_coupling(coupling)
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedRuns:
+    """
+    Sums over runs, each weighted by its examples.
+
+    weight: sum of the weights of the runs.
+    coefs: weighted sum of the coefficients of the scaled columns, one row per view.
+    intercept, objective: weighted sums.
+    n_iter: number of steps.
+    """
+
+    weight: float
+    coefs: Floats
+    intercept: float
+    objective: float
+    n_iter: int
+
+    def __add__(self, other: AveragedRuns) -> AveragedRuns:
+        return AveragedRuns(
+            self.weight + other.weight, self.coefs + other.coefs, self.intercept + other.intercept,
+            self.objective + other.objective, self.n_iter + other.n_iter,
+        )  # fmt: skip
+
+
+def average_runs(parts: Parts, model: Any, seed: int, factors: Floats, limits: Range | None) -> AveragedRuns | None:
+    """
+    Run a stochastic descent on every part.
+
+    model: with given alpha and views.
+    seed: combined with the number of the first row of a part to seed its run.
+    Returns: sums over the runs; None without an example.
+    """
+    model = clone(model).set_params(scale=False)
+    runs: AveragedRuns | None = parts.summed(_descend_part, (model, seed, factors, limits), "descent")
+    return runs
+
+
+def _descend_part(
+    problems: Iterator[WholeQueries], settings: tuple[Any, int, Floats, Range | None]
+) -> AveragedRuns | None:
+    model, seed, factors, limits = settings
+    total = None
+    for problem in problems:
+        data = problem.data if limits is None else in_unit(problem.data, limits)
+        weight = float(data.n_pairs if model.mix < 1.0 else data.n_scored)
+        if not weight:
+            continue
+        run_seed = int(np.random.default_rng([seed, int(problem.numbers.min())]).integers(2**31))
+        run = clone(model).set_params(random_state=run_seed)
+        run.fit(replace(data, X=ScaledRows(data.X, factors)))
+        # coef_ refers to the unscaled columns
+        coefs = np.atleast_2d(getattr(run, "view_coefs_", run.coef_)) / factors
+        own = AveragedRuns(weight, weight * coefs, weight * run.intercept_, weight * run.objective_, run.n_iter_)
+        total = own if total is None else total + own
+    return total

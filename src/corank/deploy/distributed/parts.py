@@ -1,0 +1,409 @@
+"""
+Parts of a data set, seen as complete queries.
+
+The first pass collects the query ids of each part. A query whose rows are in several parts moves to the part that holds
+most of its rows (the first of equals); no other row moves. Its rows are joined in the order of parts and of rows in
+them. Later passes see every query complete, in one place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.data.column_roles import ColumnChoice
+from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
+from corank.deploy.distributed.sources import Reader, kind_of_ids, part_name, sources_of
+from corank.deploy.distributed.tasks import (
+    QueryCounts,
+    Routing,
+    bytes_of,
+    count,
+    hold,
+    over_held,
+    over_steps,
+    over_whole,
+    pick,
+    rows_of,
+    send,
+    sum_up,
+    take_rows,
+)
+from corank.errors import InputError
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """
+    One pass through the parts.
+
+    Attributes
+    ----------
+    name : str
+        Name of the pass.
+    n_tasks : int
+        Number of tasks, one per part.
+    seconds : float
+        Wall-clock time.
+    bytes_moved : int
+        Bytes of rows that moved between parts.
+    """
+
+    name: str
+    n_tasks: int
+    seconds: float
+    bytes_moved: int = 0
+
+
+@dataclass(eq=False)
+class Parts:
+    """
+    Parts of a data set: files, frames or arrays, on this machine or on a cluster.
+
+    Parameters
+    ----------
+    parts : path, sequence, Dask DataFrame, or tuple of three Dask arrays
+        Paths of stores, Parquet files, LETOR or CSV text, tuples (X, y, qid), data frames with columns for y and qid,
+        or delayed ones of these. A folder that is not a store means its files. An address such as ``s3://`` is read by
+        fsspec.
+    client : distributed.Client, Engine or None
+        Where tasks run; None means this machine, one part after the other. Dask unpickles what workers send: use
+        trusted clusters only.
+    split : {"move", "refuse"}
+        How to treat a query whose rows are in several parts.
+    unscored, y, qid, docid, drop, keep
+        How files and frames are read, see `corank.read`.
+    verbose : bool
+        Whether to show a progress bar on a terminal or in a notebook.
+
+    Attributes
+    ----------
+    passes : list of Pass
+        The passes so far.
+
+    Examples
+    --------
+    >>> parts = Parts([([[0.0], [1.0]], [0, 1], ["a", "b"]), ([[2.0]], [1], ["a"])])
+    >>> parts.n_rows, parts.n_queries, parts.n_straddling
+    (3, 2, 1)
+    """
+
+    parts: Any
+    client: Any = None
+    split: Literal["move", "refuse"] = "move"
+    unscored: float | None = None
+    y: str | Literal[False] | None = None
+    qid: str | None = None
+    docid: str | None = None
+    drop: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    verbose: bool = False
+    passes: list[Pass] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._held: dict[int, Any] | None = None
+        self._steps: tuple[Any, ...] = ()
+        if self.split not in ("move", "refuse"):
+            raise InputError(f"split is {self.split!r}; choose 'move' or 'refuse'.")
+        self.sources = sources_of(self.parts)
+        self.engine: Engine
+        if isinstance(self.client, Engine):
+            self.engine = self.client
+        else:
+            self.engine = LocalEngine(self.verbose) if self.client is None else DaskEngine(self.client, self.verbose)
+
+    @cached_property
+    def census(self) -> list[QueryCounts]:
+        """Query ids of each part, from the first pass."""
+        began, reader = time.perf_counter(), Reader(self.unscored, self._columns)
+        handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
+        found: list[QueryCounts] = self.engine.gather(handles)
+        self._require_alike(found)
+        self.passes.append(Pass("query ids", len(found), time.perf_counter() - began))
+        return found
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all parts."""
+        return sum(one.n_rows for one in self.census)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns of all parts."""
+        return len(self._steps[-1].get_feature_names_out()) if self._steps else self._width
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the columns, if parts have them."""
+        return None if self._steps else next((one.info.names for one in self.census if one.info.names), None)
+
+    @property
+    def feature_names(self) -> tuple[Any, ...] | None:
+        """Column labels of frames, CSV and Parquet files, which a fitted model remembers; None without any."""
+        if self._steps:
+            return None
+        return next((one.info.feature_names for one in self.census if one.info.feature_names), None)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries of all parts."""
+        return len(self._ids[0])
+
+    @property
+    def n_straddling(self) -> int:
+        """Number of queries whose rows are in several parts."""
+        return int(np.count_nonzero(self._homes >= 0))
+
+    @property
+    def reader(self) -> Reader:
+        """Reader of parts with the common number of columns."""
+        return Reader(self.unscored, self._columns, self._width)
+
+    @property
+    def _columns(self) -> ColumnChoice:
+        return ColumnChoice(self.y, self.qid, self.docid, drop=self.drop, keep=self.keep)
+
+    @property
+    def origin(self) -> NDArray[np.float64]:
+        """First row of the lowest query id, dense; it does not depend on the division into parts."""
+        number = 0
+        for routing, one in zip(self._routings, self.census, strict=True):
+            at = np.flatnonzero(one.ids == self._ids[0][0])
+            if one.n_rows and len(at):
+                number = routing.first_row + int(one.firsts[at[0]])
+                break
+        row = self.rows(np.array([number]))
+        return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
+
+    def through(self, step: Any) -> Parts:
+        """
+        Apply a fitted transformer to the rows, query by query, in each pass.
+
+        Parameters
+        ----------
+        step : QueryScaler or Landmarks
+            The transformer.
+
+        Returns
+        -------
+        Parts
+            The same parts with transformed columns; no row is moved twice.
+        """
+        _ = self._arrivals
+        other = copy(self)
+        other._steps, other._held = (*self._steps, step), None
+        return other
+
+    def kept(self) -> Parts:
+        """
+        Keep the rows in the memory of the workers, for methods with many passes.
+
+        Returns
+        -------
+        Parts
+            The same parts. On one machine each pass reads the rows again.
+        """
+        if self._held is None and self.engine.keeps:
+            self._held = dict(zip(self._full, self.over(hold, None, "rows"), strict=True))
+        return self
+
+    def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
+        """
+        Run a task for each part that has rows, on complete queries.
+
+        Parameters
+        ----------
+        function : callable
+            Takes an iterator of `WholeQueries` and `settings`.
+        settings : object
+            Argument of all tasks.
+        name : str
+            Name of the pass.
+
+        Returns
+        -------
+        list
+            A handle for each of these parts.
+        """
+        return self._over(self._full, function, settings, name)
+
+    def summed(self, function: Callable[..., Any], settings: Any, name: str) -> Any:
+        """
+        Add up the results of a task for each part, in a tree ordered by number.
+
+        Parameters
+        ----------
+        function, settings, name
+            As in `over`; the results of the function can be added.
+
+        Returns
+        -------
+        object
+            The sum.
+        """
+        _ = self._arrivals
+        began = time.perf_counter()
+        handles = self.over(function, settings, name)
+        (total,) = self.engine.gather([self.engine.reduce(sum_up, handles, name)])
+        self.passes.append(Pass(name, len(handles), time.perf_counter() - began))
+        return total
+
+    def rows(self, numbers: Integers) -> Any:
+        """
+        Fetch rows from their parts.
+
+        Parameters
+        ----------
+        numbers : array of int64
+            Numbers of rows, counted over all parts.
+
+        Returns
+        -------
+        array or CSR matrix
+            The rows, in this order.
+        """
+        first = np.array([routing.first_row for routing in self._routings])
+        part = np.searchsorted(first, numbers, side="right") - 1
+        # of several parts with one first row, the last one has rows
+        used = np.unique(part)
+        if self._steps:
+            # a row is transformed where its query is complete
+            places = np.unique(np.concatenate([used, *(self._routings[at].homes for at in used)]))
+            handles = self._over(places.tolist(), take_rows, np.unique(numbers), "chosen rows")
+            found = [one for some in self.engine.gather(handles) for one in some]
+            known, X = (np.concatenate(column) for column in zip(*found, strict=True))
+            order = np.argsort(known)
+            return X[order[np.searchsorted(known[order], numbers)]]
+        wanted = [numbers[part == at] - first[at] for at in used]
+        handles = self.engine.map(
+            rows_of, [self.sources[at] for at in used], [self.reader] * len(used), wanted, name="chosen rows"
+        )
+        pieces = self.engine.gather(handles)
+        X = sparse.vstack(pieces).tocsr() if any(map(sparse.issparse, pieces)) else np.concatenate(pieces)
+        order = np.concatenate([np.flatnonzero(part == at) for at in used])
+        back = np.empty(len(order), dtype=np.int64)
+        back[order] = np.arange(len(order))
+        return X[back]
+
+    def _over(self, places: list[int], function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
+        """Run a task for some of the parts."""
+        n = len(places)
+        if self._held is not None:
+            held = [self._held[at] for at in places]
+            return self.engine.map(over_held, held, [function] * n, [settings] * n, name=name)
+        if self._steps:
+            function, settings = over_steps, (self._steps, function, settings)
+        return self.engine.map(
+            over_whole, [self.sources[at] for at in places], [self.reader] * n, [self._routings[at] for at in places],
+            [self._arrivals[at] for at in places], [function] * n, [settings] * n, name=name,
+        )  # fmt: skip
+
+    def _require_alike(self, found: list[QueryCounts]) -> None:
+        """Raise if parts differ in columns or in the type of their query ids."""
+        seen: dict[str, tuple[int, Any]] = {}
+        is_open = all(one.info.is_open for one in found if one.n_rows)
+        for at, one in enumerate(found):
+            if not one.n_rows:
+                continue
+            facts: dict[str, Any] = {"query ids": kind_of_ids(one.ids), "columns": one.info.names}
+            facts["features"] = None if is_open else one.info.n_features
+            for what, value in facts.items():
+                if value is None:
+                    continue
+                before, other = seen.setdefault(what, (at, value))
+                if other != value:
+                    raise InputError(
+                        f"{part_name(self.sources, before)} has {_describe(what, other, value)}, but "
+                        f"{part_name(self.sources, at)} has {_describe(what, value, other)}; make all parts alike."
+                    )
+        if not seen:
+            raise InputError(f"all {len(found)} parts are empty; pass parts with rows.")
+
+    @cached_property
+    def _width(self) -> int:
+        """Number of columns before any transformer."""
+        return max(one.info.n_features or 0 for one in self.census)
+
+    @cached_property
+    def _full(self) -> list[int]:
+        return [at for at, one in enumerate(self.census) if one.n_rows]
+
+    @cached_property
+    def _ids(self) -> tuple[NDArray[Any], Integers]:
+        """All query ids, and for each part with rows the position of each of its ids among them."""
+        parts = [self.census[at].ids for at in self._full]
+        ids, codes = np.unique(np.concatenate(parts), return_inverse=True)
+        return ids, codes
+
+    @cached_property
+    def _homes(self) -> Integers:
+        """Part that each query moves to; -1 for a query of one part."""
+        ids, codes = self._ids
+        part = np.repeat(self._full, [len(self.census[at].ids) for at in self._full])
+        counts = np.concatenate([self.census[at].counts for at in self._full])
+        # the last entry of each query is the part that holds most of its rows, the first of equals
+        order = np.lexsort((-part, counts, codes))
+        last = np.append(np.flatnonzero(np.diff(codes[order])), len(order) - 1)
+        homes = part[order][last]
+        return np.where(np.bincount(codes, minlength=len(ids)) > 1, homes, -1)
+
+    @cached_property
+    def _routings(self) -> list[Routing]:
+        homes, codes = self._homes, self._ids[1]
+        if self.split == "refuse" and self.n_straddling:
+            at = int(np.flatnonzero(homes >= 0)[0])
+            places = [part_name(self.sources, k) for k in self._full if self._ids[0][at] in self.census[k].ids]
+            raise InputError(
+                f"query {self._ids[0][at]!s} has rows in {' and '.join(places[:3])}, and {self.n_straddling} queries "
+                "are spread over parts; write complete queries into each part, or pass split='move'."
+            )
+        routings, begin, first_row = [], 0, 0
+        for at, one in enumerate(self.census):
+            own = homes[codes[begin : begin + len(one.ids)]] if one.n_rows else np.empty(0, dtype=np.int64)
+            begin += len(own)
+            routings.append(Routing(first_row, one.ids[: len(own)][own >= 0], own[own >= 0], at))
+            first_row += one.n_rows
+        return routings
+
+    @cached_property
+    def _arrivals(self) -> list[list[Any]]:
+        """Handles of the rows that move to each part."""
+        began, arrivals = time.perf_counter(), [list[Any]() for _ in self.sources]
+        senders = [at for at in self._full if (self._routings[at].homes != at).any()]
+        if not senders:
+            return arrivals
+        sent = self.engine.map(
+            send, [self.sources[at] for at in senders], [self.reader] * len(senders),
+            [self._routings[at] for at in senders], name="straddling rows",
+        )  # fmt: skip
+        routes = [(at, home) for at in senders for home in np.unique(self._routings[at].homes) if home != at]
+        by_sender = dict(zip(senders, sent, strict=True))
+        moving = self.engine.map(
+            pick, [by_sender[at] for at, _ in routes], [int(home) for _, home in routes], name="rows to move"
+        )
+        for (_, home), parcel in zip(routes, moving, strict=True):
+            arrivals[home].append(parcel)
+        moved = sum(self.engine.gather(self.engine.map(bytes_of, moving, name="bytes moved")))
+        self.passes.append(Pass("straddling rows", len(senders), time.perf_counter() - began, moved))
+        return arrivals
+
+
+def _describe(what: str, value: Any, other: Any) -> str:
+    if what == "query ids":
+        return f"query ids that are {value}"
+    if what == "features":
+        return f"{value} columns"
+    if len(value) != len(other):
+        return f"{len(value)} columns"
+    at = next(k for k, (a, b) in enumerate(zip(value, other, strict=True)) if a != b)
+    return f"{value[at]!r} as column {at + 1}"

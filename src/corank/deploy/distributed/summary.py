@@ -1,0 +1,266 @@
+"""
+Summaries of parts for least-squares ranking, and leave-query-out in a second pass.
+
+A linear kernel takes one pass: sums of unscaled columns serve every choice and every scale of columns.
+Features of basis rows take two passes, and a third if columns are scaled: scale, chosen rows, sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.rows.scaled import ScaledRows
+from corank.core.sums.bins import ExactSum
+from corank.data.ranking import RankingData
+from corank.deploy.distributed.parts import Parts
+from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
+from corank.deploy.distributed.tasks import WholeQueries
+from corank.errors import InputError
+from corank.base.contract import named_columns
+from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.pairs import Moments
+from corank.parameters import rng_of
+from corank.models.rls.accuracy import ErrorScales, LeftOut
+from corank.models.rls.frame import Frame, RowFrame
+from corank.models.rls.least_squares import LeastSquares
+from corank.models.rls.leave_out import views_out
+from corank.models.rls.spectrum import Ridge
+from corank.models.rls.summary import Summary
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Summarised:
+    """A summary and the sums it was computed from."""
+
+    summary: Summary
+    sums: Sums
+
+
+def summarise_parts(parts: Parts, model: LeastSquares) -> Summarised:
+    """Sum over parts for a model, with views, basis rows and scale of columns chosen as on one machine."""
+    rng = rng_of(model.random_state).spawn(2)[1]
+    views, _ = model.split_views(parts.n_features, rng, parts.feature_names)
+    if all(view.kernel.is_linear and view.basis is None for view in views) and not model.uses_basis:
+        maps = tuple(FeatureMap.of_columns(view, _width(view.columns, parts.n_features)) for view in views)
+        return summarise_maps(parts, maps, model.query_weight, model.ties, scale=model.scale)
+    if not isinstance(model.basis, str) or model.basis != "random" or not model.uses_basis:
+        raise InputError(
+            "over parts, a basis must be random and of given size; set n_basis and basis='random', or use a linear "
+            "kernel."
+        )
+    factors = None
+    if model.scale and all(view.kernel.scales_columns for view in views):
+        spread: Spread = parts.summed(spread_part, None, "scale of columns")
+        factors = spread.factors
+    numbers: _RowNumbers = parts.summed(_numbers_part, (model.query_weight, model.ties), "row numbers")
+    # the same generator as above
+    rng = rng_of(model.random_state).spawn(2)[1]
+    rows, unscored = rows_of_parts(parts, factors), np.sort(numbers.unscored)
+    problem = _BasisProblem(rows, parts.n_features, unscored, parts.feature_names)
+    maps = model.choose_maps(problem, numbers.frame, rng)  # type: ignore[arg-type]
+    settings = SumSettings(model.query_weight, model.ties, len(maps) > 1, None, maps, factors)
+    return _summed(parts, maps, settings, factors)
+
+
+def summarise_maps(
+    parts: Parts, maps: tuple[FeatureMap, ...], query_weight: str, ties: bool, scale: bool
+) -> Summarised:
+    """Sum over parts for given feature maps; plain columns may be scaled, from the same pass."""
+    are_columns = all(phi.basis is None for phi in maps)
+    if not are_columns:
+        return _summed(parts, maps, SumSettings(query_weight, ties, len(maps) > 1, None, maps), None)
+    sums: Sums = parts.summed(sum_part, SumSettings(query_weight, ties, len(maps) > 1), "sums")
+    factors = sums.spread.factors if scale else None
+    chosen = [np.arange(parts.n_features) if phi.view.columns is None else phi.view.columns for phi in maps]
+    slots = np.append(np.concatenate(chosen), parts.n_features)
+    scale_of = np.append(np.ones(parts.n_features) if factors is None else factors, 1.0)[slots]
+
+    def laid_out(moments: Moments) -> Moments:
+        return Moments(moments.pair[np.ix_(slots, slots)] * np.outer(scale_of, scale_of), None, moments.pair_weight)
+
+    scored, unscored = sums.moments()
+    return _summary(parts, maps, sums, laid_out(scored), None if unscored is None else laid_out(unscored), factors,
+                    query_weight, ties)  # fmt: skip
+
+
+def leave_queries_out(parts: Parts, summarised: Summarised, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
+    """
+    Evaluate every candidate by leave-query-out, in one more pass.
+
+    Returns: means of the metric over queries (n_couplings, n_alphas).
+    """
+    settings = _LeaveOutSettings(summarised.summary, metric, ridges, alphas, _error_scales(summarised))
+    sums: ExactSum = parts.summed(_evaluate_part, settings, "leave-query-out")
+    total, used = sums.value.reshape(2, len(ridges), len(alphas))
+    return np.asarray(np.divide(total, used, out=np.full(total.shape, np.nan), where=used > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class PartRows:
+    """
+    The rows of all parts as one table; rows are fetched when they are indexed.
+
+    columns: the chosen columns.
+    """
+
+    parts: Parts
+    n_rows: int
+    columns: Integers
+
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns."""
+        return self.n_rows, len(self.columns)
+
+    def __getitem__(self, chosen: Any) -> Any:
+        if isinstance(chosen, tuple):
+            return PartRows(self.parts, self.n_rows, self.columns[chosen[1]])
+        numbers = range(*chosen.indices(self.n_rows)) if isinstance(chosen, slice) else chosen
+        return self.parts.rows(np.asarray(numbers, dtype=np.int64))[:, self.columns]
+
+
+def rows_of_parts(parts: Parts, factors: Floats | None) -> ScaledRows:
+    """Return the rows of all parts as one table, read on demand, with columns times factors if any."""
+    # the search for a bandwidth reads a few rows of `ScaledRows`, but would check all rows of another table
+    rows: Any = PartRows(parts, parts.n_rows, np.arange(parts.n_features))
+    return ScaledRows(rows, np.ones(parts.n_features, dtype=np.float32) if factors is None else factors)
+
+
+@dataclass(frozen=True, eq=False)
+class _BasisProblem:
+    """The attributes of a problem that choosing basis rows needs."""
+
+    X: Any
+    n_features: int
+    unscored_rows: Integers
+    names: tuple[Any, ...] | None
+    weights: None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _RowNumbers:
+    """
+    Numbers of rows among those of all parts.
+
+    compared, query: compared rows, sorted by query and score, and the first row of the query of each.
+    unscored: unscored rows.
+    """
+
+    compared: Integers
+    query: Integers
+    unscored: Integers
+
+    def __add__(self, other: _RowNumbers) -> _RowNumbers:
+        both = zip(
+            (self.compared, self.query, self.unscored), (other.compared, other.query, other.unscored), strict=True
+        )
+        return _RowNumbers(*map(np.concatenate, both))
+
+    @property
+    def frame(self) -> _BasisFrame:
+        """The compared rows in the order of one machine."""
+        rows = self.compared[np.argsort(self.query, kind="stable")]
+        return _BasisFrame(rows, len(np.unique(self.query)))
+
+
+@dataclass(frozen=True, eq=False)
+class _BasisFrame:
+    """The attributes of a frame that choosing basis rows needs."""
+
+    rows: Integers
+    n_queries: int
+
+
+def _numbers_part(problems: Iterator[WholeQueries], settings: tuple[str, bool]) -> _RowNumbers | None:
+    total = None
+    for problem in problems:
+        data, numbers = problem.data, problem.numbers
+        frame = Frame.of(data, *settings)
+        first = numbers[data.queries.order[data.starts[:-1]]][data.queries.codes[frame.rows]]
+        own = _RowNumbers(numbers[frame.rows], first, numbers[data.unscored_rows])
+        total = own if total is None else total + own
+    return total
+
+
+def _summed(parts: Parts, maps: tuple[FeatureMap, ...], settings: SumSettings, factors: Floats | None) -> Summarised:
+    sums: Sums = parts.summed(sum_part, settings, "sums")
+    return _summary(parts, maps, sums, *sums.moments(), factors, settings.query_weight, settings.ties)
+
+
+def _summary(
+    parts: Parts, maps: tuple[FeatureMap, ...], sums: Sums, scored: Moments, unscored: Moments | None,
+    factors: Floats | None, query_weight: str, ties: bool,
+) -> Summarised:  # fmt: skip
+    pairs, drawn, _, drawn_unscored, _ = sums.weights.value
+    weights = (float(drawn if ties else pairs), float(drawn_unscored))
+    # labels of a frame that are numbers are not names
+    names = named_columns(parts.n_features, parts.feature_names).get("feature_names_in_")
+    summary = Summary(
+        maps, scored, unscored, weights, sums.free, query_weight, ties, factors, parts.n_features,
+        None if names is None else tuple(names),
+    )  # fmt: skip
+    return Summarised(summary, sums)
+
+
+def _width(columns: Integers | None, n_features: int) -> int:
+    return n_features if columns is None else len(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class _LeaveOutSettings:
+    """Settings of leave-query-out."""
+
+    summary: Summary
+    metric: str
+    ridges: list[Ridge]
+    alphas: Floats
+    scales: ErrorScales
+
+
+def _error_scales(summarised: Summarised) -> ErrorScales:
+    """Return the scales of rounding errors, as in `corank.models.rls.systems.FeatureSystem`."""
+    summary, compared = summarised.summary, summarised.sums.weights.value[4]
+    bases = [phi.basis for phi in summary.maps if phi.basis is not None]
+    length = sum(float(np.mean(basis.diagonal(basis.rows))) for basis in bases)
+    return ErrorScales(
+        float(np.sqrt(summary.scored.pair[-1, -1] / summary.weights[0])), float(compared / summary.weights[0]) * length,
+        max(phi.inflation for phi in summary.maps),
+    )  # fmt: skip
+
+
+def _evaluate_part(problems: Iterator[WholeQueries], settings: _LeaveOutSettings) -> ExactSum | None:
+    """Sum a metric over the queries of a part, and count queries with a value, for each coupling and alpha."""
+    total = None
+    for problem in problems:
+        own = ExactSum.of(_values(problem.data, settings))
+        total = own if total is None else total + own
+    return total
+
+
+def _values(data: RankingData, settings: _LeaveOutSettings) -> Floats:
+    """Return for each query and candidate the metric, 0 if undefined, and whether it is defined."""
+    summary, alphas = settings.summary, settings.alphas
+    frame = Frame.of(data, summary.query_weight, summary.ties, summary.weights[0])
+    assert isinstance(frame, RowFrame)
+    X = data.X if summary.factors is None else ScaledRows(data.X, summary.factors)
+    pieces = [
+        views_out(settings.ridges, Z, t, starts, frame.shares[some], summary.blocks, alphas, settings.scales)
+        for some, starts, Z, t in frame.designs(X, stack_features(summary.maps))
+    ]
+    n_candidates = len(settings.ridges) * len(alphas)
+    if not pieces:
+        return np.zeros((0, 2 * n_candidates))
+    held = [LeftOut(*map(np.concatenate, zip(*of_one, strict=True))) for of_one in zip(*pieces, strict=True)]
+    values = np.column_stack([result.values for one in held for result in frame.results(one, settings.metric)])
+    return np.hstack([np.nan_to_num(values), (~np.isnan(values)).astype(np.float64)])

@@ -1,0 +1,374 @@
+"""Describe fitted models: rankers and pipelines as scorers with named features, or one sentence why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from corank.models.auto import AutoRanker
+from corank.clicks.ranker import OnlineRanker
+from corank.errors import InputError, suggest_names
+from corank.base import Calibrated, ColumnMean, Landmarks, OnTop, QueryScaler, Ranker
+from corank.deploy.export.folding import fold_columns, normalise
+from corank.deploy.export.scorers import (
+    CalibratedScorer,
+    KernelScorer,
+    LinearScorer,
+    PerceptronScorer,
+    Scorer,
+    TreeScorer,
+    add,
+)
+from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
+from corank.base.kernels import (
+    ChiSquareKernel,
+    CosineKernel,
+    GaussianKernel,
+    Kernel,
+    LaplacianKernel,
+    LinearKernel,
+    PolynomialKernel,
+    SumKernel,
+)
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.radial import ARDKernel
+from corank.models.lambdarank import LambdaRank
+from corank.models.linear.base import LinearDescent
+from corank.models.linear.ranksvm import RankSVM
+from corank.models.pursuit import CoRankingPursuit, RankingPursuit
+from corank.models.pursuit.path import sum_terms
+from corank.models.rls import CoRankRLS, RankRLS
+
+Floats = NDArray[np.float64]
+
+# numbers of basis rows that an export may contain
+_MOST = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """
+    A fitted model as a scorer of named features.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the features, in the order of the model's columns.
+    scorer : Scorer
+        The model as arrays, see `corank.deploy.export.scorers`; ``scorer.score(rows)`` computes its scores.
+    is_named : bool
+        Whether the model was fitted with column names; otherwise names are f0, f1, ...
+    """
+
+    names: tuple[str, ...]
+    scorer: Scorer
+    is_named: bool = True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.names)
+
+    def renamed(self, names: Mapping[str, str]) -> Description:
+        """
+        Rename features.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            New name by old name; other features keep theirs.
+
+        Returns
+        -------
+        Description
+            The same scorer with the new names.
+        """
+        for old in names:
+            if old not in self.names:
+                raise InputError(f"the model has no feature {old!r}; {suggest_names(old, self.names)}.")
+        new = tuple(names.get(name, name) for name in self.names)
+        twice = next((name for at, name in enumerate(new) if name in new[:at]), None)
+        if twice is not None:
+            raise InputError(f"two features would be called {twice!r}; give each feature its own name.")
+        return replace(self, names=new, is_named=True)
+
+
+def describe(model: Any, *, calibrated: bool = True) -> Description:
+    """
+    Describe a fitted model as a scorer.
+
+    Parameters
+    ----------
+    model : Ranker, Pipeline, search, or list of them
+        A fitted ranker, a pipeline or search that ends in one, or a list of models, whose mean score is meant.
+    calibrated : bool
+        Whether to keep the map of `Calibrated`; the order of rows does not depend on it, ties apart.
+
+    Returns
+    -------
+    Description
+        Names and scorer. A model that cannot be exported raises `InputError`.
+
+    Examples
+    --------
+    >>> from corank import SPD
+    >>> describe(SPD("squared", alpha=1e-9).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 3])).names
+    ('f0', 'f1')
+    """
+    if isinstance(model, list | tuple):
+        if not model:
+            raise InputError("the list of models is empty; pass at least one fitted model.")
+        each = [describe(one, calibrated=calibrated) for one in model]
+        if any(one.names != each[0].names for one in each):
+            raise InputError("the models were fitted on different columns; fit all of them on the same columns.")
+        return replace(each[0], scorer=add([(1.0 / len(each), one.scorer) for one in each]))
+    model = _best(model)
+    first = model.steps[0][1] if isinstance(model, Pipeline) and model.steps else model
+    scorer = _scorer(model, calibrated)
+    n_features = getattr(first, "n_features_in_", None) or getattr(model, "n_features_in_", None)
+    if n_features is None:
+        raise InputError(
+            f"this {type(model).__name__} compares objects by a function, which no export contains; fit a model on "
+            "columns of numbers."
+        )
+    given = getattr(model, "feature_names_in_", None)
+    names = tuple(f"f{j}" for j in range(n_features)) if given is None else tuple(map(str, given))
+    return Description(names, scorer, given is not None)
+
+
+def _best(model: Any) -> Any:
+    return _best(model.best_estimator_) if hasattr(model, "best_estimator_") else model
+
+
+def _scorer(model: Any, calibrated: bool, has_prior: bool = False) -> Scorer:
+    model = _best(model)
+    if isinstance(model, Pipeline):
+        return _pipeline(model, calibrated)
+    if not isinstance(model, Ranker):
+        raise _unsupported(model)
+    check_is_fitted(model)
+    if model.has_prior_ and not has_prior:
+        raise InputError(
+            f"this {type(model).__name__} was fitted with a prior, whose scores an engine does not have; make the "
+            "prior a feature and fit without prior."
+        )
+    if hasattr(model, "missing_means_") and not hasattr(model, "trees_"):
+        raise InputError(
+            f"this {type(model).__name__} was fitted with missing values, which it fills before scoring and an engine "
+            "does not; fill them in X before fit, or export LambdaRank(scorer='trees')."
+        )
+    if isinstance(model, Calibrated):
+        return _calibrated(model, calibrated)
+    if isinstance(model, OnTop):
+        correction = _scorer(model.ranker_, calibrated, has_prior=True)
+        return add([(model.slope_, _scorer(model.prior_ranker_, calibrated)), (1.0, correction)])
+    if isinstance(model, AutoRanker):
+        factors = zip(model.weights_ / model.scales_, model.members_, strict=True)
+        return add([(float(c), _scorer(member, calibrated, has_prior=True)) for c, member in factors])
+    if isinstance(model, ColumnMean):
+        return _column_mean(model)
+    if isinstance(model, LambdaRank):
+        return _lambdarank(model)
+    if isinstance(model, CoRankRLS):
+        share = 1.0 / len(model.view_coefs_)
+        views = zip(model.view_bases_, model.view_coefs_, strict=True)
+        return add([(share, _view(model, basis, coef)) for basis, coef in views])
+    if isinstance(model, RankingPursuit):
+        return _pursuit(model)
+    if isinstance(model, CoRankingPursuit):
+        share = 1.0 / len(model.view_bases_)
+        coefs = [
+            sum_terms(basis.numbers, model.terms_[:, v], model.term_coefs_[:, v])
+            for v, basis in enumerate(model.view_bases_)
+        ]
+        return add([(share, _view(model, b, c)) for b, c in zip(model.view_bases_, coefs, strict=True)])
+    if isinstance(model, ProcessRanker):
+        return _process(model)
+    if isinstance(model, LinearDescent | RankSVM | RankRLS | OnlineRanker):
+        if hasattr(model, "basis_"):
+            return _view(model, model.basis_, model.dual_coef_)
+        return LinearScorer(_floats(model.coef_), float(getattr(model, "intercept_", 0.0)))
+    raise _unsupported(model)
+
+
+def _unsupported(model: Any) -> InputError:
+    return InputError(
+        f"a {type(model).__name__} cannot be exported; export a linear or kernel ranker, a pursuit or LambdaRank "
+        "(trees, perceptron), alone, in a pipeline with column scaling, or in Calibrated."
+    )
+
+
+def _floats(values: Any) -> Floats:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _scale(model: Any, n_features: int) -> Floats:
+    return _floats(getattr(model, "column_scale_", np.ones(n_features)))
+
+
+def _calibrated(model: Calibrated, calibrated: bool) -> Scorer:
+    inner = _scorer(model.ranker_, calibrated, has_prior=model.has_prior_)
+    if not calibrated:
+        return inner
+    if hasattr(model, "levels_"):
+        return CalibratedScorer(inner, _floats(model.scores_), _floats(model.levels_))
+    return CalibratedScorer(
+        inner, slope=float(model.slope_), offset=float(model.offset_), low=model.low_, high=model.high_
+    )
+
+
+def _column_mean(model: ColumnMean) -> Scorer:
+    if hasattr(model, "scaler_"):
+        raise _by_query(f"ColumnMean(method={model.method!r})", "ColumnMean(method=None)")
+    weights = np.zeros(model.n_features_in_)
+    np.add.at(weights, model.columns_, model.signs_ / len(model.signs_))
+    return LinearScorer(weights)
+
+
+def _by_query(found: str, instead: str) -> InputError:
+    return InputError(
+        f"{found} scales features by the other rows of a query, which an engine does not see; fit with {instead}, or "
+        "store features that are already scaled."
+    )
+
+
+def _lambdarank(model: LambdaRank) -> Scorer:
+    if hasattr(model, "trees_"):
+        return TreeScorer(model.trees_)
+    if hasattr(model, "layer_coefs_"):
+        return PerceptronScorer(
+            _scale(model, model.n_features_in_),
+            -_floats(model.column_mean_),
+            tuple(map(_floats, model.layer_coefs_)),
+            tuple(map(_floats, model.layer_intercepts_)),
+        )
+    return LinearScorer(_floats(model.coef_), float(model.intercept_))
+
+
+def _pursuit(model: RankingPursuit) -> Scorer:
+    if hasattr(model, "basis_"):
+        coefs = sum_terms(model.basis_.numbers, model.terms_, model.term_coefs_)
+        parts: list[tuple[float, Scorer]] = [(1.0, _view(model, model.basis_, coefs))]
+    else:
+        weights = sum_terms(np.arange(model.n_features_in_), model.terms_, model.term_coefs_)
+        parts = [(1.0, LinearScorer(_floats(weights)))]
+    return add([*parts, (1.0, LinearScorer(np.zeros(model.n_features_in_), float(model.intercept_)))])
+
+
+def _process(model: ProcessRanker) -> Scorer:
+    process = model.process_
+    means = process._means() if isinstance(process, ProcessMixture) else [process]
+    parts: list[tuple[float, Scorer]] = []
+    for one in means:
+        assert one.phi.basis is not None
+        coefs = model._amplitude * (np.asarray(one.phi.T) @ one.mu)
+        parts.append((1.0, _view(model, one.phi.basis, coefs)))
+    level = float(model._from_f(np.zeros(1))[0])
+    return add([*parts, (1.0, LinearScorer(np.zeros(_n_features(model)), level))])
+
+
+def _n_features(model: Any) -> int:
+    found = getattr(model, "n_features_in_", None)
+    if found is None:
+        raise InputError(
+            f"this {type(model).__name__} compares objects by a function, which no export contains; fit a model on "
+            "columns of numbers."
+        )
+    return int(found)
+
+
+def _view(model: Any, basis: Basis | None, coefs: Any) -> Scorer:
+    """Return the scorer of basis rows, or of the weights of columns as given."""
+    coefs = _floats(coefs)
+    if basis is None:
+        return LinearScorer(coefs)
+    n = _n_features(model)
+    columns = np.arange(n) if basis.view.columns is None else np.asarray(basis.view.columns)
+    rows = basis.rows
+    if np.prod(np.shape(rows), dtype=np.float64) > _MOST:
+        raise InputError(
+            f"the model has {np.shape(rows)[0]} basis rows of {np.shape(rows)[1]} columns, too many for an export; fit "
+            "with a smaller n_basis, or a linear kernel."
+        )
+    rows = rows.toarray() if sparse.issparse(rows) else rows
+    return _expansion(basis.view.kernel, columns, _scale(model, n)[columns], rows, coefs, n)
+
+
+def _expansion(kernel: Kernel, columns: Any, scale: Floats, rows: Any, coefs: Floats, n: int) -> Scorer:
+    if isinstance(kernel, SumKernel):
+        chosen = [np.arange(len(columns)) if one is None else np.array(one) for one in kernel.columns or [None] * len(
+            kernel.kernels)]  # fmt: skip
+        parts = zip(kernel.kernels, kernel.weights, chosen, strict=True)
+        return add(
+            [(c, _expansion(one, columns[own], scale[own], rows[:, own], coefs, n)) for one, c, own in parts if c > 0]
+        )
+    if not isinstance(rows, np.ndarray) or rows.ndim != 2 or rows.dtype.kind != "f" or kernel.is_precomputed:
+        raise _no_formula(kernel)
+    rows = _floats(rows)
+    if isinstance(kernel, LinearKernel):
+        weights = np.zeros(n)
+        weights[columns] = scale * (rows.T @ coefs)
+        return LinearScorer(weights)
+    plain = KernelScorer("gaussian", np.asarray(columns, dtype=np.int64), scale, np.zeros(len(columns)), rows, coefs)
+    if isinstance(kernel, ARDKernel):
+        size = np.sqrt(_floats(kernel.gammas))
+        return replace(plain, scale=scale * size, rows=rows * size)
+    if isinstance(kernel, GaussianKernel):
+        return replace(plain, gamma=float(kernel.gamma))
+    if isinstance(kernel, LaplacianKernel):
+        return replace(plain, kernel="laplacian", gamma=float(kernel.gamma))
+    if isinstance(kernel, ChiSquareKernel):
+        return replace(plain, kernel="chi-square", gamma=float(kernel.gamma))
+    if isinstance(kernel, PolynomialKernel):
+        return replace(
+            plain, kernel="polynomial", gamma=float(kernel.gamma), degree=int(kernel.degree), coef0=float(kernel.coef0)
+        )
+    if isinstance(kernel, CosineKernel):
+        return replace(plain, kernel="cosine")
+    raise _no_formula(kernel)
+
+
+def _no_formula(kernel: Kernel) -> InputError:
+    return InputError(
+        f"the similarities of a {type(kernel).__name__} have no formula that an export can contain; fit with a "
+        "linear, polynomial, gaussian, laplacian, chi-square or cosine kernel."
+    )
+
+
+def _pipeline(pipeline: Pipeline, calibrated: bool) -> Scorer:
+    steps = [step for _, step in pipeline.steps if step is not None and step != "passthrough"]
+    if not steps:
+        raise InputError("the pipeline has no steps; add a ranker and fit it.")
+    scorer = _scorer(steps[-1], calibrated)
+    is_last = True
+    for step in reversed(steps[:-1]):
+        if isinstance(step, QueryScaler):
+            raise _by_query("QueryScaler", "StandardScaler or no scaler")
+        if isinstance(step, Landmarks):
+            scorer = _on_landmarks(step, scorer)
+        elif isinstance(step, StandardScaler | MinMaxScaler | MaxAbsScaler):
+            scorer = fold_columns(step, scorer)
+        else:
+            raise InputError(
+                f"the step {type(step).__name__} cannot be exported; use StandardScaler, MinMaxScaler, MaxAbsScaler or "
+                "Landmarks before the ranker."
+            )
+        if is_last and len(steps) == 2:
+            scorer = normalise(step, scorer)
+        is_last = False
+    return scorer
+
+
+def _on_landmarks(step: Landmarks, scorer: Scorer) -> Scorer:
+    if not isinstance(scorer, LinearScorer):
+        raise InputError("only a linear ranker can be exported after Landmarks; use SPD, CRR, LCRA or RankRLS there.")
+    constant = LinearScorer(np.zeros(_n_features(step)), scorer.intercept)
+    return add([(1.0, _view(step, step.basis_, scorer.weights)), (1.0, constant)])

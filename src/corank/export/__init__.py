@@ -1,8 +1,0 @@
-"""Export models to search engines, ONNX, Python, JavaScript and SQL, and verify them by the engines' own arithmetic."""
-
-from corank.export.describe import Description, describe
-from corank.export.export import TARGETS, ExportedFiles, export_model
-from corank.export.pyterrier import pyterrier_ranker
-from corank.export.verify import Verification
-
-__all__ = ["TARGETS", "Description", "ExportedFiles", "Verification", "describe", "export_model", "pyterrier_ranker"]

@@ -1,0 +1,17 @@
+"""Judgements of the same documents by several judges: agreement, contradictions, and one grade for each document."""
+
+from corank.data.io.judgements.judgement_list import JudgementList
+from corank.data.io.judgements.reading import read_judgements
+from corank.metrics.agreement.coefficients import cohen_kappa, krippendorff_alpha
+from corank.metrics.agreement.report import JudgeAgreement, JudgePair, aggregate_grades, judge_agreement
+
+__all__ = [
+    "JudgeAgreement",
+    "JudgePair",
+    "JudgementList",
+    "aggregate_grades",
+    "cohen_kappa",
+    "judge_agreement",
+    "krippendorff_alpha",
+    "read_judgements",
+]

@@ -1,0 +1,223 @@
+"""aggregate_grades: one grade for each document; judge_agreement: how far the judges agree, and where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.judges import AGREEMENT_LEVELS, JudgeGrades
+from corank.metrics.agreement.coefficients import cohen_kappa
+from corank.tables import ReportTable
+
+MOST_JUDGES = 10
+"""Largest number of judges whose pairs are compared."""
+
+
+def aggregate_grades(
+    y: ArrayLike,
+    qid: ArrayLike | None,
+    docids: ArrayLike,
+    judges: ArrayLike | None = None,
+    *,
+    rule: str = "median",
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """
+    Aggregate the grades of several judges to one grade for each pair of query and document.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Grades; NaN if the judge gave none.
+    qid : array-like of shape (n_rows,) or None
+        Query of each row; None means one query.
+    docids : array-like of shape (n_rows,)
+        Document of each row.
+    judges : array-like of shape (n_rows,), optional
+        Judge of each row; the last grade of a judge for a document counts. By default, each row has another judge.
+    rule : {"median", "mean", "majority"}
+        "median": the middle grade, the lower of two. It is a grade of the scale, so whole grades stay whole, as
+        `LambdaRank`, qrels and thresholds of relevance expect. "mean": the mean, which uses all grades, but takes their
+        differences at face value and is not a whole number. "majority": the most frequent grade; the lowest of several.
+
+    Returns
+    -------
+    rows : array of int64
+        The first row of each document, in the order of the input.
+    grades : array of float64
+        Its grade; NaN if no judge gave one.
+
+    Examples
+    --------
+    >>> y, qid, docids = [2, 0, 0, 1, 2], [7, 7, 7, 7, 7], ["a", "b", "a", "b", "a"]
+    >>> rows, grades = aggregate_grades(y, qid, docids)
+    >>> rows.tolist(), grades.tolist()
+    ([0, 1], [2.0, 0.0])
+    """
+    found = JudgeGrades.of(y, qid, docids, judges)
+    return found.first, found.aggregate(rule)
+
+
+class JudgePair(NamedTuple):
+    """
+    Agreement of two judges.
+
+    Attributes
+    ----------
+    first, second : str
+        The judges.
+    n_common : int
+        Number of documents that both graded.
+    n_equal : int
+        Number of documents that got the same grade.
+    kappa : float
+        Cohen's kappa; NaN if it is undefined.
+    """
+
+    first: str
+    second: str
+    n_common: int
+    n_equal: int
+    kappa: float
+
+
+@dataclass(frozen=True, eq=False)
+class JudgeAgreement:
+    """
+    Agreement of judges; the result of `judge_agreement`.
+
+    Attributes
+    ----------
+    judges : tuple of str
+        Names of the judges; empty if they are unknown.
+    n_documents : int
+        Number of documents, i.e. pairs of query and document.
+    n_grades : int
+        Number of grades.
+    n_repeated : int
+        Number of documents with two grades or more.
+    n_contradictory : int
+        Number of documents with different grades.
+    alpha : mapping of str to float
+        Krippendorff's alpha for each level of measurement, see `krippendorff_alpha`.
+    pairs : tuple of JudgePair
+        Pairs of judges who graded the same documents; empty for unknown judges, and for more than ten.
+    contradictions : ReportTable
+        Documents with different grades: query, document, the grade of each judge (all grades in one column if judges
+        are unknown or more than ten), and the aggregated grade. The grades that are furthest apart come first.
+    """
+
+    judges: tuple[str, ...]
+    n_documents: int
+    n_grades: int
+    n_repeated: int
+    n_contradictory: int
+    alpha: Mapping[str, float]
+    pairs: tuple[JudgePair, ...]
+    contradictions: ReportTable
+
+    def __repr__(self) -> str:
+        judges = f"{len(self.judges)} judges" if self.judges else "unknown judges"
+        alpha = ", ".join(f"{level} {value:.3f}" for level, value in self.alpha.items())
+        return (
+            f"{self.n_grades} grades of {self.n_documents} documents by {judges}; {self.n_repeated} documents have two "
+            f"grades or more, {self.n_contradictory} different ones\nKrippendorff's alpha: {alpha}"
+        )
+
+
+def judge_agreement(
+    y: ArrayLike,
+    qid: ArrayLike | None,
+    docids: ArrayLike,
+    judges: ArrayLike | None = None,
+    *,
+    rule: str = "median",
+) -> JudgeAgreement:
+    """
+    Measure how far judges agree, and list the documents on which they do not.
+
+    Parameters
+    ----------
+    y, qid, docids, judges, rule
+        As in `aggregate_grades`.
+
+    Returns
+    -------
+    JudgeAgreement
+        Krippendorff's alpha, Cohen's kappa of pairs of judges, counts, and the contradictory grades.
+
+    Examples
+    --------
+    >>> y, judges = [2, 2, 0, 1, 1, 1], ["ann", "bob"] * 3
+    >>> found = judge_agreement(y, [1] * 6, ["a", "a", "b", "b", "c", "c"], judges)
+    >>> found
+    6 grades of 3 documents by 2 judges; 3 documents have two grades or more, 1 different ones
+    Krippendorff's alpha: nominal 0.545, ordinal 0.778, interval 0.706
+    >>> found.contradictions.rows
+    ((1, 'b', 0.0, 1.0, 0.0),)
+    """
+    found = JudgeGrades.of(y, qid, docids, judges)
+    return JudgeAgreement(
+        found.judges,
+        found.n_documents,
+        len(found.grade),
+        int(np.count_nonzero(found.counts > 1)),
+        int(np.count_nonzero(found.is_contradictory)),
+        {level: found.alpha(level) for level in AGREEMENT_LEVELS},
+        _pairs(found),
+        _contradictions(found, qid, docids, rule),
+    )
+
+
+def _table(found: JudgeGrades, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the grades of some documents, shape (n_documents, n_judges), NaN where there is none."""
+    table = np.full((len(documents), len(found.judges)), np.nan)
+    place = np.full(found.n_documents, -1, dtype=np.int64)
+    place[documents] = np.arange(len(documents))
+    kept = place[found.document] >= 0
+    table[place[found.document[kept]], found.judge[kept]] = found.grade[kept]
+    return table
+
+
+def _pairs(found: JudgeGrades) -> tuple[JudgePair, ...]:
+    if not 2 <= len(found.judges) <= MOST_JUDGES:
+        return ()
+    table = _table(found, np.flatnonzero(found.counts > 1))
+    pairs = []
+    for (one, first), (other, second) in combinations(enumerate(found.judges), 2):
+        a, b = table[:, one], table[:, other]
+        both = ~(np.isnan(a) | np.isnan(b))
+        if both.any():
+            equal = int(np.count_nonzero(a[both] == b[both]))
+            pairs.append(JudgePair(first, second, int(both.sum()), equal, cohen_kappa(a, b)))
+    return tuple(pairs)
+
+
+def _contradictions(found: JudgeGrades, qid: ArrayLike | None, docids: ArrayLike, rule: str) -> ReportTable:
+    documents = np.flatnonzero(found.is_contradictory)
+    grades, ends = found.grade, np.cumsum(found.counts)
+    spread = grades[ends[documents] - 1] - grades[ends[documents] - found.counts[documents]]
+    documents = documents[np.argsort(-spread, kind="stable")]
+    rows = found.first[documents]
+    queries: list[Any] = [None] * len(rows) if qid is None else [_plain(qid, row) for row in rows.tolist()]
+    names = [_plain(docids, row) for row in rows.tolist()]
+    result = found.aggregate(rule)[documents].tolist()
+    if 1 <= len(found.judges) <= MOST_JUDGES:
+        columns: tuple[str, ...] = found.judges
+        table = [[None if value != value else value for value in row] for row in _table(found, documents).tolist()]
+    else:
+        columns = ("grades",)
+        table = [[" ".join(f"{one:g}" for one in grades[ends[at] - found.counts[at] : ends[at]])] for at in documents]
+    cells = tuple((q, d, *row, grade) for q, d, row, grade in zip(queries, names, table, result, strict=True))
+    return ReportTable(
+        "", ("query", "document", *columns, "aggregated"), cells, formats=("", "", *("g",) * (len(columns) + 1))
+    )
+
+
+def _plain(values: ArrayLike, row: int) -> Any:
+    value = values[row] if isinstance(values, list | tuple) else np.asarray(values)[row]
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,315 @@
+"""
+Bounds on the k-partite ranking error (Rajaram and Agarwal, Generalization bounds for k-partite ranking, 2005).
+
+R̂ = (1/C) Σ over pairs of rows with grades l < m of (m − l)^power [wrong + ½ tie], C the number of such pairs. Given the
+grades, replacing row i of grade l changes R̂ by at most c_i = Σ_{j: grade m ≠ l} |m − l|^power / C, so McDiarmid's
+inequality holds with Σ_i c_i² = Σ_l ρ_l C_l² / M in the paper's symbols. The values of the grades count; in the paper
+they are 1, ..., k. The cost is O(n log n) for powers 0 and 1, and O(n k) more for other powers and k grades.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln, logsumexp
+
+from corank.errors import InputError
+from corank.metrics.bounds.bound import Bound, hoeffding_end
+from corank.metrics.conventions import CONVENTIONS
+from corank.metrics.judgements import Judgements, ratio
+from corank.metrics.pairwise import pair_counts
+from corank.parameters import Rules, check_values, integer, number
+
+Floats = NDArray[np.float64]
+
+RULES: Rules = {
+    "power": number(0),
+    "delta": number(0, 1, inside="()"),
+    "n_models": integer(1),
+    "n_features": integer(1),
+}
+_CONVENTION = CONVENTIONS["corank"]
+# differences of grades in memory at a time, for powers other than 0 and 1
+_BLOCK = 4_000_000
+
+
+def kpartite_interval(
+    scores: ArrayLike,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    power: float = 0.0,
+    delta: float = 0.05,
+    n_models: int = 1,
+) -> Bound:
+    """
+    Return an interval for the expected k-partite error of a ranker, from rows that were not used for training.
+
+    Without `qid`, rows are assumed to be independent (Theorem 1 of Rajaram and Agarwal; with two grades it is the
+    interval of the AUC of Agarwal et al., √(ln(2/delta)/(2ρ(1 − ρ)n)) to either side). With `qid`, queries are: rows of
+    a query depend on each other, and only the errors of different queries are independent. Hoeffding's inequality
+    bounds the expectation of their mean over queries with a pair: its half-width is at most
+    g^power √(ln(2 n_models/delta)/(2 n_queries)), g the range of the grades, and less if the error is small.
+
+    Measured: it held in all of 200 resamples of MQ2008 and Boston housing, and was 3.1 to 13.6 times as wide as a
+    bootstrap interval, which held in 92 % to 98 %.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Predictions for held-out rows, higher is better; ties count ½.
+    y : array-like of shape (n_rows,)
+        Grades; rows with NaN are left out.
+    qid : array-like of shape (n_rows,), optional
+        One query id per row.
+    power : float
+        The weight of a pair is the difference of its grades to this power (α in the paper); 0 gives the disagreement.
+    delta : float
+        Probability that the interval fails.
+    n_models : int
+        Number of models among which these rows chose; the interval is for the chosen one.
+
+    Returns
+    -------
+    Bound
+        The interval, its terms and assumptions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.repeat([0, 1], 500)
+    >>> kpartite_interval(y + np.random.default_rng(0).normal(size=1000), y)
+    disagreement error 0.2441: between 0.1582 and 0.3300 with probability 0.95
+      width 0.0859, rows 1000, grades 2, models 1; a random order has 0.5000, the worst one
+      1.0000
+      assumed: These rows were not used for training.
+      assumed: Rows were drawn independently, unlike the rows of one search result.
+      assumed: Future rows have the same shares of grades.
+    """
+    check_values({"power": power, "delta": delta, "n_models": n_models}, RULES)
+    usage = "These rows were not used for training."
+    if n_models > 1:
+        usage = f"These rows chose among {n_models} models and were not used for training any of them."
+    return _of_models(judged_rows(scores, y, qid), qid is not None, power, delta, n_models, usage)
+
+
+def finite_class(
+    scores: ArrayLike,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    n_models: int,
+    power: float = 0.0,
+    delta: float = 0.05,
+) -> Bound:
+    """
+    Bound the expected k-partite error of a ranker that was chosen among finitely many by these rows (Theorem 1).
+
+    Not measured on its own: the interval is that of `kpartite_interval`, under other assumptions.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Scores of the chosen ranker for the rows that chose it.
+    y, qid, power, delta
+        As in `kpartite_interval`.
+    n_models : int
+        Number of candidate rankers, fixed before the rows were seen.
+
+    Returns
+    -------
+    Bound
+        The interval; see `Bound.vacuous`.
+
+    Examples
+    --------
+    >>> finite_class([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1], n_models=1000).vacuous
+    True
+    """
+    check_values({"power": power, "delta": delta, "n_models": n_models}, RULES)
+    usage = f"The ranker is one of {n_models} that were fixed before the rows were seen."
+    return _of_models(judged_rows(scores, y, qid), qid is not None, power, delta, n_models, usage)
+
+
+def linear_class(scores: ArrayLike, y: ArrayLike, *, n_features: int, power: float = 0.0, delta: float = 0.05) -> Bound:
+    """
+    Bound the expected k-partite error of a linear ranker that was trained on these rows (Theorems 2 and 3).
+
+    The half-width is √(8 (ln r + ln(4/delta)) Σ_i c_i²), r the number of orders that linear rankers can give to twice
+    as many rows. Each order is a face of an arrangement of N = Σ_{l<m} 2n_l 2n_m hyperplanes, hence
+    r ≤ Σ_{j ≤ d} C(N, j) 2^j for d columns. The paper's Π_{l<m} (2e n_l n_m/d)^d is larger for more than two grades,
+    and falls below 1, which is not a bound, if n_l n_m is much smaller than d.
+
+    Measured: it was vacuous in all of 200 resamples of 100 and of 400 rows of Boston housing (13 columns).
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Scores of the ranker for its training rows.
+    y, power, delta
+        As in `kpartite_interval`. There is no `qid`: the theorem needs independent rows.
+    n_features : int
+        Number of columns d, chosen before the rows were seen, without an intercept.
+
+    Returns
+    -------
+    Bound
+        The interval; vacuous unless there are very many rows and few columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.arange(1000) % 2
+    >>> bound = linear_class(y, y, n_features=46)
+    >>> bound.verdict, round(dict(bound.parts)["width"], 1)
+    ('vacuous: the interval contains every possible error', 4.2)
+    """
+    check_values({"power": power, "delta": delta, "n_features": n_features}, RULES)
+    judged = judged_rows(scores, y, None)
+    influence, error = _Influence.of(judged, power), errors_of(judged, power)[0]
+    # the theorem counts orders of twice the rows of each grade
+    log_r = log_orders(4 * influence.n_pairs, n_features)
+    return Bound.around(
+        error_name(power), error, float(np.sqrt(8.0 * (log_r + np.log(4.0 / delta)) * influence.squares)),
+        delta=delta, worst=influence.worst, random=0.5 * influence.worst,
+        parts=(
+            ("rows", influence.n_rows), ("grades", influence.n_grades), ("columns", int(n_features)), ("ln r", log_r),
+        ),
+        assumptions=("The ranker is linear in columns that were chosen before the rows were seen.", *_of_rows(judged)),
+    )  # fmt: skip
+
+
+def log_orders(n_pairs: int, n_features: int) -> float:
+    """
+    Bound the logarithm of the number of orders of N pairs by linear rankers: ln Σ_{j ≤ d} C(N, j) 2^j.
+
+    >>> float(np.exp(log_orders(2, 2)).round(6))  # 4 quadrants, 4 half-lines and a point
+    9.0
+    """
+    j = np.arange(min(n_features, n_pairs) + 1)
+    return float(logsumexp(gammaln(n_pairs + 1) - gammaln(j + 1) - gammaln(n_pairs - j + 1) + j * np.log(2.0)))
+
+
+def _of_models(judged: Judgements, by_query: bool, power: float, delta: float, n_models: int, usage: str) -> Bound:
+    """Apply Theorem 1 to rows or Hoeffding's inequality to queries, with a union bound over models."""
+    logs, models = float(np.log(2.0 * n_models / delta)), ("models", int(n_models))
+    errors = errors_of(judged, power)
+    if by_query:
+        return _of_queries(judged, errors, power, delta, logs, (models,), usage)
+    influence = _Influence.of(judged, power)
+    return Bound.around(
+        error_name(power), errors[0], float(np.sqrt(0.5 * logs * influence.squares)), delta=delta,
+        worst=influence.worst, random=0.5 * influence.worst,
+        parts=(("rows", influence.n_rows), ("grades", influence.n_grades), models),
+        assumptions=(usage, *_of_rows(judged)),
+    )  # fmt: skip
+
+
+def _of_queries(
+    judged: Judgements,
+    errors: Floats,
+    power: float,
+    delta: float,
+    logs: float,
+    parts: tuple[tuple[str, float], ...],
+    usage: str,
+) -> Bound:
+    used, lowest, highest = ~np.isnan(errors), float(judged.grades.min()), float(judged.grades.max())
+    n_queries, worst, error = int(used.sum()), (highest - lowest) ** power, float(errors[used].mean())
+    low, high = (worst * hoeffding_end(min(error / worst, 1.0), n_queries, logs, end) for end in (0.0, 1.0))
+    upside_down = kpartite_errors(replace(judged, scores=-judged.grades), power)
+    return Bound(
+        error_name(power), error, low, high, delta, worst, 0.5 * float(upside_down[used].mean()),
+        parts=(("queries", n_queries), *parts),
+        assumptions=(
+            usage,
+            "Queries were drawn independently; rows within a query may depend on each other.",
+            f"Queries without a pair do not count; {n_queries} of {len(errors)} have one.",
+            *((f"All grades are between {lowest:g} and {highest:g}.",) if power > 0.0 else ()),
+            *unjudged_assumption(judged),
+        ),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Influence:
+    """
+    How much single independent rows can change the error.
+
+    n_rows, n_grades, n_pairs: number of judged rows, of grades, and of pairs of different grade (C).
+    squares: Σ_i c_i².
+    worst: error if every pair is ordered wrongly.
+    """
+
+    n_rows: int
+    n_grades: int
+    n_pairs: int
+    squares: float
+    worst: float
+
+    @classmethod
+    def of(cls, judged: Judgements, power: float) -> _Influence:
+        levels, counts = np.unique(judged.grades, return_counts=True)
+        n_rows = int(counts.sum())
+        n_pairs = (n_rows**2 - int((counts.astype(object) ** 2).sum())) // 2
+        moves = _moves(levels - levels[0], counts, power) / n_pairs
+        return cls(n_rows, len(levels), n_pairs, float(counts @ moves**2), 0.5 * float(counts @ moves))
+
+
+def _moves(levels: Floats, counts: NDArray[np.int64], power: float) -> Floats:
+    """Return Σ_{m ≠ l} n_m |m − l|^power for each level l, ascending."""
+    if power == 0.0:
+        return np.asarray(counts.sum() - counts, dtype=np.float64)
+    if power == 1.0:
+        below, total = np.cumsum(counts), np.cumsum(counts * levels)
+        return np.asarray(levels * (2.0 * below - below[-1]) + total[-1] - 2.0 * total)
+    step = max(1, _BLOCK // len(levels))
+    blocks = [levels[at : at + step, None] for at in range(0, len(levels), step)]
+    return np.concatenate([np.abs(block - levels) ** power @ counts for block in blocks])
+
+
+def judged_rows(scores: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> Judgements:
+    """Return the judged rows, with scores and grades checked."""
+    return Judgements.of(y, scores, qid, _CONVENTION)
+
+
+def kpartite_errors(judged: Judgements, power: float) -> Floats:
+    """Return the k-partite error of each query, NaN without a pair."""
+    loss, pairs, _ = pair_counts(judged, judged.ranked.grades, power)
+    return ratio(loss, pairs)
+
+
+def errors_of(judged: Judgements, power: float) -> Floats:
+    """Return the errors; raise `InputError` if no query has a pair, or if the power of a difference overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors = kpartite_errors(judged, power)
+        largest = np.ptp(judged.grades) ** power if len(judged.grades) else 0.0
+    if np.isnan(errors).all():
+        raise InputError(
+            f"no two of the {len(judged.grades)} judged rows of a query have different grades, so there is no pair to "
+            "order; pass rows of at least two grades."
+        )
+    if not np.isfinite(largest * len(judged.grades)):
+        raise InputError(f"differences of grades of up to {np.ptp(judged.grades):g} overflow; pass smaller grades.")
+    return errors
+
+
+def _of_rows(judged: Judgements) -> tuple[str, ...]:
+    return (
+        "Rows were drawn independently, unlike the rows of one search result.",
+        "Future rows have the same shares of grades.",
+        *unjudged_assumption(judged),
+    )
+
+
+def unjudged_assumption(judged: Judgements) -> tuple[str, ...]:
+    """Return the assumption about unjudged rows, if there are any."""
+    n = judged.n_unjudged_rows
+    return (f"The {n} unjudged rows, which are left out, have the same distribution as the others.",) if n else ()
+
+
+def error_name(power: float) -> str:
+    """Return the name of the error."""
+    return f"k-partite error (power {power:g})" if power else "disagreement error"

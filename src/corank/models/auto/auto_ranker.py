@@ -1,0 +1,346 @@
+"""
+AutoRanker: try a short list of rankers on left-out queries, and average those that do well.
+
+Each candidate m is fitted without each fold of the judged queries and scores the queries of that fold. These scores
+f_m, divided by their standard deviation s_m inside queries, choose the weights w_m (`corank.models.auto.averaging`). The
+candidates with a weight are then fitted to all judgements, and the score of a row is
+
+    f(x) = Σ_m w_m f_m(x) / s_m.
+
+w_m and s_m are fixed by ``fit``: the score of a row does not depend on the other rows of a call of ``predict``.
+
+With a prior s₀, candidate m learns f_m = c_m s₀ + g_m, with c_m the least-squares slope of the judgements on the prior
+(see `corank.base.priors`), and s₀ is a candidate by itself. The sum is divided by the total factor of s₀, so that
+again f = s₀ + g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.models.auto.averaging import choose_weights
+from corank.models.auto.best_column import find_best_column
+from corank.models.auto.candidates import chosen_candidates
+from corank.models.auto.leaderboard import Leaderboard, interval
+from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
+from corank.models.auto.trials import Trial, Trials
+from corank.data.ranking import RankingData
+from corank.data.rows import with_names
+from corank.data.scoring import score_columns
+from corank.data.splits import shared_rows
+from corank.errors import InputError
+from corank.base.base import Ranker
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.missing import MISSING
+from corank.base.kernels.basis import Terms
+from corank.metrics import parse_metric
+from corank.metrics.significance import few_note
+from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
+from corank.progress import progress
+
+Floats = NDArray[np.float64]
+
+# a column within this distance of the average is named
+_NEARLY = 0.01
+
+FEW = 10
+"""Below this number of judged queries, little can be learnt, and `AutoRanker.summary` says so."""
+
+# parts of the queries, and random weightings of them, for the estimate, where each part has its own choice of weights
+_NESTED_PARTS, _NESTED_REPEATS = 5, 1
+# smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
+_CONTRADICTED = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class FittedAutoRanker:
+    """The fitted attributes of `AutoRanker`."""
+
+    members: list[Ranker]
+    weights: Floats
+    scales: Floats
+    leaderboard: Leaderboard
+    estimate: Floats
+    skipped: tuple[str, ...]
+    coef: Floats | None = None
+
+
+@shared_parameters
+class AutoRanker(Ranker):
+    """
+    Average of the rankers that rank left-out queries best; the default of ``corank fit``.
+
+    It tries linear, Gaussian and Laplacian least squares with several penalties, logistic pairs and boosted
+    trees, in order of cost and on the same judged queries. It then averages them with weights chosen on
+    the left-out queries. The fewer judged queries, the closer the weights are to equal.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds of wall-clock time after which no further candidate is tried; None means no limit. A candidate is
+        skipped if its estimated time exceeds the rest. `skipped_` then names it, and another run may differ.
+    candidates : list of str, optional
+        Names of the candidates to try, see `corank.models.auto.candidates.CANDIDATES`; None tries all that suit the data.
+    metric : str, optional
+        Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
+    {missing}
+    {random_state}
+    {verbose}
+
+    Attributes
+    ----------
+    members_ : list of Ranker
+        The rankers of the average, fitted to all judgements.
+    weights_, scales_ : arrays of shape (n_members,)
+        Weight of each member, and the number by which its scores are divided.
+    leaderboard_ : Leaderboard
+        All candidates, and up to 40 queries the best single column, with their value on left-out queries, its 95 %
+        interval, weight and time.
+    estimate_ : array of shape (3,)
+        Metric of the average on left-out queries, and its 95 % interval. Weights were chosen without the queries on
+        which they are evaluated.
+    skipped_ : tuple of str
+        Candidates that were not tried, with the reason.
+    coef_ : array of shape (n_features,)
+        Weights of the columns, if all members are linear.
+
+    Examples
+    --------
+    >>> from corank import AutoRanker, make_ranking
+    >>> problem = make_ranking(30, 10, random_state=0)
+    >>> model = AutoRanker(candidates=["linear", "gaussian"], random_state=0)
+    >>> model = model.fit(problem.X, problem.y, qid=problem.qid)
+    >>> sorted(model.leaderboard_.names)  # the best single column is shown for comparison
+    ['column 16, lowest first', 'gaussian', 'linear']
+    >>> round(float(model.weights_.sum()), 6)
+    1.0
+    """
+
+    # nDCG and the gains of LambdaRank depend on the level of grades
+    _learns_from_differences: bool = False
+
+    _rules: ClassVar[Rules] = {
+        "time_limit": number(0, inside="()") | none,
+        "candidates": items | none,
+        "metric": text | none,
+        "missing": one_of(*MISSING),
+        "random_state": seed,
+        "verbose": boolean,
+    }
+
+    coef_: Floats
+    members_: list[Ranker]
+    weights_: Floats
+    scales_: Floats
+
+    def __init__(
+        self,
+        time_limit: float | None = 120.0,
+        *,
+        candidates: Any = None,
+        metric: str | None = None,
+        missing: str = "mean",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.time_limit = time_limit
+        self.candidates = candidates
+        self.metric = metric
+        self.missing = missing
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_combinations(self) -> None:
+        if self.metric is not None:
+            parse_metric(self.metric)
+
+    def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedAutoRanker:
+        for_folds, for_weights, for_seed = rng.spawn(3)
+        if data.prior is not None and is_constant_inside(data, data.prior):
+            data = replace(data, prior=None)
+        left_out = LeftOut.of(data, self.metric, for_folds)
+        work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
+        candidates = chosen_candidates(self.candidates, data)
+        n_fits = 1 + (0 if left_out is None else left_out.n_folds)
+        with progress(len(candidates) * n_fits, "fits", self.verbose) as advance:
+            trials = work.run(candidates, advance)
+            spreads, estimate = None, np.full(3, np.nan)
+            values, weights = np.full((len(trials), 1), np.nan), np.full(len(trials), 1.0 / len(trials))
+            if left_out is not None:
+                F = np.column_stack([trial.scores for trial in trials])
+                spreads = np.array([left_out.spread(f) for f in F.T])
+                values = left_out.values(F).T
+                prior = 0 if trials[0].candidate is None else None
+                weights = choose_weights(F / spreads, left_out.values, for_weights, prior=prior)
+                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights, prior)))
+            names, seconds = [trial.name for trial in trials], [trial.seconds for trial in trials]
+            column = None if left_out is None or data.prior is not None else find_best_column(left_out, data.names)
+            if column is not None:
+                names, seconds = [*names, column.name], [*seconds, 0.0]
+                values = np.vstack([values, column.values])
+            means, lows, highs = np.array([interval(of_one) for of_one in values]).T
+            board = Leaderboard(
+                names=tuple(names), means=means, lows=lows, highs=highs,
+                weights=np.append(weights, np.zeros(len(names) - len(trials))), seconds=np.array(seconds),
+                metric="" if left_out is None else left_out.metric_name,
+                n_lists=0 if left_out is None else left_out.n_lists,
+                lists=_list_kind(left_out, data),
+            )  # fmt: skip
+            return _combined(work, trials, weights, spreads, board, estimate, advance)
+
+    def _score_rows(self, X: Any) -> Floats:
+        if hasattr(self, "coef_"):
+            return score_columns(self._checked_rows(X), self.coef_)
+        named = self._named_rows(X)
+        factors = self.weights_ / self.scales_
+        # one by one: the sum has the same bits for every number of rows
+        total: Floats = factors[0] * self.members_[0]._score_rows(named)
+        for member, factor in zip(self.members_[1:], factors[1:], strict=True):
+            total += factor * member._score_rows(named)
+        return total
+
+    def _terms(self, X: Any, qid: ArrayLike | None, rows: NDArray[np.int64]) -> list[Terms]:
+        if hasattr(self, "coef_"):
+            return super()._terms(X, qid, rows)
+        named, parts = self._named_rows(X), []
+        for number_, (member, factor) in enumerate(zip(self.members_, self.weights_ / self.scales_, strict=True)):
+            if hasattr(member, "trees_"):
+                raise InputError(
+                    "this AutoRanker averages boosted trees, whose scores cannot be split into contributions; fit with "
+                    "candidates=['linear', 'gaussian', 'logistic'] to explain it."
+                )
+            parts += [
+                replace(term, weights=factor * term.weights, view=number_) for term in member._terms(named, qid, rows)
+            ]
+        return parts
+
+    def _check_state(self) -> None:
+        """Raise if a loaded model has members of other columns, or weights that do not belong to them."""
+        if not len(self.members_) == len(self.weights_) == len(self.scales_):
+            raise InputError("weights_ and scales_ must have one number for each of members_")
+        if any(member.n_features_in_ != self._n_columns for member in self.members_):
+            raise InputError(f"members_ are not all of {self._n_columns} features")
+        if not (self.scales_ > 0.0).all():
+            raise InputError("scales_ must be positive")
+        for member in self.members_:
+            member._check_state()
+
+    def summary(self) -> str:
+        """
+        Say what was chosen, how sure that is, and what more certainty would cost.
+
+        Returns
+        -------
+        str
+            Two or three sentences.
+        """
+        board = self.leaderboard_
+        used = [(name, w) for name, w in zip(board.names, board.weights, strict=True) if w > 0.0]
+        parts = ", ".join(f"{name} {w:.2f}" for name, w in sorted(used, key=lambda one: -one[1]))
+        chosen = f"average of {parts}" if len(used) > 1 else f"{used[0][0]} alone"
+        mean, low, high = (float(one) for one in self.estimate_)
+        n = board.n_lists
+        if not n and board.lists == SHARED_ROWS:
+            return (
+                f"{chosen}; its quality is unknown: so many rows occur in several queries that nothing could be learnt "
+                "without the rows of left-out queries. Add features of the query, or judge other rows."
+            )
+        if not n or np.isnan(mean):
+            return (
+                f"{chosen}; there are too few judgements to leave any out: its quality is unknown, judge more queries."
+            )
+        words = f"{chosen}; {board.metric} {mean:.3f} on {n} left-out {board.lists}"
+        words += f" (95 % interval {low:.3f} to {high:.3f})." + few_note(n, unit=board.lists)
+        if board.lists == ONE_QUERY:
+            words += " Only one query is judged: judge others, or pass qid if there are several."
+        elif n < FEW:
+            words += (
+                f" With fewer than {FEW} judged queries this choice is little better than equal weights; judge "
+                f"{FEW - n} more queries to choose better."
+            )
+        else:
+            words += f" An interval half as wide needs about {3 * n} more judged queries."
+        words += self._known_order()
+        if self.skipped_:
+            words += f" Not tried: {'; '.join(self.skipped_)}."
+        return words
+
+    def _known_order(self) -> str:
+        """Name a column that orders left-out queries about as well as the average."""
+        board = self.leaderboard_
+        for name, mean in zip(board.names, board.means, strict=True):
+            if name.startswith("column ") and mean >= self.estimate_[0] - _NEARLY:
+                return f" The {name} alone has {mean:.3f}: if it is a known order, pass it as prior."
+        return ""
+
+
+def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
+    """Return what lists are left out, in words, or which lists could not be."""
+    if left_out is not None:
+        return left_out.list_kind
+    rows = data.scored_rows if data.pairs is None else np.unique(data.pairs)
+    return "queries" if shared_rows(data.X, data.queries.codes, rows) is None else SHARED_ROWS
+
+
+def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:
+    """Return the metric of the average in each list, with weights that were chosen on other folds."""
+    found = np.full(left_out.n_lists, np.nan)
+    part_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
+    part_of_list[left_out.lists] = left_out.folds % _NESTED_PARTS
+    for part in range(min(left_out.n_folds, _NESTED_PARTS)):
+        is_out = part_of_list == part
+
+        def others(scores: Floats, is_out: NDArray[np.bool_] = is_out) -> Floats:
+            return np.where(is_out[:, None], np.nan, left_out.values(scores))
+
+        seen = others if left_out.n_folds > 1 else left_out.values
+        weights = choose_weights(F, seen, rng, _NESTED_REPEATS, prior=prior)
+        found[is_out] = left_out.values(F @ weights)[is_out]
+    return found
+
+
+def _combined(
+    work: Trials,
+    trials: list[Trial],
+    weights: Floats,
+    spreads: Floats | None,
+    board: Leaderboard,
+    estimate: Floats,
+    advance: Callable[[int], Any],
+) -> FittedAutoRanker:
+    """Fit the candidates with a weight to all judgements; fold linear ones into one if there are no others."""
+    data, members, kept, scales, seconds = work.data, [], [], [], board.seconds.copy()
+    # total factor of the prior
+    slope = 0.0
+    for at in np.flatnonzero(weights):
+        if trials[at].candidate is None:
+            scale = spread_inside(data, data.prior_of(np.arange(data.n_rows))) if spreads is None else spreads[at]
+            slope += weights[at] / scale
+            continue
+        model, own_slope, time_of_fit = work.fit_all(trials[at], advance)
+        if spreads is None:
+            scale = spread_inside(data, model._score_rows(with_names(data.X, data.names)))
+        else:
+            scale = spreads[at]
+        members.append(model)
+        kept.append(weights[at])
+        scales.append(scale)
+        slope += weights[at] * own_slope / scale
+        seconds[at] += time_of_fit
+    if data.prior is not None:
+        # f = s₀ + g; a prior that the judgements contradict nearly vanishes
+        scales = [scale * max(slope, _CONTRADICTED) for scale in scales]
+    factors = np.array(kept) / np.array(scales)
+    coef = None
+    if all(hasattr(member, "coef_") for member in members):
+        coef = sum((c * member.coef_ for c, member in zip(factors, members, strict=True)), np.zeros(data.n_features))
+    return FittedAutoRanker(
+        members, np.array(kept), np.array(scales), replace(board, seconds=seconds).sorted(), estimate,
+        tuple(work.skipped), coef,
+    )  # fmt: skip

@@ -1,0 +1,398 @@
+"""
+Expectation propagation: a Gaussian approximation of a posterior whose sites are intervals of linear functionals.
+
+    p(f) Π_k P(lo_k < b_kᵀf + noise_k < hi_k)^weight_k,  f = R w,  w ~ N(0, Λ0⁻¹)
+
+with b_k = e_left − e_right (a preference) or e_left (a grade of one item). Each site is exp(−½ τ g² + ν g) of the
+scalar g = bᵀf: the 2 × 2 matrices of the paper have rank one and are never built. The posterior of w has the precision
+Λ = Λ0 + RᵀSR, S = Bᵀ diag(weight τ) B. Λ is never below Λ0, so its Cholesky factor exists even for duplicate rows.
+
+A parallel sweep costs one Cholesky factor, O(n r² + m r) for n items, m sites and r columns of R, and is damped if the
+sites oscillate. A sequential sweep makes rank-one updates, O(m r²), and is used for few sites. A site of weight w
+represents w equal sites with the same τ and ν, at the cost of one. Sweeps run in the smallest space that contains the
+sites: over the items they name, or over their own scalars if those are fewer. The fixed point is the same.
+
+    log Z = ½ hᵀμ − ½ log|Λ|/|Λ0| + Σ_k weight_k (log Z_k − log ∫ cavity_k · site_k)
+
+is stationary in τ and ν, so its gradient is that with the sites held fixed (eq. 11 of Chu and Ghahramani, Extensions of
+Gaussian processes for ranking, 2005; Rasmussen and Williams, Gaussian processes for machine learning, 5.5.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
+from sklearn.exceptions import ConvergenceWarning
+
+from corank.core.models import sites as kernels
+from corank.errors import InputError, warn
+from corank.models.gp.ep.process import Posterior
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# convergence: largest change of a site's marginal posterior in a sweep, in standard deviations
+TOLERANCE = 1e-7
+MAX_SWEEPS = 400
+# sequential sweeps are used for at most this many sites
+FEW = 16
+# directions with less than this share of the largest variance are rounding errors
+RANK = 1e-13
+# the same while hyper-parameters are learnt: the evidence changes by less than it differs between samples of answers
+RANK_WHILE_LEARNING = 1e-8
+# columns of RᵀSR computed at a time
+_BLOCK = 128
+# smallest damping factor
+_LEAST_STEP = 0.01
+# Anderson acceleration starts when no site moves by more than this, keeps this many sweeps, and may lengthen a step by
+# this factor
+_NEAR, _MEMORY, _STRIDE = 0.3, 6, 3.0
+# total initial weight of the sites per item, its growth factor, and the gap below which it grows
+_FIRST, _GROWTH, _SETTLED = 4.0, 4.0, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sites:
+    """
+    Intervals of f_left − f_right + noise, each observed `weight` times.
+
+    left, right (m,): items; right is −1 for the value of a single item.
+    lo, hi (m,): ends of the intervals, minus the prior mean of the difference.
+    noise (m,): variance of the noise.
+    weight (m,): number of observations; any positive number.
+    """
+
+    left: Integers
+    right: Integers
+    lo: Floats
+    hi: Floats
+    noise: Floats
+    weight: Floats
+
+    @classmethod
+    def preferences(
+        cls, pairs: ArrayLike, sigma: float, weight: ArrayLike | None = None, offset: ArrayLike | None = None
+    ) -> Sites:
+        """
+        Build sites of preferences, the preferred item first: (−offset, ∞) of the difference, noise variance 2 sigma².
+
+        Equal preferences become one site with the sum of their weights, sorted by item: repeated answers cost nothing,
+        and the order of the answers does not matter.
+
+        offset (m,): prior mean of the difference; 0 by default.
+        """
+        all_pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        weights = np.ones(len(all_pairs)) if weight is None else np.asarray(weight, dtype=np.float64)
+        offsets = np.zeros(len(all_pairs)) if offset is None else np.asarray(offset, dtype=np.float64)
+        keys = np.column_stack([all_pairs, offsets])[weights > 0.0]
+        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+        summed = np.bincount(inverse.ravel(), weights[weights > 0.0], len(distinct)).astype(np.float64)
+        left, right = (np.ascontiguousarray(distinct[:, side]).astype(np.int64) for side in (0, 1))
+        m = len(distinct)
+        return cls(left, right, 0.0 - distinct[:, 2], np.full(m, np.inf), np.full(m, 2.0 * sigma**2), summed)
+
+    @classmethod
+    def grades(cls, items: ArrayLike, lo: ArrayLike, hi: ArrayLike, noise: ArrayLike, weight: ArrayLike = 1.0) -> Sites:
+        """Build sites of single items, such as grades."""
+        left = np.ascontiguousarray(items, dtype=np.int64)
+        parts = (
+            np.broadcast_to(np.asarray(part, dtype=np.float64), left.shape).copy() for part in (lo, hi, noise, weight)
+        )
+        return cls(left, np.full(len(left), -1), *parts)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def intervals(self) -> tuple[Floats, Floats, Floats]:
+        """`lo`, `hi` and `noise`, in the order of the kernels' arguments."""
+        return self.lo, self.hi, self.noise
+
+    def compacted(self) -> tuple[Integers, Sites]:
+        """Return the items that sites name, ascending, and the sites with positions in this list as items."""
+        items = np.unique(np.concatenate([self.left, self.right[self.right >= 0]]))
+        right = np.where(self.right >= 0, np.searchsorted(items, self.right), -1)
+        return items, replace(self, left=np.searchsorted(items, self.left), right=right)
+
+    def carry_over(self, old: Sites, values: Floats) -> Floats:
+        """Return the values of other preferences for those that are also here, and 0 for the rest."""
+        keys = np.concatenate([np.column_stack([part.left, part.right, part.lo]) for part in (self, old)])
+        distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
+        carried = np.zeros(len(distinct))
+        carried[inverse.ravel()[len(self) :]] = values
+        return carried[inverse.ravel()[: len(self)]]
+
+    def shift(self, nu: Floats, n: int) -> Floats:
+        """Bᵀ(weight ν), over n items."""
+        weighted, is_pair = self.weight * nu, self.right >= 0
+        of_left = np.bincount(self.left, weighted, n)
+        return np.asarray(of_left - np.bincount(self.right[is_pair], weighted[is_pair], n))
+
+    def precision(self, tau: Floats, n: int) -> Any:
+        """S = Bᵀ diag(weight τ) B, over n items."""
+        t, is_pair = self.weight * tau, self.right >= 0
+        i, j, both = self.left[is_pair], self.right[is_pair], t[is_pair]
+        S = np.zeros((n, n))
+        np.add.at(S, (self.left, self.left), t)
+        np.add.at(S, (j, j), both)
+        np.add.at(S, (i, j), -both)
+        np.add.at(S, (j, i), -both)
+        return S
+
+
+@dataclass(eq=False)
+class Sweeps:
+    """
+    Sweeps over the sites of one problem: each call updates τ and ν and returns the largest change.
+
+    R (n, r), sites: features of the named items, w ~ N(0, I).
+    max_weight: current limit on the weight of a site; grows until no site is limited.
+    step, max_step: damping factor and its limit, which falls after each oscillation close to convergence.
+    last: norm of all changes in the last sweep.
+    history: values and changes of (τ, ν) in past sweeps, for acceleration (Anderson, 1965).
+    """
+
+    R: Floats
+    sites: Sites
+    max_weight: float = np.inf
+    step: float = 1.0
+    max_step: float = 1.0
+    last: float = np.inf
+    history: list[tuple[Floats, Floats]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, R: Floats, sites: Sites, *, is_warm: bool = False) -> Sweeps:
+        """Choose the smallest space; without a warm start, begin with small weights to avoid overshooting."""
+        items, named = sites.compacted()
+        rows = R[items]
+        m = len(named)
+        if m < len(rows):
+            rows = rows[named.left] - np.where(named.right[:, None] >= 0, rows[named.right], 0.0)
+            named = replace(named, left=np.arange(m), right=np.full(m, -1))
+        if len(rows) < rows.shape[1]:
+            rows = root_of(rows @ rows.T)[0]
+        max_weight = np.inf if is_warm else min(1.0, _FIRST * len(items) / max(m, 1))
+        return cls(np.ascontiguousarray(rows), named, max_weight)
+
+    def __call__(self, tau: Floats, nu: Floats) -> float:
+        """Update τ and ν in place; return the largest change, infinite while weights are limited."""
+        heaviest = float(self.sites.weight.max(initial=0.0))
+        sites = replace(self.sites, weight=np.minimum(self.sites.weight, self.max_weight))
+        gap = self.sequential(sites, tau, nu) if len(sites) <= FEW else self.parallel(sites, tau, nu)
+        if self.max_weight >= heaviest:
+            return gap
+        if gap < _SETTLED:
+            self.max_weight, self.step, self.max_step = _GROWTH * self.max_weight, 1.0, 1.0
+            self.history.clear()
+        return np.inf
+
+    def parallel(self, s: Sites, tau: Floats, nu: Floats) -> float:
+        """Update all sites with one Cholesky factor; O(n r² + m r)."""
+        m = len(s)
+        mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
+        means, variances = scalars(self.R, s, mu, factor)
+        now, change = np.concatenate([tau, nu]), np.empty(2 * m)
+        gap, size = kernels.match_parallel(means, variances, *s.intervals, s.weight, tau, nu, change[:m], change[m:])
+        change -= now
+        self.damp(size, is_near=gap < _NEAR)
+        move = self.step * change
+        if gap < _NEAR:
+            self.history.append((now, change))
+            del self.history[:-_MEMORY]
+            unit = np.tile(s.weight, 2) * np.concatenate([variances, np.sqrt(variances)])
+            accelerated = _anderson_step(self.history, unit, self.step)
+            if np.linalg.norm(unit * accelerated) < _STRIDE * np.linalg.norm(unit * change):
+                move = accelerated
+        np.maximum(now[:m] + move[:m], 0.0, out=tau)
+        nu[:] = now[m:] + move[m:]
+        return float(gap)
+
+    def sequential(self, s: Sites, tau: Floats, nu: Floats) -> float:
+        """Update one site after another with rank-one steps; O(m r²)."""
+        mu, factor, _ = assemble(self.R, s, tau, nu, np.eye(self.R.shape[1]))
+        inverse = linalg.solve_triangular(factor, np.eye(len(mu)), lower=True, check_finite=False)
+        cov = inverse.T @ inverse
+        arguments = self.R, s.left, s.right, *s.intervals, s.weight, tau, nu, self.step
+        gap, size = kernels.match_sequential(*arguments, cov, mu)
+        self.damp(size, is_near=gap < _NEAR)
+        return float(gap)
+
+    def damp(self, size: float, *, is_near: bool) -> None:
+        """Shorten steps while sites oscillate, and lengthen them while sites converge."""
+        if size > (1.0 - 0.1 * self.step) * self.last:
+            self.step = max(0.5 * self.step, _LEAST_STEP)
+            if is_near:
+                self.max_step = max(0.7 * self.max_step, _LEAST_STEP)
+            self.history.clear()
+        else:
+            self.step, self.max_step = min(1.4 * self.step, self.max_step), min(1.1 * self.max_step, 1.0)
+        self.last = size
+
+
+def _anderson_step(history: list[tuple[Floats, Floats]], unit: Floats, step: float) -> Floats:
+    """The step of Anderson acceleration; the plain damped step after one sweep."""
+    now, change = history[-1]
+    if len(history) < 2:
+        return step * change
+    moves = np.array([now - then for then, _ in history[:-1]]).T
+    turns = np.array([change - old for _, old in history[:-1]]).T
+    share, *_ = linalg.lstsq(turns * unit[:, None], change * unit, cond=1e-10, check_finite=False)
+    return np.asarray(step * change - (moves + step * turns) @ share)
+
+
+def assemble(R: Floats, sites: Sites, tau: Floats, nu: Floats, precision: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean of w, the lower Cholesky factor of its precision Λ, and h = Λ mean."""
+    try:
+        factor = linalg.cholesky(_add_sites(precision, R, sites, tau), lower=True, check_finite=False)
+    except linalg.LinAlgError as error:
+        raise InputError(
+            "the posterior is not determined, its numbers differ too much in size; scale the columns and fit again."
+        ) from error
+    h = R.T @ sites.shift(nu, len(R))
+    return linalg.cho_solve((factor, True), h, check_finite=False), factor, h
+
+
+def _add_sites(precision: Floats, R: Floats, sites: Sites, tau: Floats) -> Floats:
+    """Λ0 + RᵀSR; only its lower triangle is complete, for half of the cost."""
+    t = sites.weight * tau
+    if (sites.right < 0).all():  # S is diagonal, and the product symmetric
+        root = np.sqrt(np.bincount(sites.left, t, len(R)))[:, None] * R
+        return np.asarray(precision + root.T @ root)
+    SR, total = np.zeros_like(R), precision.copy()
+    kernels.spread_sites(R, sites.left, sites.right, t, SR)
+    for start in range(0, R.shape[1], _BLOCK):
+        total[start:, start : start + _BLOCK] += R[:, start:].T @ SR[:, start : start + _BLOCK]
+    return total
+
+
+def scalars(R: Floats, sites: Sites, mu: Floats, factor: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of each site's g."""
+    means, variances = np.empty(len(sites)), np.empty(len(sites))
+    kernels.gaps(under(factor, R), R @ mu, sites.left, sites.right, variances, means)
+    return means, variances
+
+
+def under(factor: Floats, R: Floats) -> Any:
+    """R L⁻ᵀ, in C order."""
+    return np.ascontiguousarray(linalg.solve_triangular(factor, R.T, lower=True, check_finite=False).T)
+
+
+def root_of(K: Floats, tol: float = RANK) -> tuple[Floats, Integers]:
+    """
+    Factor a covariance K = R Rᵀ by a pivoted Cholesky factorisation of rank r.
+
+    K (n, n): positive semidefinite; equal rows are allowed.
+    tol: directions with less than this share of the largest variance are left out.
+    Returns: R (n, r), and the r pivots, whose rows of R are triangular.
+    """
+    n = len(K)
+    largest = float(np.max(np.diagonal(K), initial=0.0))
+    if not largest > 0.0:
+        return np.zeros((n, 0)), np.empty(0, dtype=np.int64)
+    factor, pivots, rank, _ = linalg.lapack.dpstrf(K, tol=tol * largest, lower=1)
+    order = pivots.astype(np.int64) - 1
+    R = np.empty((n, rank))
+    R[order] = np.tril(factor)[:, :rank]
+    return R, order[:rank]
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """
+    The Gaussian that expectation propagation found.
+
+    sites: as given.
+    tau, nu (m,): natural parameters of one copy of each site.
+    mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision.
+    log_evidence: log Z.
+    noise_gradient, lo_gradient, hi_gradient (m,): derivatives of log Z in the noise and the ends of each site.
+    n_sweeps, gap: number of sweeps, and the largest change in the last one.
+    """
+
+    sites: Sites
+    tau: Floats
+    nu: Floats
+    mu: Floats
+    factor: Floats
+    log_evidence: float
+    noise_gradient: Floats
+    lo_gradient: Floats
+    hi_gradient: Floats
+    n_sweeps: int
+    gap: float
+
+    def features(self, R: Floats) -> Floats:
+        """V with V Vᵀ the covariance of R w."""
+        return np.asarray(under(self.factor, R))
+
+    def posterior(self, R: Floats) -> Posterior:
+        """The Gaussian of f = R w, for the items of the sites or any others."""
+        V = self.features(R)
+        return Posterior(R @ self.mu, V @ V.T)
+
+    def posterior_weights(self, R: Floats) -> tuple[Floats, Floats]:
+        """
+        Return α (n,) and M (n, n): the posterior is P α and P − P M P for the prior P = R Λ0⁻¹ Rᵀ of the items.
+
+        So ∂ log Z = ½ tr((α αᵀ − M) ∂P).
+        """
+        n, sites = len(R), self.sites
+        S = sites.precision(self.tau, n)
+        V = self.features(R)
+        SV = np.zeros_like(V)
+        kernels.spread_sites(V, sites.left, sites.right, sites.weight * self.tau, SV)
+        alpha = sites.shift(self.nu, n) - S @ (R @ self.mu)
+        return np.asarray(alpha), np.asarray(S - SV @ SV.T)
+
+
+def propagate(
+    R: Floats,
+    sites: Sites,
+    *,
+    precision: Floats | None = None,
+    start: tuple[Floats, Floats] | None = None,
+    max_sweeps: int = MAX_SWEEPS,
+    tol: float = TOLERANCE,
+    quiet: bool = False,
+) -> Approximation:
+    """
+    Run sweeps until the sites converge; warn if they do not.
+
+    R (n, r): features of the items, f = R w; `root_of` computes them from a covariance.
+    precision (r, r): Λ0; the identity by default.
+    start: initial τ and ν, for example those of a similar problem; 0 by default.
+    quiet: whether to skip the warning; the caller then checks `gap`.
+    """
+    m = len(sites)
+    tau, nu = (np.zeros(m), np.zeros(m)) if start is None else (start[0].copy(), start[1].copy())
+    prior = np.eye(R.shape[1]) if precision is None else linalg.cholesky(precision, lower=True, check_finite=False)
+    sweeps = Sweeps.of(R if precision is None else under(prior, R), sites, is_warm=start is not None)
+    gap, n_sweeps = np.inf, 0
+    while gap > tol and n_sweeps < max_sweeps:
+        gap = sweeps(tau, nu)
+        n_sweeps += 1
+    if gap > tol and not quiet:
+        warn(
+            f"expectation propagation did not converge in {n_sweeps} sweeps: sites still move by {sweeps.last:.1e} "
+            "standard deviations. Raise sigma, or scale the columns.",
+            ConvergenceWarning,
+        )
+    return _approximation(R, sites, tau, nu, prior, n_sweeps, gap)
+
+
+def _approximation(
+    R: Floats, sites: Sites, tau: Floats, nu: Floats, prior: Floats, n_sweeps: int, gap: float
+) -> Approximation:
+    items, named = sites.compacted()
+    rows, gradient = np.ascontiguousarray(R[items]), np.empty((len(sites), 3))
+    mu, factor, h = assemble(rows, named, tau, nu, prior @ prior.T)
+    means, variances = scalars(rows, named, mu, factor)
+    of_sites = float(kernels.site_evidence(means, variances, *named.intervals, named.weight, tau, nu, gradient))
+    volume = float(np.log(np.diagonal(factor)).sum() - np.log(np.diagonal(prior)).sum())
+    log_z = 0.5 * float(h @ mu) - volume + of_sites
+    of_noise, of_lo, of_hi = gradient.T.copy()
+    return Approximation(sites, tau, nu, mu, factor, log_z, of_noise, of_lo, of_hi, n_sweeps, gap)

@@ -1,0 +1,297 @@
+"""
+Average over hyper-parameters: a few answers determine neither the kernel nor the noise, so all plausible ones count.
+
+    k = h k_γ / v(k_γ) + (1 − h) δ,    P(γ, h, sigma | answers) ∝ P(answers | γ, h, sigma) P(γ) P(h) P(sigma)
+
+δ is a Gaussian kernel so narrow that only equal rows are similar. It gives each row a value of its own, which its
+features do not explain; h is the share of the features, and γ the width of a Gaussian kernel. v(k) is the mean of
+½ Var(f(a) − f(b)) over pairs of different rows, so that f has variance 1 over the rows for every γ and h, and sigma is
+the ratio of noise and signal. log γ has a wide prior around its start, log sigma is normal, and h = 0 (features without
+use) and h = 1 have probabilities of their own.
+
+The evidence P(answers | ...) is evaluated on a grid, outwards from the best point found so far, as long as points have
+at least `_LEAST` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
+point then has most of the posterior, the search continues on a grid with smaller steps. Kernels with two to eight
+parameters, such as one width per column, are averaged over points around the maximum of the evidence
+(`corank.models.gp.ep.hyper.nodes`), with a grid of h and sigma for each. With more parameters, and with more than `MANY`
+answers, the kernel's parameters maximise the evidence, and the average is over h and sigma. The default averages over
+two kinds of kernels, one width and one width per column, both weighted by their evidence, so that few answers leave the
+latter out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from corank.models.gp.ep.features import exact_columns, graph_columns
+from corank.models.gp.ep.items import DistinctRows
+from corank.models.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation
+from corank.models.gp.preference.evidence import Start, WeightedPairs, named_items, settle, start_of
+from corank.base.kernels import GaussianKernel, Kernel, SumKernel
+from corank.base.kernels.views import View
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Point = tuple[float, float, float]
+"""Coordinates of γ, h and sigma on the grid; that of sigma is relative to `Grid.centre`: sums with it are not exact."""
+
+# γ: powers of the ratio, relative to the start, and their prior
+_WIDTHS, _RATIO, _WIDTH_PRIOR = (-1.0, 0.0, 1.0, 2.0, 3.0), 5.0, (0.3, 0.25, 0.25, 0.15, 0.05)
+# h, and its prior
+_SHARES, _SHARE_PRIOR = (0.0, 0.5, 0.85, 1.0), (0.4, 0.1, 0.1, 0.4)
+# parameter of δ, relative to the start of γ: rows at a hundredth of the median distance are not similar
+_NARROW = 1e6
+# sigma: powers of 2, relative to the median of its prior; standard deviation of log sigma
+_NOISES, _SIGMA, _SIGMA_SPREAD = (-2.0, 2.0), 0.4, 0.7
+# smallest ratio of a point's posterior to the best one's
+_LEAST = 0.03
+# share of the posterior in one point above which steps are shortened, and the shorter steps
+_PEAK, _SHORT = 0.8, 0.5
+# rows from which v is computed, if there are more
+_SAMPLE = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """
+    One choice of the hyper-parameters.
+
+    view, sigma: kernel and noise; candidates with the same kernel share the view.
+    log_prior: logarithm of its probability before the answers.
+    log_posterior: logarithm of its probability after them, up to a constant.
+    start: sites to start from.
+    """
+
+    view: View
+    sigma: float
+    log_prior: float = 0.0
+    log_posterior: float = 0.0
+    start: Start | None = None
+
+
+@dataclass(eq=False)
+class Grid:
+    """
+    The hyper-parameters to average over.
+
+    view: the kernel k_γ at its start.
+    has_widths, has_shares: whether γ and h vary; otherwise they are at the start, and 1.
+    sigma: the noise; None if it varies.
+    is_scaled: whether the kernel is divided by v; otherwise sigma is multiplied by √v.
+    centre: where the search for sigma begins, in powers of 2.
+    own: δ; None if h does not vary.
+    items, sample: the items, and numbers of those from which v is computed.
+    """
+
+    view: View
+    has_widths: bool
+    has_shares: bool
+    sigma: float | None
+    is_scaled: bool
+    items: DistinctRows
+    sample: Integers
+    centre: float = 0.0
+    own: Kernel | None = None
+    _spreads: dict[float, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        view: View,
+        items: DistinctRows,
+        sigma: float | None,
+        *,
+        learn: bool,
+        has_own: bool,
+        best: float | None,
+        rng: np.random.Generator,
+    ) -> Grid:
+        """
+        Choose what varies.
+
+        learn: whether the kernel may change.
+        has_own: whether rows may have values of their own.
+        best: the noise that maximises the evidence, if the view maximises it too; γ is then not varied.
+        """
+        kernel, n = view.kernel, len(items)
+        is_scaled = learn and not kernel.is_precomputed
+        has_shares = is_scaled and has_own and items.rows.ndim == 2
+        sample = np.arange(n) if n <= _SAMPLE else np.sort(rng.choice(n, _SAMPLE, replace=False))
+        has_widths = learn and best is None and isinstance(kernel, GaussianKernel)
+        grid = cls(view, has_widths, has_shares, sigma, is_scaled, items, sample)
+        if has_shares:
+            grid.own = GaussianKernel(_NARROW * float(GaussianKernel().fit(items.rows, rng).gamma))
+        if best is not None:
+            grid.centre = float(np.log2(best / (_SIGMA * np.sqrt(grid.spread(0.0)))))
+        return grid
+
+    def spread(self, width: float) -> float:
+        """v(k_γ); 1 if it is 0."""
+        if width not in self._spreads:
+            K = self.items.gram(self.base(width), self.sample)
+            n, total = len(K), float(np.trace(K))
+            self._spreads[width] = (total / n - (float(K.sum()) - total) / (n * (n - 1))) if n > 1 else 1.0
+        return self._spreads[width] if self._spreads[width] > 0.0 else 1.0
+
+    def start(self) -> Point:
+        """The point where the search begins."""
+        return 0.0, float(len(_SHARES) - 1), 0.0
+
+    def neighbours(self, point: Point, step: float) -> Iterator[Point]:
+        """Points at a distance of one step; h has the steps of `_SHARES`."""
+        width, share, noise = point
+        if self.has_widths and share > 0.0:
+            yield from ((at, share, noise) for at in _near(width, step, _WIDTHS[0], _WIDTHS[-1]))
+        if self.has_shares:
+            # γ has no effect for h = 0: only one point has it
+            yield from ((width if at else 0.0, at, noise) for at in _near(share, 1.0, 0.0, len(_SHARES) - 1.0))
+        if self.sigma is None:
+            yield from ((width, share, at) for at in _near(noise, step, *_NOISES))
+
+    def log_prior(self, point: Point, step: float) -> float:
+        """Logarithm of the prior probability of a point."""
+        width, share, noise = point
+        log_p = 0.0
+        if self.has_widths and share > 0.0:
+            log_p += np.log(step * np.interp(width, _WIDTHS, _WIDTH_PRIOR))
+        if self.has_shares:
+            log_p += np.log(_SHARE_PRIOR[int(share)])
+        if self.sigma is None:
+            every = np.arange(_NOISES[0], _NOISES[1] + step, step)
+            log_p += _log_density(self.centre + noise) - float(logsumexp(_log_density(self.centre + every)))
+        return float(log_p)
+
+    def base(self, width: float) -> View:
+        """The view with the kernel k_γ."""
+        if not width:
+            return self.view
+        kernel = self.view.kernel
+        return replace(self.view, kernel=kernel.with_theta(kernel.theta + width * np.log(_RATIO)))
+
+    def kernel_weights(self, width: float, share: float) -> tuple[float, float]:
+        """Weights of k_γ and of δ in the kernel."""
+        h = _SHARES[int(share)]
+        return (h / self.spread(width) if h and self.is_scaled else h), 1.0 - h
+
+    def mixed(self, width: float, share: float) -> View:
+        """The view with the kernel k."""
+        view, weights = self.base(width), self.kernel_weights(width, share)
+        if not self.is_scaled:
+            return view
+        both = zip((view.kernel, self.own), weights, strict=True)
+        parts = [(kernel, weight) for kernel, weight in both if kernel is not None and weight > 0.0]
+        return replace(view, kernel=SumKernel(*zip(*parts, strict=True)))
+
+    def noise(self, point: Point) -> float:
+        """Sigma of a point."""
+        if self.sigma is not None:
+            return self.sigma
+        return float(_SIGMA * 2.0 ** (self.centre + point[2]) * (1.0 if self.is_scaled else np.sqrt(self.spread(0.0))))
+
+
+def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[Candidate], int]:
+    """
+    Find the hyper-parameters with most of the posterior.
+
+    weighted_pairs: from `DistinctRows.pairs`.
+    L: Laplacian of the graph over all items, or None.
+    Returns: the candidates, and the number of evaluations of the evidence.
+    """
+    items = grid.items
+    item_numbers, named = named_items(items, weighted_pairs, L)
+
+    @lru_cache(1)
+    def gram(width: float) -> Floats:
+        return items.gram(grid.base(width), item_numbers)
+
+    @lru_cache(2)
+    def columns(width: float, share: float) -> tuple[Any, ...]:
+        of_base, of_delta = grid.kernel_weights(width, share)
+        K = of_base * gram(width) if of_base else np.zeros((len(item_numbers),) * 2)
+        K[np.diag_indices_from(K)] += of_delta
+        return (
+            (*exact_columns(K, grid.view, named, RANK_WHILE_LEARNING)[:2], None)
+            if L is None
+            else _with_graph(K, L, named)
+        )
+
+    def evidence(point: Point, start: Start | None) -> Approximation:
+        R, sites, precision = columns(*point[:2])
+        sites = replace(sites, noise=np.full(len(sites), 2.0 * grid.noise(point) ** 2))
+        return settle(R, sites, precision, start)
+
+    n_calls, at, step = 0, grid.start(), 1.0
+    while True:
+        found = _explored(grid, evidence, at, step)
+        n_calls += len(found)
+        log_posterior = np.array([value for value, _ in found.values()])
+        weights = np.exp(log_posterior - logsumexp(log_posterior))
+        if step < 1.0 or weights.max() < _PEAK or not grid.has_widths:
+            break
+        at, step = list(found)[int(weights.argmax())], _SHORT
+    kept = [point for point, weight in zip(found, weights, strict=True) if weight >= _LEAST * weights.max()]
+    views = {kernel: grid.mixed(*kernel) for kernel in sorted({point[:2] for point in kept})}
+    return [
+        Candidate(views[point[:2]], grid.noise(point), grid.log_prior(point, step), *found[point])
+        for point in sorted(kept)
+    ], n_calls
+
+
+def most_probable(families: list[tuple[list[Candidate], float]]) -> list[Candidate]:
+    """
+    Join candidates of different kinds of kernels, and leave out improbable ones.
+
+    families: candidates, and the logarithm of a factor of their prior probability.
+    """
+    joined = [
+        replace(one, log_prior=one.log_prior + factor, log_posterior=one.log_posterior + factor)
+        for found, factor in families
+        for one in found
+    ]
+    best = max(one.log_posterior for one in joined)
+    return [one for one in joined if one.log_posterior >= best + np.log(_LEAST)]
+
+
+def _explored(
+    grid: Grid, evidence: Callable[[Point, Start | None], Approximation], at: Point, step: float
+) -> dict[Point, tuple[float, Start | None]]:
+    """Log posterior (up to a constant) and sites of the points that were reached from `at`."""
+    found: dict[Point, tuple[float, Start | None]] = {}
+    waiting: list[Point] = []
+
+    def visit(point: Point, start: Start | None) -> None:
+        if point not in found:
+            approximation = evidence(point, start)
+            found[point] = approximation.log_evidence + grid.log_prior(point, step), start_of(approximation)
+            waiting.append(point)
+
+    visit(at, None)
+    while waiting:
+        point = max(waiting, key=lambda each: found[each][0])
+        if found[point][0] < max(value for value, _ in found.values()) + np.log(_LEAST):
+            break
+        waiting.remove(point)
+        for neighbour in grid.neighbours(point, step):
+            visit(neighbour, found[point][1])
+    return found
+
+
+def _with_graph(K: Floats, L: Any, sites: Any) -> tuple[Any, ...]:
+    R, precision, _ = graph_columns(K, L)
+    return R, sites, precision
+
+
+def _log_density(noise: Any) -> Any:
+    """Logarithm of the prior of log sigma, up to a constant, at coordinates of the grid."""
+    return -0.5 * (np.asarray(noise) * np.log(2.0) / _SIGMA_SPREAD) ** 2
+
+
+def _near(value: float, step: float, least: float, most: float) -> list[float]:
+    return [at for at in (value - step, value + step) if least <= at <= most]

@@ -1,0 +1,142 @@
+"""PreferencePosterior: predictions of a Gaussian process that was fitted to preferences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from corank.data.inputs import as_pairs
+from corank.errors import InputError
+from corank.models.gp.ep.items import DistinctRows
+from corank.models.gp.ep.likelihoods import IntervalProbit
+from corank.models.gp.ep.process import Posterior, ProcessMixture, ProcessRanker
+from corank.models.gp.ep.propagation import Sites
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+# largest number of rows of fit whose mean standard deviations refer to
+_REFERENCE = 300
+
+
+class PreferencePosterior(ProcessRanker):
+    """Base class of `PreferenceGP`: predictions from its fitted attributes."""
+
+    process_: ProcessMixture
+    rows_: DistinctRows
+    sites_: Sites
+    sigma_: float
+
+    def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
+        """
+        Score rows by the mean of f(x); higher is better.
+
+        Preferences determine differences of scores, not their level. So the standard deviation of a score is that of
+        f(x) − f̄, where f̄ is the mean of f over the n rows of ``fit``: with the posterior covariance A of f,
+
+            std(x)² = A(x, x) − 2 Σ_j A(x, x_j) / n + Σ_jk A(x_j, x_k) / n².
+
+        For the rows of ``fit`` these are the diagonal elements of C A C with C = I − 11ᵀ/n, as in ``posterior().std``.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        return_std : bool
+            Whether to return standard deviations too, without the noise of a judgement.
+        prior : array-like of shape (n_rows,), optional
+            Prior scores of these rows, on the scale of the scores; required if and only if ``fit`` had a prior.
+
+        Returns
+        -------
+        array of shape (n_rows,), or two of them
+            Scores in input order, determined up to a constant, and the standard deviations of their differences to the
+            mean score of the rows of ``fit`` (of 300 rows spread over them if there are more).
+        """
+        scores = super().predict(X, prior=prior)
+        if not return_std:
+            return scores
+        return scores, self.process_.deviations(self._scaled_rows(X), self._reference())
+
+    def _reference(self) -> Any:
+        """Rows of fit to whose mean standard deviations refer; a row of weight 0 is not stored, and left out."""
+        items = self.rows_
+        stored = items.of_row[items.of_row >= 0]
+        if len(stored) > _REFERENCE:
+            stored = stored[np.linspace(0, len(stored) - 1, _REFERENCE).astype(np.int64)]
+        return items.rows[stored]
+
+    def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Compute the probability that the first row of each pair is preferred.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects
+            The rows.
+        pairs : array-like of int, shape (n_pairs, 2)
+            Row numbers.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_pairs,)
+            Probabilities, including the noise of a judgement.
+        """
+        rows = self._scaled_rows(X)
+        checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
+        mixture = self.process_
+        mean, var = mixture.differences(rows, checked)
+        s0 = self._add_prior(np.zeros(rows.shape[0]), prior)
+        gap = s0[checked[:, 0]] - s0[checked[:, 1]]
+        each = IntervalProbit(noise=2.0 * mixture.sigma[:, None] ** 2).probability(mean + gap, var)
+        # a product would round differently in different columns
+        return np.asarray((mixture.weights[:, None] * each).sum(axis=0))
+
+    def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
+        """
+        Return the joint Gaussian of f over rows, with the mean and covariance of the average over hyper-parameters.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
+            The rows; those of ``fit`` by default.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        Posterior
+            Mean and covariance.
+        """
+        joint = self._joint(X)
+        return replace(joint, mean=self._add_prior(joint.mean, prior))
+
+    def _joint(self, X: Any) -> Posterior:
+        """Return the joint Gaussian of f without the prior."""
+        check_is_fitted(self)
+        if X is not None:
+            return self.process_.joint(self._scaled_rows(X))
+        items = self.rows_
+        if items.of_row.min() < 0:
+            raise InputError("some rows of fit had weight 0 and were not stored; pass the rows as X.")
+        of_items = self.process_.joint(items.rows)
+        return Posterior(of_items.mean[items.of_row], of_items.covariance[np.ix_(items.of_row, items.of_row)])
+
+    def answered(self) -> Integers:
+        """
+        List the distinct answers so far, as row numbers of the X that was fitted.
+
+        Returns
+        -------
+        array of int64, shape (n_answers, 2)
+            The preferred row first. Equal rows are represented by the first of them.
+        """
+        check_is_fitted(self)
+        return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))

@@ -1,0 +1,302 @@
+"""
+Measures of predicted labels, one number per example: of orders with ties, top lists, sets, and utilities.
+
+Orders are tables of positions, 1 for the best; equal positions are ties (Fagin, Kumar, Mahdian, Sivakumar and Vee,
+Comparing and aggregating rankings with ties, 2004). A top list is an order whose other labels share the last position
+(`top_positions`). Take means, or compare two models example by example, with the numbers returned.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.labels import orders as label_orders
+from corank.core.labels.orders import compare_orders
+from corank.core.pairs.inversions import pair_losses
+from corank.errors import InputError
+from corank.models.labels.tables import as_indicator, as_positions
+from corank.metrics.pairwise import tau_b
+
+Floats = NDArray[np.float64]
+
+
+def kendall_distance(true: Any, predicted: Any) -> Floats:
+    """
+    Share of pairs of labels that two orders rank differently: Fagin's K^(½) over d(d − 1)/2.
+
+    Parameters
+    ----------
+    true, predicted : array-like of shape (n, d)
+        Positions, 1 for the best; equal ones are ties, NaN is left out. A pair tied in only one order counts one half.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1; NaN if fewer than two labels are known.
+
+    Examples
+    --------
+    >>> kendall_distance([[1, 2, 3, 4, 5, 6]], [[6, 2, 3, 4, 5, 1]]).tolist()
+    [0.6]
+    """
+    return _compared(label_orders.KENDALL, true, predicted)
+
+
+def footrule_distance(true: Any, predicted: Any) -> Floats:
+    """
+    Spearman's footrule: sum of the differences of positions over its largest value, ⌊d²/2⌋; ties share a mean position.
+
+    Parameters
+    ----------
+    true, predicted : array-like of shape (n, d)
+        Positions, as in `kendall_distance`.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1; NaN if fewer than two labels are known.
+    """
+    return _compared(label_orders.FOOTRULE, true, predicted)
+
+
+def kendall_tau(true: Any, predicted: Any) -> Floats:
+    """
+    Kendall's τ-b; equal to 1 − 2 · `kendall_distance` without ties.
+
+    Parameters
+    ----------
+    true, predicted : array-like of shape (n, d)
+        Positions, as in `kendall_distance`.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between −1 and 1; NaN if all labels of an order are tied.
+    """
+    a, b = as_positions(true, "true"), as_positions(predicted, "predicted")
+    _require_same(a, b)
+    known = ~(np.isnan(a) | np.isnan(b))
+    order = np.argsort(np.where(known, b, np.nan), axis=1, kind="stable")
+    counted = np.arange(a.shape[1]) < known.sum(axis=1)[:, None]
+    grades, scores = (np.take_along_axis(-side, order, axis=1)[counted] for side in (a, b))
+    starts, out = np.append(0, np.cumsum(counted.sum(axis=1))), np.empty((len(a), 3))
+    pair_losses(grades, scores, starts, 0, len(a), 0.0, out)
+    return tau_b(*out.T)
+
+
+def spearman_rho(true: Any, predicted: Any) -> Floats:
+    """
+    Spearman's ρ, the correlation of average positions.
+
+    Parameters
+    ----------
+    true, predicted : array-like of shape (n, d)
+        Positions, as in `kendall_distance`.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between −1 and 1; NaN if all labels of an order are tied.
+    """
+    return _compared(label_orders.RHO, true, predicted)
+
+
+def top_positions(positions: Any) -> Floats:
+    """
+    Convert top lists to orders of all labels, so that they can be compared.
+
+    Parameters
+    ----------
+    positions : array-like of shape (n, d)
+        Position of each relevant label, 1 for the best; 0 or NaN for irrelevant ones.
+
+    Returns
+    -------
+    array of float64, shape (n, d)
+        The same, with irrelevant labels tied after all others.
+    """
+    values = as_positions(positions, "positions")
+    return np.where((values == 0.0) | np.isnan(values), values.shape[1] + 1.0, values)
+
+
+def hamming_loss(true: Any, predicted: Any) -> Floats:
+    """
+    Hamming loss: share of labels predicted wrongly.
+
+    Parameters
+    ----------
+    true, predicted : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1.
+    """
+    a, b = _indicators(true, predicted)
+    return np.asarray((a != b).mean(axis=1))
+
+
+def subset_loss(true: Any, predicted: Any) -> Floats:
+    """
+    Subset 0/1 loss: whether any label is predicted wrongly.
+
+    Parameters
+    ----------
+    true, predicted : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+
+    Returns
+    -------
+    array of shape (n,)
+        0 or 1.
+    """
+    a, b = _indicators(true, predicted)
+    return np.asarray((a != b).any(axis=1), dtype=np.float64)
+
+
+def f1(true: Any, predicted: Any) -> Floats:
+    """
+    F1 of sets: twice the number of labels in both over the sum of their sizes; 1 if both are empty.
+
+    Parameters
+    ----------
+    true, predicted : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1.
+    """
+    a, b = _indicators(true, predicted)
+    either = a.sum(axis=1) + b.sum(axis=1)
+    return np.asarray(np.divide(2 * (a & b).sum(axis=1), either, out=np.ones(len(a)), where=either > 0))
+
+
+def ranking_loss(true: Any, utilities: Any) -> Floats:
+    """
+    Ranking loss: share of pairs of a relevant and an irrelevant label in the wrong order; a tie is wrong.
+
+    Parameters
+    ----------
+    true : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+    utilities : array-like of shape (n, d)
+        Higher is better.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1; 0 without such a pair.
+    """
+    a, u = _scored(true, utilities)
+    wrong = np.zeros(len(a))
+    for r in range(a.shape[1]):
+        wrong += a[:, r] * (~a & (u >= u[:, [r]])).sum(axis=1)
+    pairs = a.sum(axis=1) * (~a).sum(axis=1)
+    return np.asarray(wrong / np.maximum(pairs, 1))
+
+
+def one_error(true: Any, utilities: Any) -> Floats:
+    """
+    One-error: whether the best label is irrelevant; among several best labels, the share of irrelevant ones.
+
+    Parameters
+    ----------
+    true : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+    utilities : array-like of shape (n, d)
+        Higher is better.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1; NaN if no label is relevant.
+    """
+    a, u = _scored(true, utilities)
+    best = u == u.max(axis=1, keepdims=True)
+    return np.where(a.any(axis=1), (best & ~a).sum(axis=1) / best.sum(axis=1), np.nan)
+
+
+def coverage(true: Any, utilities: Any) -> Floats:
+    """
+    Coverage: number of labels with a utility at least that of the lowest relevant label.
+
+    Parameters
+    ----------
+    true : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+    utilities : array-like of shape (n, d)
+        Higher is better.
+
+    Returns
+    -------
+    array of shape (n,)
+        From 1 to d; 0 if no label is relevant.
+    """
+    a, u = _scored(true, utilities)
+    lowest = np.where(a, u, np.inf).min(axis=1, keepdims=True)
+    return np.asarray((u >= lowest).sum(axis=1), dtype=np.float64)
+
+
+def average_precision(true: Any, utilities: Any) -> Floats:
+    """
+    Average precision: mean over relevant labels of the share of relevant ones among those ranked at least as high.
+
+    Parameters
+    ----------
+    true : array-like of 0 and 1, shape (n, d)
+        Which labels are relevant.
+    utilities : array-like of shape (n, d)
+        Higher is better.
+
+    Returns
+    -------
+    array of shape (n,)
+        Between 0 and 1; 1 if no label is relevant, or every one.
+    """
+    a, u = _scored(true, utilities)
+    total = np.zeros(len(a))
+    for r in range(a.shape[1]):
+        as_high = u >= u[:, [r]]
+        total += a[:, r] * (as_high & a).sum(axis=1) / as_high.sum(axis=1)
+    relevant = a.sum(axis=1)
+    return np.asarray(np.divide(total, relevant, out=np.ones(len(a)), where=relevant > 0))
+
+
+def _compared(kind: int, true: Any, predicted: Any) -> Floats:
+    a, b = as_positions(true, "true"), as_positions(predicted, "predicted")
+    _require_same(a, b)
+    out = np.empty(len(a))
+    compare_orders(kind, -a, -b, out)
+    return out
+
+
+def _indicators(true: Any, predicted: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    a, b = as_indicator(true), as_indicator(predicted)
+    _require_same(a, b)
+    _require_known(a, b)
+    return a == 1.0, b == 1.0
+
+
+def _scored(true: Any, utilities: Any) -> tuple[NDArray[np.bool_], Floats]:
+    a, u = as_indicator(true), as_positions(utilities, "utilities")
+    _require_same(a, u)
+    _require_known(a, u)
+    return a == 1.0, u
+
+
+def _require_same(a: Floats, b: Floats) -> None:
+    if a.shape != b.shape:
+        raise InputError(
+            f"the truth has shape {a.shape} and the prediction {b.shape}; pass the same examples and labels."
+        )
+
+
+def _require_known(*tables: Floats) -> None:
+    if any(np.isnan(table).any() for table in tables):
+        raise InputError("the truth or the prediction contains NaN; compare labels that are known.")

@@ -1,0 +1,273 @@
+"""
+NeighborLabelRanker: the Borda count over the most similar training rows.
+
+Every training row compares labels; a comparison is won or lost. With the training rows i_1, ..., i_k nearest to x,
+
+    u_r(x) = (Σ_j w_j (won − lost)_{i_j r} + c g_r) / (Σ_j w_j (won + lost)_{i_j r} + c),   w_j = (k + 1 − j)/k,
+
+g_r the same ratio over all training rows, with equal weights. For complete rankings this is a weighted Borda count, and
+an incomplete one counts as far as it goes. c is so small that g only orders labels that the neighbours leave tied. If
+the targets determine a zero point, it is put into this order where it contradicts the fewest neighbours.
+
+k is chosen by leave-one-out, which needs no further fit: the neighbours of a training row are computed without it.
+Search costs O(n n_features) per row, or about O(log n) with few columns (k-d tree).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial import cKDTree, distance
+from sklearn.metrics.pairwise import euclidean_distances
+
+from corank.choices import Targets
+from corank.data.scoring import repeat_first
+from corank.errors import InputError
+from corank.base.docs import shared_parameters
+from corank.base.kernels.basis import as_doubles
+from corank.models.labels.batch import StandardizedRows
+from corank.models.labels.preferences import LabelPreferences
+from corank.models.labels.ranker import TARGETS, LabelRanker, quality
+from corank.parameters import Rules, boolean, integer, none, one_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# numbers of neighbours that leave-one-out compares, and the number of rows that it leaves out
+_SIZES, _LEFT_OUT = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90), 2000
+# k c: comparisons that the order of all rows counts as; below 1, it cannot exchange two labels of a ranking
+_TIES = 0.1
+# largest number of columns for which a k-d tree is faster
+_FEW_COLUMNS = 16
+# distances, and comparisons, in memory at a time
+_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNeighborLabels:
+    """The fitted attributes of `NeighborLabelRanker`."""
+
+    classes: NDArray[Any]
+    kind: str
+    is_calibrated: bool
+    n_neighbors: int
+    training_rows: Any
+    won: Floats
+    compared: Floats
+    sides: NDArray[np.int8]
+    column_scale: Floats
+
+
+@shared_parameters
+class NeighborLabelRanker(LabelRanker):
+    """
+    Label ranking by nearest neighbours: labels are ordered by their Borda count in similar training rows.
+
+    It needs no shape of the utilities, and learns what linear rankers cannot: the better choice with few columns and
+    some hundred rows. Rows must fit in memory, and the time of a prediction grows with their number.
+
+    Parameters
+    ----------
+    n_neighbors : int, optional
+        Number of neighbours; None chooses it by leave-one-out, from 1 to 90.
+    {targets}
+    scale : bool
+        Whether to divide columns by their standard deviation before distances are computed.
+
+    Attributes
+    ----------
+    n_neighbors_ : int
+        Number of neighbours that is used.
+    training_rows_ : array or CSR matrix of shape (n_rows, n_features)
+        The training rows, scaled.
+    won_, compared_ : arrays of shape (n_rows, n_labels)
+        Comparisons of each label in each row that were won, minus those that were lost; and all.
+    sides_ : array of int8, shape (n_rows, n_labels)
+        1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
+    column_scale_ : array of shape (n_features,)
+        Factors that columns are multiplied by; 1 without `scale`.
+    classes_ : array of shape (n_labels,)
+        The labels: classes, column names of y if it is a frame, or numbers from 0.
+    kind_ : str
+        Kind of the targets, and form of predictions.
+    is_calibrated_ : bool
+        Whether the targets determine the zero point.
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [1.0], [1.1]]
+    >>> model = NeighborLabelRanker(2, targets="ranks").fit(X, [[1, 2, 3], [1, 3, 2], [3, 2, 1], [3, 2, 1]])
+    >>> model.predict([[0.9]]).tolist()
+    [[3, 2, 1]]
+    """
+
+    _rules: ClassVar[Rules] = {
+        "n_neighbors": integer(1) | none,
+        "targets": one_of(*TARGETS),
+        "scale": boolean,
+    }
+
+    n_neighbors_: int
+    training_rows_: Any
+    won_: Floats
+    compared_: Floats
+    sides_: NDArray[np.int8]
+    column_scale_: Floats
+
+    def __init__(self, n_neighbors: int | None = None, targets: Targets = "auto", *, scale: bool = True) -> None:
+        self.n_neighbors = n_neighbors
+        self.targets = targets
+        self.scale = scale
+
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> FittedNeighborLabels:
+        n = rows.shape[0]
+        won, compared = comparisons(preferences)
+        if not compared.any() and not preferences.is_calibrated:
+            raise InputError(f"y orders no two labels in any of the {n} rows; pass preferences.")
+        factors = StandardizedRows.of(rows, np.ones(n), scale=self.scale, centre=False).factors
+        scaled = scaled_rows(rows, factors)
+        _require_finite(scaled)
+        votes = Votes(won, compared, preferences.sides)
+        size = _chosen_size(scaled, votes, preferences) if self.n_neighbors is None else min(self.n_neighbors, n)
+        return FittedNeighborLabels(
+            labels, preferences.kind, preferences.is_calibrated, size, scaled, won, compared, preferences.sides, factors
+        )
+
+    def _utilities(self, rows: Any) -> Floats:
+        scaled, votes = scaled_rows(rows, self.column_scale_), Votes(self.won_, self.compared_, self.sides_)
+        _require_finite(scaled)
+        utilities = np.empty((rows.shape[0], len(self.classes_)))
+        for piece, numbers in nearest(self.training_rows_, scaled, self.n_neighbors_):
+            utilities[piece] = votes.utilities(numbers, has_zero=self.is_calibrated_)
+        return repeat_first(rows, utilities)
+
+    def _check_state(self) -> None:
+        n, d = self.won_.shape
+        if not 1 <= self.n_neighbors_ <= n or d != len(self.classes_) or not (self.compared_ >= 0.0).all():
+            raise InputError(f"n_neighbors_ or the comparisons do not fit {n} rows and {len(self.classes_)} labels")
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """
+    The votes of each training row on each label.
+
+    won, compared, sides (n, d): as the attributes of `NeighborLabelRanker`.
+    """
+
+    won: Floats
+    compared: Floats
+    sides: NDArray[np.int8]
+
+    def utilities(self, numbers: Integers, *, has_zero: bool) -> Floats:
+        """
+        Return u (m, d) of rows with these neighbours.
+
+        numbers (m, k): training rows.
+        has_zero: whether 0 separates relevant from irrelevant labels.
+        """
+        g = self.won.sum(axis=0) / np.maximum(self.compared.sum(axis=0), 1.0)
+        k = numbers.shape[1]
+        w, c = (np.arange(k, 0, -1) / k)[:, None], _TIES / k
+        won, compared = (w * self.won[numbers]).sum(axis=1), (w * self.compared[numbers]).sum(axis=1)
+        u = (won + c * g) / (compared + c)
+        return np.asarray(u - zero_points(u, (w * self.sides[numbers]).sum(axis=1))[:, None] if has_zero else u)
+
+
+def zero_points(u: Floats, votes: Floats) -> Floats:
+    """
+    Return the number for each row that separates relevant from irrelevant labels with most votes.
+
+    u (m, d): utilities.
+    votes (m, d): rows in which a label is relevant, minus those in which it is not.
+
+    >>> zero_points(np.array([[0.9, 0.5, -0.5]]), np.array([[3.0, 1.0, -2.0]])).tolist()
+    [0.0]
+    """
+    m, order = len(u), np.argsort(-u, axis=1, kind="stable")
+    down = np.take_along_axis(u, order, axis=1)
+    ends = np.hstack([down[:, :1] + 2.0, down, down[:, -1:] - 2.0])
+    gain = np.hstack([np.zeros((m, 1)), np.cumsum(np.take_along_axis(votes, order, axis=1), axis=1)])
+    # equal utilities are on one side
+    best = np.where(ends[:, :-1] > ends[:, 1:], gain, -np.inf).argmax(axis=1)
+    each = np.arange(m)
+    return np.asarray(0.5 * (ends[each, best] + ends[each, best + 1]))
+
+
+def comparisons(preferences: LabelPreferences) -> tuple[Floats, Floats]:
+    """Return the comparisons of each label of each example that were won minus lost, and all; shape (n, d)."""
+    n, d = preferences.shape
+    won, compared = np.zeros((n, d)), np.zeros((n, d))
+    step = max(1, _AT_ONCE // max(int(preferences.counts().max(initial=0)), 1))
+    for start in range(0, n, step):
+        part = preferences[np.arange(start, min(start + step, n))]
+        examples, winners, losers = part.constraints()
+        of_labels = (winners < d) & (losers < d)  # d is the zero point
+        for labels, sign in ((winners, 1.0), (losers, -1.0)):
+            counts = np.bincount((examples * d + labels)[of_labels], minlength=len(part) * d).reshape(-1, d)
+            won[start : start + step] += sign * counts
+            compared[start : start + step] += counts
+    return won, compared
+
+
+def nearest(training: Any, rows: Any, k: int) -> Iterator[tuple[slice, Integers]]:
+    """
+    Yield positions of rows and the numbers (·, k) of their nearest training rows, in blocks.
+
+    Distances are sums of squared differences, so that they do not depend on the other rows of a block.
+    """
+    n, m = training.shape[0], rows.shape[0]
+    if not sparse.issparse(training) and not sparse.issparse(rows) and training.shape[1] <= _FEW_COLUMNS:
+        tree = cKDTree(training)
+        step = max(1, _AT_ONCE // k)
+        for start in range(0, m, step):
+            yield slice(start, start + step), tree.query(rows[start : start + step], np.arange(1, k + 1))[1]
+        return
+    step = max(1, _AT_ONCE // n)
+    for start in range(0, m, step):
+        block = rows[start : start + step]
+        if sparse.issparse(training) or sparse.issparse(block):
+            D = euclidean_distances(block, training, squared=True)
+        else:
+            D = distance.cdist(block, training, "sqeuclidean")
+        near = np.argpartition(D, k - 1, axis=1)[:, :k] if k < n else np.tile(np.arange(n), (len(D), 1))
+        near = np.sort(near, axis=1)
+        order = np.argsort(np.take_along_axis(D, near, axis=1), axis=1, kind="stable")
+        yield slice(start, start + step), np.take_along_axis(near, order, axis=1)
+
+
+def _chosen_size(rows: Any, votes: Votes, preferences: LabelPreferences) -> int:
+    """The number of neighbours with the best quality of rows that are left out one at a time; the largest if tied."""
+    n = rows.shape[0]
+    sizes = [size for size in _SIZES if size < n] or [1]
+    if n < 2:
+        return 1
+    left_out = np.unique(np.linspace(0, n - 1, min(n, _LEFT_OUT)).astype(np.int64))
+    totals, truth = np.zeros(len(sizes)), preferences[left_out]
+    for piece, found in nearest(rows, rows[left_out], sizes[-1] + 1):
+        is_other = found != left_out[piece, None]
+        is_other[is_other.all(axis=1), -1] = False  # among many equal rows, it may not be found itself
+        others = found[is_other].reshape(len(found), -1)
+        for at, size in enumerate(sizes):
+            u = votes.utilities(others[:, :size], has_zero=preferences.is_calibrated)
+            totals[at] += np.nansum(quality(truth[np.arange(len(left_out))[piece]], u))
+    return sizes[int(np.flatnonzero(totals >= totals.max() - 1e-12 * len(left_out))[-1])]
+
+
+def scaled_rows(rows: Any, factors: Floats) -> Any:
+    """Return rows in float64 with their columns multiplied by factors; a CSR array if they are sparse."""
+    doubles = as_doubles(rows)
+    if sparse.issparse(doubles):
+        return sparse.csr_array(sparse.csr_array(doubles).multiply(factors[None, :]))
+    return doubles * factors
+
+
+def _require_finite(rows: Any) -> None:
+    largest = float(abs(rows.data if sparse.issparse(rows) else rows).max(initial=0.0))
+    if not largest < 1e150:
+        raise InputError("squared distances overflow, as the values of X are too large; scale its columns.")

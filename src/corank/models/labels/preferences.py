@@ -1,0 +1,394 @@
+"""
+LabelPreferences: preferences among labels, from rankings, sets, top lists, pairs or classes.
+
+An example is (x, R, P, N): preferences R among labels, relevant labels P above the zero point and irrelevant labels N
+below it; P×N are preferences too. R is stored as levels (buckets of an order) or as pairs. Contradictory preferences
+raise `InputError` with the number of the example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.core.labels.constraints import (
+    Conversion,
+    LabelTargets,
+    bound_constraints,
+    count_constraints,
+    first_cycle,
+    list_all,
+)
+from corank.data.queries import take_blocks
+from corank.errors import InputError
+from corank.models.labels.tables import (
+    as_indicator,
+    as_labels,
+    as_pairs,
+    as_positions,
+    indicator_of,
+    levels_of,
+    sides_of,
+)
+
+Integers = NDArray[np.int64]
+
+CONVERSIONS = ("all", "adjacent")
+"""Pairs of an order that are constraints: all d(d − 1)/2, or the d − 1 of neighbours."""
+
+ABOVE_ZERO = ("all", "lowest")
+"""Relevant labels that must be above the zero point: all, or the lowest of an order."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPreferences:
+    """
+    Preferences among the labels 0..d−1 of n examples.
+
+    Create it with `from_ranks`, `from_lists`, `from_indicator`, `from_sets`, `from_pairs` or `from_classes`. It can be
+    indexed by examples, so that scikit-learn's splitters work on it as on an array.
+
+    Attributes
+    ----------
+    levels : array of int32, shape (n, d)
+        Buckets of an example's order, 0 for the lowest; −1 if unknown.
+    sides : array of int8, shape (n, d)
+        1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
+    pairs : array of uint32, shape (m, 2)
+        Further preferences, the preferred label first.
+    starts : array of uint64, shape (n + 1,)
+        Where the pairs of each example begin.
+    kind : {"ranks", "top", "relevant", "pairs", "classes"}
+        Form of the targets, in which predictions are compared with them.
+
+    Examples
+    --------
+    >>> top = LabelPreferences.from_lists([[2, 0], []], n_labels=3)
+    >>> top.ranks().tolist(), top.indicator().tolist()
+    ([[2.0, 3.0, 1.0], [2.0, 2.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
+    >>> [side.tolist() for side in top[[0]].constraints()]  # 3 is the zero point
+    [[0, 0, 0, 0, 0, 0], [0, 2, 2, 0, 3, 2], [1, 1, 0, 3, 1, 3]]
+    """
+
+    levels: NDArray[np.int32]
+    sides: NDArray[np.int8]
+    pairs: NDArray[np.uint32]
+    starts: NDArray[np.uint64]
+    kind: str
+
+    @classmethod
+    def from_ranks(cls, ranks: Any, relevant: Any = None) -> LabelPreferences:
+        """
+        Read rankings.
+
+        Parameters
+        ----------
+        ranks : array-like of shape (n, d)
+            Position of each label, 1 for the best; equal positions are ties, NaN is a label that was not ranked.
+        relevant : array-like of 0 and 1, shape (n, d), optional
+            Which labels are relevant, for calibrated rankings; NaN if unknown.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "ranks".
+        """
+        positions = as_positions(ranks, "ranks")
+        sides = np.zeros(positions.shape, np.int8) if relevant is None else sides_of(as_indicator(relevant))
+        if sides.shape != positions.shape:
+            raise InputError(f"relevant has shape {sides.shape}, ranks {positions.shape}; pass one value per label.")
+        return cls._of(levels_of(positions), sides, "ranks")
+
+    @classmethod
+    def from_top(cls, positions: Any) -> LabelPreferences:
+        """
+        Read top lists as positions.
+
+        Parameters
+        ----------
+        positions : array-like of shape (n, d)
+            Position of each relevant label, 1 for the best; 0 or NaN for irrelevant ones.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "top".
+        """
+        values = as_positions(positions, "positions")
+        values = np.where(values == 0.0, np.nan, values)
+        if (values < 0.0).any():
+            raise InputError(
+                f"positions contains {np.nanmin(values):g}; pass 1 for the best label, 0 for irrelevant ones."
+            )
+        sides = np.where(np.isnan(values), -1, 1).astype(np.int8)
+        return cls._of(levels_of(values) + (sides == -1).any(axis=1)[:, None], sides, "top")
+
+    @classmethod
+    def from_lists(cls, lists: Iterable[Sequence[int]], n_labels: int) -> LabelPreferences:
+        """
+        Read top lists.
+
+        Parameters
+        ----------
+        lists : iterable of sequences of int
+            The relevant labels of each example, best first; all others are irrelevant.
+        n_labels : int
+            Number of labels d.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "top".
+        """
+        rows = [as_labels(row, n_labels, i) for i, row in enumerate(lists)]
+        positions = np.zeros((len(rows), n_labels))
+        for i, row in enumerate(rows):
+            positions[i, row] = np.arange(1, len(row) + 1)
+        return cls.from_top(positions)
+
+    @classmethod
+    def from_indicator(cls, indicator: Any) -> LabelPreferences:
+        """
+        Read a multilabel indicator matrix.
+
+        Parameters
+        ----------
+        indicator : array-like or sparse matrix of 0 and 1, shape (n, d)
+            1 for relevant labels, NaN if unknown.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "relevant".
+        """
+        sides = sides_of(as_indicator(indicator))
+        # relevant labels are the lowest level if no label is irrelevant
+        above = (sides == -1).any(axis=1)[:, None]
+        return cls._of(np.where(sides == 0, -1, (sides == 1) & above).astype(np.int32), sides, "relevant")
+
+    @classmethod
+    def from_sets(
+        cls, relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None = None, *, n_labels: int
+    ) -> LabelPreferences:
+        """
+        Read sets of relevant and irrelevant labels.
+
+        Parameters
+        ----------
+        relevant : iterable of sequences of int
+            Relevant labels of each example.
+        irrelevant : iterable of sequences of int, optional
+            Irrelevant labels; all others by default.
+        n_labels : int
+            Number of labels d.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "relevant".
+        """
+        return cls.from_indicator(indicator_of(relevant, irrelevant, n_labels))
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Iterable[ArrayLike],
+        n_labels: int,
+        *,
+        relevant: Iterable[Sequence[int]] | None = None,
+        irrelevant: Iterable[Sequence[int]] | None = None,
+    ) -> LabelPreferences:
+        """
+        Read partial orders, given as preferences.
+
+        Parameters
+        ----------
+        pairs : iterable of array-like of int, shape (k, 2)
+            Preferences of each example, the preferred label first; those that follow from others may be left out.
+        n_labels : int
+            Number of labels d.
+        relevant, irrelevant : iterable of sequences of int, optional
+            Relevant and irrelevant labels; none by default.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "pairs".
+        """
+        rows = [as_pairs(row, n_labels, i) for i, row in enumerate(pairs)]
+        sides = np.zeros((len(rows), n_labels), np.int8)
+        if relevant is not None or irrelevant is not None:
+            empty: list[Sequence[int]] = [()] * len(rows)
+            sets = empty if relevant is None else relevant, empty if irrelevant is None else irrelevant
+            sides = sides_of(indicator_of(*sets, n_labels))
+            if len(sides) != len(rows):
+                raise InputError(
+                    f"there are {len(sides)} sets of labels for {len(rows)} examples; pass one set per example."
+                )
+        preferences = cls(
+            np.full(sides.shape, -1, np.int32),
+            sides,
+            np.concatenate([np.empty((0, 2), np.uint32), *rows]).astype(np.uint32),
+            np.append(0, np.cumsum([len(row) for row in rows])).astype(np.uint64),
+            "pairs",
+        )
+        bad = int(first_cycle(preferences.targets))
+        if bad >= 0:
+            raise InputError(
+                f"the preferences of example {bad} contradict each other: together with relevant above irrelevant "
+                "labels they form a cycle; drop one of them."
+            )
+        return preferences
+
+    @classmethod
+    def from_classes(cls, codes: ArrayLike, n_labels: int) -> LabelPreferences:
+        """
+        Read class numbers: each example's class is preferred to all others.
+
+        Parameters
+        ----------
+        codes : array-like of int, shape (n,)
+            Class of each example, counted from 0.
+        n_labels : int
+            Number of classes d.
+
+        Returns
+        -------
+        LabelPreferences
+            Of kind "classes", without a zero point.
+        """
+        y = np.asarray(codes)
+        if y.ndim != 1 or y.dtype.kind not in "iu" or (len(y) and not 0 <= y.min() <= y.max() < n_labels):
+            raise InputError(f"codes must be whole numbers from 0 to {n_labels - 1}, one per example; got {codes!r}.")
+        levels = np.zeros((len(y), n_labels), np.int32)
+        levels[np.arange(len(y)), y] = 1 if n_labels > 1 else 0
+        return cls._of(levels, np.zeros(levels.shape, np.int8), "classes")
+
+    @classmethod
+    def _of(cls, levels: NDArray[np.int32], sides: NDArray[np.int8], kind: str) -> LabelPreferences:
+        lowest = np.where((sides == 1) & (levels >= 0), levels, np.iinfo(np.int32).max).min(axis=1, initial=2**31 - 1)
+        highest = np.where(sides == -1, levels, -1).max(axis=1, initial=-1)
+        bad = np.flatnonzero(lowest <= highest)
+        if len(bad):
+            raise InputError(
+                f"example {bad[0]} ranks an irrelevant label as high as a relevant one; rank relevant labels higher."
+            )
+        no_pairs = np.empty((0, 2), np.uint32), np.zeros(len(levels) + 1, np.uint64)
+        return cls(np.ascontiguousarray(levels, np.int32), np.ascontiguousarray(sides), *no_pairs, kind)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of examples and labels."""
+        return self.levels.shape[0], self.levels.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.levels)
+
+    def __getitem__(self, examples: Any) -> LabelPreferences:
+        numbers = np.atleast_1d(np.arange(len(self))[examples[0] if isinstance(examples, tuple) else examples])
+        rows, starts = take_blocks(self.starts, numbers)
+        levels, sides = self.levels[numbers], self.sides[numbers]
+        return LabelPreferences(levels, sides, self.pairs[rows], starts.astype(np.uint64), self.kind)
+
+    def __repr__(self) -> str:
+        return f"LabelPreferences({len(self)} examples, {self.shape[1]} labels, kind {self.kind!r})"
+
+    @cached_property
+    def targets(self) -> LabelTargets:
+        """The arrays in the form that kernels take."""
+        max_constraints = int(bound_constraints(self.levels, self.sides, self.starts))
+        return LabelTargets(self.levels, self.sides, self.pairs, self.starts, max_constraints)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether any label is known to be relevant or irrelevant."""
+        return bool(self.sides.any())
+
+    def counts(self, conversion: str = "all", above_zero: str = "all") -> Integers:
+        """
+        Count the constraints of each example.
+
+        Parameters
+        ----------
+        conversion : {"all", "adjacent"}
+            Which pairs of an order are constraints.
+        above_zero : {"all", "lowest"}
+            Which relevant labels must be above the zero point.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Number of constraints.
+        """
+        counts = np.empty(len(self), np.int64)
+        count_constraints(self.targets, as_conversion(conversion, above_zero), counts)
+        return counts
+
+    def constraints(self, conversion: str = "all", above_zero: str = "all") -> tuple[Integers, Integers, Integers]:
+        """
+        List the constraints: one label must have a higher utility than another.
+
+        Parameters
+        ----------
+        conversion, above_zero : str
+            As in `counts`.
+
+        Returns
+        -------
+        examples, winners, losers : arrays of int64
+            Numbers of examples and labels; label d is the zero point.
+        """
+        total = int(self.counts(conversion, above_zero).sum())
+        lists = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+        list_all(self.targets, as_conversion(conversion, above_zero), *lists)
+        return lists
+
+    def ranks(self) -> NDArray[np.float64]:
+        """
+        Return the orders as average positions, 1 for the best; NaN for labels of unknown level.
+
+        Returns
+        -------
+        array of float64, shape (n, d)
+            Fagin's positions: tied labels have the mean of their positions.
+        """
+        from scipy.stats import rankdata
+
+        known = np.where(self.levels >= 0, -self.levels.astype(np.float64), np.nan)
+        return np.asarray(rankdata(known, axis=1, nan_policy="omit"), dtype=np.float64)
+
+    def indicator(self) -> NDArray[np.int64]:
+        """
+        Return which labels are relevant.
+
+        Returns
+        -------
+        array of int64, shape (n, d)
+            1 for relevant labels, 0 for all others.
+        """
+        return np.asarray(self.sides == 1, dtype=np.int64)
+
+    def lists(self) -> list[Integers]:
+        """
+        Return the relevant labels of each example, best first; among ties, the lower number first.
+
+        Returns
+        -------
+        list of arrays of int64
+            Top lists; may be empty.
+        """
+        order = np.argsort(-self.levels, axis=1, kind="stable")
+        return [row[side[row] == 1] for row, side in zip(order, self.sides, strict=True)]
+
+
+def as_conversion(conversion: str, above_zero: str) -> Conversion:
+    """Return the two parameters in the form that kernels take."""
+    for name, value, known in (("conversion", conversion, CONVERSIONS), ("above_zero", above_zero, ABOVE_ZERO)):
+        if value not in known:
+            raise InputError(f"{name} is {value!r}; pass {known[0]!r} or {known[1]!r}.")
+    return Conversion(conversion == "all", above_zero == "all")

@@ -1,0 +1,333 @@
+"""LabelRanker: the base class of label rankers, from reading targets to rankings, top lists and sets of labels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from corank.data.rows import as_rows
+from corank.errors import InputError
+from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.models.labels.measures import kendall_distance, kendall_tau, top_positions
+from corank.models.labels.preferences import LabelPreferences
+
+Floats = NDArray[np.float64]
+
+
+class LabelRanker(ClassifierMixin, Learner, ABC):
+    """
+    Base class of label rankers: every label has a utility, and labels above 0, the zero point, are relevant.
+
+    A subclass learns in `_fitted`, which returns a frozen record, and computes utilities in `_utilities`. ``predict``
+    returns the form of y.
+    """
+
+    targets: str
+    classes_: NDArray[Any]
+    kind_: str
+    is_calibrated_: bool
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """
+        Learn from examples.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
+            Their labels; see `targets`.
+
+        Returns
+        -------
+        self
+            The fitted ranker.
+        """
+        rows, preferences, labels = self._read(X, y)
+        return install(self, self._fitted(rows, preferences, labels), note_columns(X, rows))
+
+    @abstractmethod
+    def _fitted(self, rows: Any, preferences: LabelPreferences, labels: NDArray[Any]) -> Any:
+        """Learn from checked rows, and return the record of fitted attributes."""
+
+    @abstractmethod
+    def _utilities(self, rows: Any) -> Floats:
+        """Return the utilities of the labels of checked rows, shape (n_rows, d)."""
+
+    @abstractmethod
+    def _check_state(self) -> None:
+        """Raise `InputError` if fitted attributes, which a file may have set, do not fit together."""
+
+    def decision_function(self, X: Any) -> Floats:
+        """
+        Return the utilities of the labels; above 0 is relevant, if the zero point was learnt.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_labels)
+            Utilities, higher is better. For two classes, as in scikit-learn, the difference of the second and the
+            first, shape (n_rows,).
+        """
+        utilities = self.utilities(X)
+        return utilities[:, 1] - utilities[:, 0] if self.kind_ == "classes" and utilities.shape[1] == 2 else utilities
+
+    def utilities(self, X: Any) -> Floats:
+        """
+        Return the utilities of the labels, always one per label.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows, n_labels)
+            Higher is better.
+        """
+        return self._utilities(checked_rows(self, X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """
+        Predict labels in the form of y.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_rows,) or (n_rows, n_labels)
+            Classes; an indicator matrix; positions, 1 for the best (also after learning from pairs); or positions of
+            relevant labels and 0 for others.
+        """
+        utilities = self.utilities(X)
+        return to_prediction(self.kind_, utilities, self.classes_)
+
+    def predict_ranking(self, X: Any) -> NDArray[np.int64]:
+        """
+        Predict the position of each label.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of int64, shape (n_rows, n_labels)
+            1 for the best; among equal utilities, the first label comes first.
+        """
+        return ranking(self.utilities(X))
+
+    def predict_relevant(self, X: Any) -> NDArray[np.int64]:
+        """
+        Predict which labels are relevant: those with a utility above 0.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of int64, shape (n_rows, n_labels)
+            1 for relevant labels, 0 for others; a row may have none.
+        """
+        utilities = self.utilities(X)
+        self._require_zero()
+        return (utilities > 0.0).astype(np.int64)
+
+    def predict_top(self, X: Any) -> list[NDArray[Any]]:
+        """
+        Predict the relevant labels, best first.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        list of arrays
+            Labels (of `classes_`) of each row; may be empty.
+        """
+        utilities = self.utilities(X)
+        self._require_zero()
+        order = np.argsort(-utilities, axis=1, kind="stable")
+        return [self.classes_[row[u[row] > 0.0]] for row, u in zip(order, utilities, strict=True)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """
+        Return the quality of predictions, by a measure that suits the form of y.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        y : array-like or LabelPreferences
+            True labels, in the form used in ``fit``.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            Classes: accuracy. Sets: share of rows without a wrong label. Rankings: mean Kendall τ. Top lists: 1 − mean
+            `kendall_distance`. Pairs: share of satisfied constraints.
+        """
+        utilities = self.utilities(X)
+        truth, _ = read_targets(y, self.kind_ if self.kind_ != "pairs" else "auto", self.classes_)
+        if len(truth) != len(utilities):
+            raise InputError(f"y has {len(truth)} examples for {len(utilities)} rows of X; pass one per row.")
+        values, weights = quality(truth, utilities), None if sample_weight is None else np.asarray(sample_weight)
+        known = ~np.isnan(values)
+        if not known.any():
+            raise InputError("y orders no two labels in any row, so no pair can be compared; pass other rows.")
+        return float(np.average(values[known], weights=None if weights is None else weights[known]))
+
+    def _read(self, X: Any, y: Any, labels: Any = None) -> tuple[Any, LabelPreferences, NDArray[Any]]:
+        """Check parameters, rows and targets."""
+        check_parameters(self)
+        rows = as_rows(X)
+        preferences, labels = read_targets(y, self.targets, labels)
+        if len(preferences) != rows.shape[0]:
+            raise InputError(f"y has {len(preferences)} examples for {rows.shape[0]} rows of X; pass one per row.")
+        return rows, preferences, labels
+
+    def _require_zero(self) -> None:
+        if not self.is_calibrated_:
+            raise InputError(
+                f"this model learnt from {self.kind_} without a zero point, so it cannot predict which labels are "
+                "relevant; call predict_ranking, or learn from relevant and irrelevant labels."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def require_finite(*weights: Floats) -> None:
+    """Raise `InputError` if weights are not finite."""
+    if not all(np.isfinite(one).all() for one in weights):
+        raise InputError("the weights overflow, as the values of X are too large; scale its columns.")
+
+
+def quality(truth: LabelPreferences, utilities: Floats) -> Floats:
+    """Return the quality of utilities (n, d) of each example, as in `LabelRanker.score`; NaN if nothing compares."""
+    if truth.kind == "classes":
+        return np.asarray(truth.levels.argmax(axis=1) == utilities.argmax(axis=1), dtype=np.float64)
+    if truth.kind == "relevant":
+        right = (utilities > 0.0) == (truth.sides == 1)
+        return np.asarray((right | (truth.sides == 0)).all(axis=1), dtype=np.float64)
+    if truth.kind == "ranks":
+        return kendall_tau(truth.ranks(), ranking(utilities))
+    if truth.kind == "top":
+        positions = np.where(utilities > 0.0, ranking(utilities), 0)
+        return 1.0 - kendall_distance(truth.ranks(), top_positions(positions))
+    examples, winners, losers = truth.constraints()
+    with_zero = np.hstack([utilities, np.zeros((len(utilities), 1))])
+    holds = with_zero[examples, winners] > with_zero[examples, losers]
+    counts = np.bincount(examples, minlength=len(truth))
+    right = np.bincount(examples, weights=holds, minlength=len(truth))
+    return np.asarray(np.divide(right, counts, out=np.full(len(truth), np.nan), where=counts > 0))
+
+
+TARGETS = ("auto", "classes", "relevant", "ranks", "top")
+"""Ways to read y."""
+
+
+def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPreferences, NDArray[Any]]:
+    """
+    Read y.
+
+    y: preferences, or labels in the form of `targets`.
+    targets: one of `TARGETS`.
+    labels: labels of earlier parts of a stream.
+    Returns: the preferences, and the labels: classes, column names, or numbers from 0.
+    """
+    if y is None:
+        raise InputError("this estimator requires y to be passed, but the target y is None; pass labels, one per row.")
+    if hasattr(y, "to_numpy") and len(np.shape(y)) == 1:  # a column of a frame
+        y = y.to_numpy()
+    if isinstance(y, LabelPreferences):
+        preferences = y
+    else:
+        preferences, classes = _read(y, _kind(y) if targets == "auto" else targets, labels)
+        if classes is not None:
+            return preferences, classes
+    names = np.arange(preferences.shape[1])
+    if hasattr(y, "columns") and all(isinstance(name, str) for name in y.columns):
+        names = np.array(list(y.columns), dtype=object)
+    if labels is not None and not np.array_equal(labels, names):
+        raise InputError(f"y has the labels {names.tolist()}, but they were {list(labels)} before; pass the same ones.")
+    return preferences, names
+
+
+def to_prediction(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:
+    """
+    Convert utilities to a prediction in the form of y.
+
+    kind: kind of the preferences used in ``fit``.
+    utilities (n, d): higher is better, above 0 is relevant.
+    labels (d,): their names.
+    """
+    if kind == "classes":
+        return np.asarray(labels[utilities.argmax(axis=1)])
+    if kind == "relevant":
+        return (utilities > 0.0).astype(np.int64)
+    ranks = ranking(utilities)
+    return np.where(utilities > 0.0, ranks, 0) if kind == "top" else ranks
+
+
+def ranking(utilities: Floats) -> NDArray[np.int64]:
+    """Return the position of each label, 1 for the best; among equal utilities, the lower number first."""
+    return np.argsort(np.argsort(-utilities, axis=1, kind="stable"), axis=1).astype(np.int64) + 1
+
+
+def _kind(y: Any) -> str:
+    table = y.to_numpy() if hasattr(y, "to_numpy") else y
+    if isinstance(table, np.ndarray) and table.dtype.kind == "f":
+        if table.ndim == 2 and table.shape[1] > 1 and np.isin(table[~np.isnan(table)], (0.0, 1.0)).all():
+            return "relevant"  # NaN is unknown
+        assert_all_finite(table, input_name="y")
+    kind = type_of_target(table, input_name="y")
+    if kind == "multiclass-multioutput" or (kind.startswith("continuous") and np.ndim(y) == 2 and np.shape(y)[1] > 1):
+        raise InputError(
+            "y is a table with numbers other than 0 and 1; pass targets='ranks' (positions of labels, 1 for the best) "
+            "or targets='top' (the same, 0 for irrelevant labels)."
+        )
+    return "relevant" if kind == "multilabel-indicator" else "classes"
+
+
+def _read(y: Any, kind: str, labels: Any) -> tuple[LabelPreferences, NDArray[Any] | None]:
+    if kind == "relevant":
+        return LabelPreferences.from_indicator(y), None
+    if kind == "ranks":
+        return LabelPreferences.from_ranks(y), None
+    if kind == "top":
+        return LabelPreferences.from_top(y), None
+    check_classification_targets(y)
+    values = column_or_1d(y, warn=True)
+    classes = np.unique(values) if labels is None else np.asarray(labels)
+    codes = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
+    if not (classes[codes] == values).all():
+        unknown = values[classes[codes] != values].tolist()[0]
+        raise InputError(f"y holds the class {unknown!r}, not one of {classes.tolist()}; pass all in `classes`.")
+    if len(classes) < 2:
+        raise InputError(f"y has only one class, {classes.tolist()[0]!r}; pass at least two classes.")
+    return LabelPreferences.from_classes(codes, len(classes)), classes

@@ -1,0 +1,286 @@
+"""
+check_lambda checks whether LambdaRank gradients derive from a convex cost function; plot_lambda plots them.
+
+By the lemma of Poincaré a cost exists if and only if J_ij = ∂λ_i/∂s_j is symmetric everywhere and λ jumps only across a
+surface, not along it. The cost is convex if −J is positive semidefinite and no λ rises in a jump. (The paper, which
+uses the gradient of the cost itself, has J there.) The result is numerical evidence at the scores that were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.data.durable.atomic import atomic_file
+from corank.errors import import_extra
+from corank.models.lambdarank.field import Discontinuity, LambdaField
+from corank.parameters import check_values, integer, rng_of, seed
+
+Floats = NDArray[np.float64]
+
+# treated as zero, relative to the size of λ
+_ZERO = 1e-5
+# lines that are searched for jumps and kinks, closed paths that are integrated, and points at each tie
+_LINES, _LOOPS, _AT_TIES = 12, 5, 3
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaCheck:
+    """
+    Result of `check_lambda`; print it for a report.
+
+    Attributes
+    ----------
+    name : str
+        The λ.
+    labels : array
+        Grades of the query.
+    n_points : int
+        Number of scores at which the Jacobian was computed.
+    conservative : bool
+        Whether a cost exists, as far as the evidence goes.
+    convex : bool
+        Whether the cost is convex, as far as the evidence goes.
+    asymmetry : float
+        Largest |J_ij − J_ji|, relative to the largest |J_ij|.
+    asymmetric_pair, asymmetric_at : (int, int), array
+        Rows and scores of this difference.
+    sideways : float
+        Largest jump along a tie, not across it, relative to the size of λ.
+    sideways_pair, sideways_at : (int, int), array
+        Tied rows and scores of this jump.
+    circulation : float
+        Largest |∮ λ·ds| around a triangle, relative to its length times the size of λ: zero for a conservative field.
+    eigenvalue : float
+        Largest eigenvalue of (J + Jᵀ)/2, positive if no cost is convex.
+    eigenvalue_at : array
+        Scores of this eigenvalue.
+    rising : float
+        Largest rise of λ in the direction in which a jump is crossed, relative to the size of λ.
+    jumps, kinks : tuples of str
+        Where λ jumps or has a kink, in words.
+    total : float
+        Largest |Σ_i λ_i|, relative to the largest λ: zero if the mean score of a query is not moved.
+    shift : float
+        Largest change of λ when a constant is added to all scores, relative to the largest λ.
+    scaling : str
+        The effect of doubling all scores.
+    spring : float
+        The least α that makes −J of ``λ + α*spring`` positive semidefinite at the scores tried; infinite if λ rises in
+        a jump.
+    """
+
+    name: str
+    labels: Floats
+    n_points: int
+    conservative: bool
+    convex: bool
+    asymmetry: float
+    asymmetric_pair: tuple[int, int]
+    asymmetric_at: Floats
+    sideways: float
+    sideways_pair: tuple[int, int]
+    sideways_at: Floats
+    circulation: float
+    eigenvalue: float
+    eigenvalue_at: Floats
+    rising: float
+    jumps: tuple[str, ...]
+    kinks: tuple[str, ...]
+    total: float
+    shift: float
+    scaling: str
+    spring: float
+
+    def __str__(self) -> str:
+        def rows(pair: tuple[int, int]) -> str:
+            return f"rows {pair[0] + 1} and {pair[1] + 1}"
+
+        def at(scores: Floats) -> str:
+            return "s = (" + ", ".join(f"{s:.3g}" for s in scores) + ")"
+
+        cost = "a cost exists" if self.conservative else "no cost has this gradient"
+        shape = "; convex" if self.convex else "; not convex" if self.conservative else ""
+        total = "zero" if self.total <= _ZERO else f"up to {self.total:.2g} of the largest λ"
+        shifted = "changes nothing" if self.shift <= _ZERO else f"changes λ by {self.shift:.2g} of the largest"
+        lines = [
+            f"{self.name}: {cost}{shape}.",
+            f"  tried {self.n_points} scores of a query with grades ({', '.join(f'{y:g}' for y in self.labels)})",
+            f"  symmetry of ∂λ_i/∂s_j   largest difference {self.asymmetry:.2g} of the largest entry"
+            + (f", {rows(self.asymmetric_pair)}, {at(self.asymmetric_at)}" if self.asymmetry > _ZERO else ""),
+            f"  jumps along ties        largest {self.sideways:.2g} of λ"
+            + (f", {rows(self.sideways_pair)} tied, {at(self.sideways_at)}" if self.sideways > _ZERO else ""),
+            f"  work around triangles   largest {self.circulation:.2g} of length times λ",
+            f"  largest eigenvalue      {self.eigenvalue:.2g}"
+            + (f", {at(self.eigenvalue_at)}" if self.eigenvalue > _ZERO else ""),
+            f"  rise of λ in a jump     {self.rising:.2g} of λ",
+            f"  jumps                   {'; '.join(self.jumps) or 'none found'}",
+            f"  kinks                   {'; '.join(self.kinks) or 'none found'}",
+            f"  sum of λ                {total}",
+            f"  a constant added        {shifted}",
+            f"  scores doubled          {self.scaling}",
+        ]
+        if self.eigenvalue > _ZERO and np.isfinite(self.spring):
+            lines.append(f"  '{self.name} + {self.spring:.2g}*spring' has no positive eigenvalue at these scores")
+        return "\n".join(lines)
+
+
+def check_lambda(
+    lambdas: Any,
+    labels: ArrayLike | None = None,
+    *,
+    n: int = 6,
+    n_points: int = 100,
+    jacobian: Callable[[Floats, Floats], Any] | None = None,
+    random_state: Any = 0,
+) -> LambdaCheck:
+    """
+    Check numerically whether λ is the gradient of a cost function, and whether the cost is convex.
+
+    Parameters
+    ----------
+    lambdas : str, Lambda or callable
+        λ as in `LambdaRank`.
+    labels : array-like, optional
+        Grades of a query; by default `n` rows of grades 0, 1, 2, 0, ...
+    n : int
+        Rows of the query, if no labels are given.
+    n_points : int
+        Number of scores to try, drawn from a normal distribution.
+    jacobian : callable, optional
+        Takes scores and grades and returns ∂λ_i/∂s_j; by default finite differences, away from kinks.
+    random_state : int, RandomState or None
+        Random seed.
+
+    Returns
+    -------
+    LambdaCheck
+        The evidence.
+
+    Examples
+    --------
+    >>> from corank import check_lambda
+    >>> check = check_lambda("ranknet", [2, 1, 0], n_points=20)
+    >>> check.conservative, check.convex
+    (True, True)
+    """
+    rules = {"n": integer(2), "n_points": integer(1), "random_state": seed}
+    check_values({"n": n, "n_points": n_points, "random_state": random_state}, rules)
+    field, rng = LambdaField.of(lambdas, labels, n, jacobian), rng_of(random_state)
+    points = list(field.smooth_points(n_points, rng))
+    values = np.array([field(s) for s, _ in points])
+    size = float(np.abs(values).max()) or 1.0
+    largest_entry = max(float(np.abs(J).max()) for _, J in points)
+    unequal = [np.abs(J - J.T) for _, J in points]
+    worst = int(np.argmax([A.max() for A in unequal]))
+    pair = np.unravel_index(int(np.argmax(unequal[worst])), unequal[worst].shape)
+    eigenvalues = [float(np.linalg.eigvalsh(0.5 * (J + J.T))[-1]) for _, J in points]
+    steepest = int(np.argmax(eigenvalues))
+    at_ties = list(field.jumps_at_ties(_AT_TIES, rng))
+    sideways = [_along(one) / size for one in at_ties]
+    worst_tie = at_ties[int(np.argmax(sideways))]
+    found_on_lines = [one for _ in range(_LINES) for one in field.discontinuities_on_a_line(rng, size)]
+    jumped = [one for one in (*at_ties, *found_on_lines) if np.abs(one.jump).max() > 1e-3 * size]
+    rising = max((float(one.jump @ one.direction) / size for one in jumped), default=0.0)
+    asymmetry = float(unequal[worst].max()) / largest_entry if largest_entry > 0.0 else 0.0
+    circulation = max(_circulation(field, rng) for _ in range(_LOOPS)) / size
+    conservative = asymmetry <= _ZERO and max(sideways) <= 1e-4 and circulation <= _ZERO
+    # anything smaller is the rounding of finite differences
+    rises = eigenvalues[steepest] > 1e-6 * max(largest_entry, size) or rising > 1e-4
+    return LambdaCheck(
+        name=str(field.lambdas), labels=field.labels, n_points=n_points, conservative=bool(conservative),
+        convex=bool(conservative and not rises),
+        asymmetry=asymmetry, asymmetric_pair=(int(pair[0]), int(pair[1])), asymmetric_at=points[worst][0],
+        sideways=max(sideways), sideways_pair=worst_tie.pair, sideways_at=worst_tie.scores, circulation=circulation,
+        eigenvalue=eigenvalues[steepest], eigenvalue_at=points[steepest][0], rising=max(rising, 0.0),
+        jumps=_in_words(jumped), kinks=_in_words([one for one in found_on_lines if not one.jump.any()]),
+        total=float(np.abs(values.sum(axis=1)).max()) / size,
+        shift=max(float(np.abs(field(s + 1.7) - field(s)).max()) for s, _ in points) / size,
+        scaling=_scaling(field, points, size), spring=np.inf if rising > 1e-4 else max(eigenvalues[steepest], 0.0),
+    )  # fmt: skip
+
+
+def _along(one: Discontinuity) -> float:
+    """Size of the part of a jump that is not along its direction."""
+    return float(np.abs(one.jump - (one.jump @ one.direction) * one.direction).max())
+
+
+def _circulation(field: LambdaField, rng: np.random.Generator) -> float:
+    corners = rng.normal(size=(3, field.n))
+    paths = [(corners[k], corners[(k + 1) % 3]) for k in range(3)]
+    length = sum(float(np.linalg.norm(end - start)) for start, end in paths)
+    return abs(sum(field.work(start, end) for start, end in paths)) / length
+
+
+def _in_words(discontinuities: list[Discontinuity]) -> tuple[str, ...]:
+    """Describe where discontinuities are, each position once."""
+    places = sorted({round(abs(one.gap), 3) for one in discontinuities})
+    ties = ["where two scores are equal"] if places and places[0] < 0.002 else []
+    others = [gap for gap in places if gap >= 0.002]
+    if len(others) > 3:
+        return (*ties, "elsewhere")
+    return (*ties, *(f"where two scores differ by {gap:g}" for gap in others))
+
+
+def _scaling(field: LambdaField, points: list[tuple[Floats, Floats]], size: float) -> str:
+    before, after = (np.array([field(factor * s) for s, _ in points]) for factor in (1.0, 2.0))
+    if np.abs(after - before).max() <= _ZERO * size:
+        return "changes nothing: λ depends on the order only"
+    if np.abs(after - 2.0 * before).max() <= _ZERO * size:
+        return "doubles λ"
+    ratio = float(np.abs(after).mean() / max(np.abs(before).mean(), 1e-300))
+    return f"makes λ {ratio:.2f} times as large on average"
+
+
+def plot_lambda(lambdas: Any, path: str | Path, *, labels: ArrayLike = (2, 1, 0), overwrite: bool = False) -> None:
+    """
+    Plot λ of two documents against their difference of scores, and of three documents as a vector field.
+
+    Parameters
+    ----------
+    lambdas : str, Lambda or callable
+        λ as in `LambdaRank`.
+    path : str or Path
+        The PNG file to write.
+    labels : array-like of three numbers
+        Grades of the three documents; the plot of two documents uses the first and the last.
+    overwrite : bool, default False
+        Whether to replace an existing file.
+    """
+    import_extra("matplotlib", "report")
+    # needs no window system, and changes no global state of pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    y = np.asarray(labels, dtype=np.float64)
+    two, three = LambdaField.of(lambdas, [y[0], y[-1]], 2), LambdaField.of(lambdas, y, 3)
+    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    leads = np.linspace(-4.0, 4.0, 400)
+    values = np.array([two(np.array([0.5 * x, -0.5 * x])) for x in leads])
+    left.plot(leads, values[:, 0], label=f"grade {y[0]:g}")
+    left.plot(leads, values[:, 1], label=f"grade {y[-1]:g}")
+    left.axhline(0.0, color="0.8", linewidth=0.8)
+    left.set(xlabel="score of the better document minus the other", ylabel="λ", title=str(two.lambdas))
+    left.legend(frameon=False)
+    # the plane of scores that sum to zero, spanned by two differences
+    grid = np.linspace(-2.5, 2.5, 15)
+    first, second = (axis.ravel() for axis in np.meshgrid(grid, grid))
+    basis = np.array([[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0]]) / 3.0
+    vectors = np.array([three(np.array([a, b]) @ basis) for a, b in zip(first, second, strict=True)])
+    right.quiver(first, second, vectors[:, 0] - vectors[:, 2], vectors[:, 1] - vectors[:, 2], angles="xy", color="C0")
+    right.axhline(0.0, color="0.8", linewidth=0.8)
+    right.axvline(0.0, color="0.8", linewidth=0.8)
+    right.plot([-2.5, 2.5], [-2.5, 2.5], color="0.8", linewidth=0.8)
+    right.set(
+        xlabel=f"score of grade {y[0]:g} minus grade {y[2]:g}", ylabel=f"score of grade {y[1]:g} minus grade {y[2]:g}",
+        title="three documents", aspect="equal",
+    )  # fmt: skip
+    with atomic_file(path, overwrite=overwrite) as scratch:
+        figure.savefig(scratch, format="png", dpi=130)

@@ -1,0 +1,306 @@
+"""
+The registry of λ (`LAMBDAS`), and Term: one λ of a weighted sum.
+
+An entry of the registry describes a λ and holds the function that adds its values for many queries. A λ of the user's
+is a function of the scores and grades of one query, in Python or compiled by numba.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.core.lists.list_lambdas import AP, ERR, RR, add_ndcg, add_swaps
+from corank.core.lists.pair_lambdas import LOGISTIC, RAMP, add_pairs, add_preferences, add_winner
+from corank.errors import InputError, reason
+from corank.models.lambdarank.lists import Lists
+from corank.parameters import Rule, is_integer, number
+
+Floats = NDArray[np.float64]
+Add = Callable[["Term", Lists, Floats, Floats, int, int], None]
+
+# number of ranks with a discount of their own; a row of large weight takes many ranks
+_MAX_RANKS = 1 << 20
+_POSITIVE = number(0, inside="()")
+
+
+@dataclass(frozen=True)
+class LambdaKind:
+    """
+    A λ of the registry.
+
+    about: the pairs or rows that it moves, and by how much.
+    metric: the metric that it optimises.
+    add: adds λ and curvatures of some queries, with the parameters of `Term.add`.
+    parameter: name of its parameter, or "".
+    default: value of the parameter if none is given.
+    rule: values that the parameter may have.
+    from_grades: returns the parameter from all grades, if neither the user nor `default` sets it.
+    has_depth: whether ``@k`` may follow the name.
+    takes_preferences: whether only the order of grades in pairs matters, so that preferences can replace grades.
+    uses_grade_values: whether the values of grades matter, not only their order.
+    needs_pairs: whether queries with a single grade are left out.
+    takes_row_weights: whether a row of weight 2 counts as two rows; otherwise only queries can have weights.
+    """
+
+    about: str
+    metric: str
+    add: Add
+    parameter: str = ""
+    default: float | None = None
+    rule: Rule = _POSITIVE
+    from_grades: Callable[[Floats], float] | None = None
+    has_depth: bool = False
+    takes_preferences: bool = False
+    uses_grade_values: bool = True
+    needs_pairs: bool = True
+    takes_row_weights: bool = True
+
+
+@dataclass(frozen=True)
+class Term:
+    """
+    One λ of a weighted sum.
+
+    Attributes
+    ----------
+    name : str
+        A name of `LAMBDAS`, or ``"module:function"``.
+    factor : float
+        Its weight, above 0.
+    k : int or None
+        Depth of ``ndcg@k``.
+    parameter : float or None
+        delta of ``margin``, near of ``ndcg``, rel of ``map`` and ``mrr``, max_grade of ``err``.
+    function : callable or None
+        The user's own function, if it was passed as an object.
+    """
+
+    name: str
+    factor: float = 1.0
+    k: int | None = None
+    parameter: float | None = None
+    function: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        kind, text = self.kind, str(self)
+        if not _POSITIVE.allows(self.factor):
+            raise InputError(f"{text!r} has the weight {self.factor!r}; pass a number above 0.")
+        if self.k is not None and not (kind.has_depth and is_integer(self.k) and self.k > 0):
+            raise InputError(f"{text!r} has a depth; only 'ndcg@k' has one, with k of at least 1.")
+        if self.parameter is not None and not kind.parameter:
+            raise InputError(f"{text!r} has a parameter, but {self.name} takes none; leave it out.")
+        is_set = bool(kind.parameter) and not (self.parameter is None and kind.default is None)
+        if is_set and not kind.rule.allows(self.parameter):
+            raise InputError(f"{text!r} has {kind.parameter}={self.parameter!r}; pass {kind.rule.words}.")
+
+    @property
+    def kind(self) -> LambdaKind:
+        """Its entry of the registry."""
+        return LAMBDAS.get(self.name, OWN)
+
+    def __str__(self) -> str:
+        factor = "" if self.factor == 1.0 else f"{self.factor:g}*"
+        changed = bool(self.kind.parameter) and self.parameter != self.kind.default
+        inside = f"({self.kind.parameter}={self.parameter:g})" if changed else ""
+        return f"{factor}{self.name}{inside}" + ("" if self.k is None else f"@{self.k}")
+
+    def add(self, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+        """
+        Add λ and curvatures of some queries.
+
+        Parameters
+        ----------
+        lists : Lists
+            All queries.
+        scores : array of shape (n_rows,)
+            Scores of their rows.
+        out : array of shape (2, n_rows)
+            Receives λ and curvatures.
+        first, last : int
+            The queries, half-open.
+        """
+        self.kind.add(self, lists, scores, out, first, last)
+
+
+def highest_grade(labels: Floats) -> float:
+    """Return the highest grade, but at least 1, for ERR."""
+    return max(float(labels.max(initial=0.0)), 1.0)
+
+
+def discounts(lists: Lists, k: int | None) -> Floats:
+    """
+    Return the discounts 1/log2(rank + 1) of the ranks that occur.
+
+    k: the last rank that counts; None for all.
+    Returns: one discount per rank, the last one for all further ranks: 0 beyond `k`.
+    """
+    ranks = np.add.reduceat(np.maximum(lists.weights, 1.0), lists.starts[:-1]) if lists.n_queries else np.ones(1)
+    n = int(min(np.ceil(ranks.max()) + 1, _MAX_RANKS, np.inf if k is None else k))
+    values = 1.0 / np.log2(np.arange(2, n + 2))
+    return values if k is None else np.append(values, 0.0)
+
+
+def _pairs(code: int, term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+    delta = term.parameter or 1.0
+    if lists.pairs is None:
+        add_pairs(code, delta, term.factor, scores, lists.labels, lists.weights, lists.starts, out, first, last)
+    elif lists.pair_starts is not None:
+        ends = int(lists.pair_starts[first]), int(lists.pair_starts[last])
+        add_preferences(code, delta, term.factor, scores, lists.pairs, lists.pair_weights, out, *ends)
+
+
+def _ndcg(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+    rows = (scores, lists.labels, lists.weights, lists.starts, out, first, last)
+    add_ndcg(term.factor, term.parameter or 0.0, discounts(lists, term.k), *rows)
+
+
+def _swaps(code: int, term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+    from_grades = term.kind.from_grades
+    parameter = from_grades(lists.labels) if term.parameter is None and from_grades is not None else term.parameter
+    add_swaps(code, parameter, term.factor, scores, lists.labels, lists.weights, lists.starts, out, first, last)
+
+
+def _winner(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+    add_winner(term.factor, scores, lists.labels, lists.weights, lists.starts, out, first, last)
+
+
+def _squares(to_grade: bool, term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+    rows = slice(lists.starts[first], lists.starts[last])
+    target = lists.labels[rows] if to_grade else 0.0
+    out[0, rows] += term.factor * lists.weights[rows] * (target - scores[rows])
+    out[1, rows] += term.factor * lists.weights[rows]
+
+
+def find_function(path: str) -> Callable[..., Any]:
+    """Import a function of the user's, named ``module:function``."""
+    module, _, name = path.partition(":")
+    try:
+        function = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{path!r} cannot be imported ({reason(error)}); name it as module:function.") from error
+    if not callable(function):
+        raise InputError(f"{path!r} is a {type(function).__name__}; name a function of scores and grades.")
+    return function  # type: ignore[no-any-return]
+
+
+def _own(term: Term, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
+    """Apply a function of the user's query by query; a query has the weight of its first row."""
+    function = term.function or find_function(term.name)
+    own = np.zeros((2, len(scores)))
+    starts = lists.starts
+    if _is_compiled(function) and first < last:
+        some = slice(starts[first], starts[first + 1])
+        gives_curvatures = isinstance(function(scores[some], lists.labels[some]), tuple)
+        _loop(gives_curvatures)(function, scores, lists.labels, starts, own, first, last)
+    else:
+        for q in range(first, last):
+            _add_query(function, scores, lists.labels, slice(starts[q], starts[q + 1]), own)
+    rows = slice(starts[first], starts[last])
+    if not np.isfinite(own[:, rows]).all():
+        raise InputError(
+            f"{_name_of(function)} returned lambdas or curvatures that are not finite; bound them for all scores."
+        )
+    weights = lists.weights[np.repeat(starts[first:last], np.diff(starts[first : last + 1]))]
+    out[:, rows] += term.factor * weights * own[:, rows]
+
+
+def _is_compiled(function: Callable[..., Any]) -> bool:
+    """Return whether numba compiles a function; it was imported if so."""
+    dispatchers = sys.modules.get("numba.core.dispatcher")
+    return dispatchers is not None and isinstance(function, dispatchers.Dispatcher)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return f"lambda {getattr(function, '__name__', 'function')!r}"
+
+
+def _add_query(function: Callable[..., Any], scores: Floats, labels: Floats, rows: slice, own: Floats) -> None:
+    """
+    Write λ and curvatures of one query.
+
+    Without curvatures, |λ_i| replaces them: a Newton step is then the balance of upward and downward values.
+    """
+    n = rows.stop - rows.start
+    # a function may write to its arguments
+    result = function(scores[rows].copy(), labels[rows].copy())
+    lambdas, curvatures = result if isinstance(result, tuple) and len(result) == 2 else (result, None)
+    for part in (lambdas,) if curvatures is None else (lambdas, curvatures):
+        if np.shape(part) != (n,) or np.asarray(part).dtype.kind not in "biuf":
+            what = "None" if part is None else f"{type(part).__name__} of shape {np.shape(part)}"
+            raise InputError(
+                f"{_name_of(function)} returned {what}, not one number per row; return {n} lambdas, or a tuple of "
+                "lambdas and curvatures."
+            )
+    own[0, rows] = lambdas
+    own[1, rows] = np.abs(own[0, rows]) if curvatures is None else curvatures
+
+
+@cache
+def _loop(gives_curvatures: bool) -> Callable[..., None]:
+    """Compile the loop over queries; with a function as an argument it is compiled anew in every process."""
+    import numba
+
+    if gives_curvatures:
+
+        def loop(function, scores, labels, starts, own, first, last):  # type: ignore[no-untyped-def]
+            for q in range(first, last):
+                begin, end = starts[q], starts[q + 1]
+                lambdas, curvatures = function(scores[begin:end], labels[begin:end])
+                own[0, begin:end] = lambdas
+                own[1, begin:end] = curvatures
+    else:
+
+        def loop(function, scores, labels, starts, own, first, last):  # type: ignore[no-untyped-def]
+            for q in range(first, last):
+                begin, end = starts[q], starts[q + 1]
+                lambdas = function(scores[begin:end], labels[begin:end])
+                own[0, begin:end] = lambdas
+                own[1, begin:end] = np.abs(lambdas)
+
+    return numba.njit(nogil=True)(loop)
+
+
+LAMBDAS: dict[str, LambdaKind] = {
+    "ranknet": LambdaKind(
+        "every pair, by the gradient of the logistic loss", "disagreement", partial(_pairs, LOGISTIC),
+        takes_preferences=True, uses_grade_values=False,
+    ),
+    "margin": LambdaKind(
+        "every pair that is not in order by delta, as in the paper", "disagreement", partial(_pairs, RAMP), "delta",
+        1.0, takes_preferences=True, uses_grade_values=False,
+    ),
+    "ndcg": LambdaKind(
+        "pairs, by the change of nDCG if they are swapped", "nDCG", _ndcg, "near", 0.0, number(0), has_depth=True,
+    ),
+    "map": LambdaKind(
+        "pairs, by the change of AP if they are swapped", "AP", partial(_swaps, AP), "rel", 1.0, number(),
+        takes_row_weights=False,
+    ),
+    "mrr": LambdaKind(
+        "pairs, by the change of the reciprocal rank if they are swapped", "RR", partial(_swaps, RR), "rel", 1.0,
+        number(), takes_row_weights=False,
+    ),
+    "err": LambdaKind(
+        "pairs, by the change of ERR if they are swapped", "ERR", partial(_swaps, ERR), "max_grade",
+        from_grades=highest_grade, takes_row_weights=False,
+    ),
+    "wta": LambdaKind(
+        "the first ranks, until a row of the highest grade is first", "WTA", _winner, uses_grade_values=False,
+    ),
+    "regression": LambdaKind("every row, to its grade", "MSE", partial(_squares, True), needs_pairs=False),
+    "spring": LambdaKind(
+        "every row, to zero", "disagreement", partial(_squares, False), uses_grade_values=False, needs_pairs=False,
+    ),
+}  # fmt: skip
+"""Registry of λ, by name."""
+
+OWN = LambdaKind("as the user's function returns", "disagreement", _own, takes_row_weights=False)
+"""A function of the user's."""

@@ -1,0 +1,301 @@
+"""
+LCRA: large-scale co-regularised ranking (Tsivtsivadze, Hofmann and Heskes, 2012).
+
+M views of the columns, one weight vector each, are coupled on the unscored rows. With p_v the columns of p = a − b in
+view v,
+
+    min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha_v/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
+
+over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
+pairs of P and `unscored_batch` of P̂ and takes means over them. The paper takes sums; with means, `coupling` does not
+depend on the batch sizes. A step costs O((batch + unscored_batch) · nnz(p)) for any number of rows. coupling=0 is the
+paper's SPD-MV. With the squared loss, the default, the optimum is the solution of one linear system.
+
+mix > 0 replaces mean_P ℓ by mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ: combined regression and ranking
+with coupled views. This is not in the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
+from corank.core.pairs.coupled_descent import Columns
+from corank.data.ranking import RankingData
+from corank.data.scoring import score_columns
+from corank.errors import InputError
+from corank.base.advice import warn_of_no_agreement
+from corank.base.docs import shared_parameters
+from corank.base.missing import MISSING
+from corank.base.kernels.views import View, as_views
+from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
+from corank.models.linear.objective import Objective, ObjectiveSample, columns_of_views
+from corank.base.pairs import Laplacian
+from corank.base.pairs.factors import query_factors
+from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers, one_of
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearViewsModel(LinearModel):
+    """
+    A linear model of several views, see the attributes of `LCRA`.
+
+    view_gap: mean squared disagreement of the views.
+    """
+
+    views: list[View]
+    view_coefs: Floats
+    view_gap: float
+
+
+@shared_parameters
+class LCRA(LinearDescent):
+    """
+    Linear rankers on several views, coupled on unscored rows; the prediction is their mean.
+
+    Parameters
+    ----------
+    views : int or list
+        Number of views, to which the columns are assigned at random, or the columns of each view (see
+        `corank.base.kernels.views.as_views`).
+    coupling : float
+        Weight of the disagreement on unscored pairs (the paper's μ).
+    {loss}
+        Scores for ``"logistic"`` as in `corank.SPD`; with mix > 0, as in `corank.CRR`.
+    mix : float
+        Share of regression, between 0 and 1.
+    alpha : float or list of float, optional
+        Weight of ½‖w_v‖², relative to the mean loss (the paper's λ); a list has a value for each view (λ₁, λ₂, ...).
+        None chooses one value from the size and number of the differences of rows, see `corank.base.solvers.penalty`.
+    eta0 : float or list of float, optional
+        First learning rate, or a list with that of each view. None chooses it.
+    batch : int
+        Number of scored examples of a step (the paper's k).
+    unscored_batch : int
+        Number of unscored pairs of a step (the paper's l).
+    fit_intercept : bool
+        Whether each view has a bias, learnt from the regression part.
+    solver : {"auto", "sgd", "exact"}
+        ``"exact"`` finds the optimum for the squared loss; ``"auto"`` as in `corank.SPD`.
+    l1, query_weight, draw, scale, missing, rate, n_steps, average, project, warm_start
+        As in `corank.SPD`.
+    early_stopping, validation_fraction, n_iter_no_change, random_state, n_jobs, verbose
+        As in `corank.SPD`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+        Weights of the columns as given; the mean over views.
+    intercept_ : float
+        Bias; the mean over views, 0 with mix=0.
+    views_ : list of View
+        The columns of each view.
+    view_coefs_ : array of shape (n_views, n_features)
+        Weights of each view, zero for columns outside the view.
+    score_range_ : array of shape (2,)
+        As in `corank.CRR`.
+    view_gap_ : float
+        Mean over unscored pairs and pairs of views of the squared difference of their margins; NaN without unscored
+        pairs. After stochastic steps it is estimated on a sample, and NaN without coupling.
+    alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
+        As in `corank.SPD`.
+    column_scale_, objective_trace_, validation_errors_, eta0_, run_
+        As in `corank.SPD`.
+
+    Examples
+    --------
+    >>> from corank import LCRA, mask_scores, make_ranking
+    >>> problem = make_ranking(100, 20, random_state=0)
+    >>> y = mask_scores(problem.y, fraction=0.8, random_state=0)
+    >>> model = LCRA(coupling=0.01, random_state=0).fit(problem.X, y, qid=problem.qid)
+    >>> model.score(problem.X, problem.y, qid=problem.qid) > 0.7
+    True
+    """
+
+    _rules: ClassVar[Rules] = {
+        **LinearDescent._rules,
+        "views": integer(1) | items,
+        "alpha": number(0) | none | numbers(0),
+        "eta0": number(0, inside="()") | none | numbers(0, inside="()"),
+        "coupling": number(0),
+        "mix": number(0, 1),
+        "batch": integer(1),
+        "unscored_batch": integer(1),
+        "fit_intercept": boolean,
+        "missing": one_of(*MISSING),
+    }
+
+    views_: list[View]
+    view_coefs_: Floats
+    view_gap_: float
+
+    def __init__(
+        self,
+        views: Any = 2,
+        coupling: float = 0.1,
+        loss: LossName = "squared",
+        *,
+        mix: float = 0.0,
+        alpha: float | Sequence[float] | None = None,
+        l1: float = 0.0,
+        query_weight: QueryWeight = "pairs",
+        draw: Draw = "pairs",
+        scale: bool = True,
+        missing: str = "mean",
+        solver: Solver = "auto",
+        rate: Rate = "pegasos",
+        eta0: float | Sequence[float] | None = None,
+        n_steps: int = 100_000,
+        batch: int = 1,
+        unscored_batch: int = 1,
+        average: bool | None = None,
+        project: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        warm_start: bool = False,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.views = views
+        self.coupling = coupling
+        self.loss = loss
+        self.mix = mix
+        self.alpha = alpha
+        self.l1 = l1
+        self.query_weight = query_weight
+        self.draw = draw
+        self.scale = scale
+        self.missing = missing
+        self.solver = solver
+        self.rate = rate
+        self.eta0 = eta0
+        self.n_steps = n_steps
+        self.batch = batch
+        self.unscored_batch = unscored_batch
+        self.average = average
+        self.project = project
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
+        """
+        Score rows with each view.
+
+        Parameters
+        ----------
+        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
+            The rows.
+        prior : array-like of shape (n_rows,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n_rows, n_views)
+            One column of scores for each view, with the common bias; their mean is the result of ``predict``.
+        """
+        scores = score_columns(self._checked_rows(X), self.view_coefs_.T) + self.intercept_
+        return self._add_prior(scores, prior)
+
+    def _check_combinations(self) -> None:
+        super()._check_combinations()
+        n_views = self.views if is_integer(self.views) else len(self.views)
+        for name in ("alpha", "eta0"):
+            values = getattr(self, name)
+            if np.ndim(values) and len(values) != n_views:
+                raise InputError(
+                    f"{name} has {len(values)} values for {n_views} views; pass one number, or one for each view."
+                )
+
+    @property
+    def has_exact_solver(self) -> bool:
+        """Whether the loss is squared."""
+        return self.loss == "squared"
+
+    def view_columns(
+        self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
+    ) -> list[NDArray[np.int64]]:
+        """Return the columns of each view, see `LinearDescent`."""
+        if is_integer(self.views) and n_features < self.views:
+            raise InputError(
+                f"views={self.views} needs one column per view, but X has n_features = {n_features}; pass fewer views."
+            )
+        return _columns(as_views(self.views, n_features, rng, names=names), n_features)
+
+    def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:
+        if continues:
+            return columns_of_views(data.X, _columns(self.views_, data.n_features))
+        return super()._layout(data, rng)
+
+    def _objective(self, data: RankingData, continues: bool = False) -> Objective:
+        warn_of_no_agreement(data, self.coupling)
+        # P̂ includes pairs of a row with itself, so that a row of weight 2 equals the row written twice; their
+        # difference is zero, so they are counted but not drawn
+        distinct, drawn = _unscored_weight(data, self.query_weight)
+        coupling = self.coupling * distinct / drawn if distinct > 0.0 else 0.0
+        return replace(
+            super()._objective(data, continues),
+            coupling=float(coupling), batch=int(self.batch), unscored_batch=int(self.unscored_batch),
+        )  # fmt: skip
+
+    def _fitted(
+        self,
+        data: RankingData,
+        objective: Objective,
+        columns: Columns,
+        weights: ViewWeights,
+        sample: ObjectiveSample | None = None,
+    ) -> LinearViewsModel:
+        W = weights.W
+        gap = _view_gap(data, objective.query_weight, W) if sample is None else sample.view_gap(W)
+        return LinearViewsModel(
+            **vars(super()._fitted(data, objective, columns, weights, sample)),
+            views=[View(chosen) for chosen in columns.of_views],
+            view_coefs=W * factors(data),
+            view_gap=gap,
+        )
+
+
+def _columns(views: list[View], n_features: int) -> list[NDArray[np.int64]]:
+    if not all(view.kernel.is_linear for view in views):
+        raise InputError("LCRA supports only linear views; put Landmarks before it, or use linear views.")
+    return [np.arange(n_features) if view.columns is None else view.columns for view in views]
+
+
+def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:
+    """
+    Return Σ_q c_q (W_q² − Σ w²), the weight of ordered pairs of distinct unscored rows of one query, and Σ_q c_q W_q²,
+    which includes pairs of a row with itself.
+    """
+    rows = data.unscored_rows
+    w, codes = data.weight_of(rows), data.queries.codes[rows]
+    W_q = np.bincount(codes, weights=w)
+    distinct = W_q**2 - np.bincount(codes, weights=w**2)
+    # a single row counts among the rows, although it forms no pair
+    c = 1.0 / np.where(W_q > 0.0, W_q, 1.0) if query_weight == "rows" else query_factors(W_q, query_weight, distinct)
+    return float(c @ distinct), float(c @ W_q**2)
+
+
+def _view_gap(data: RankingData, query_weight: str, W: Floats) -> float:
+    distinct, _ = _unscored_weight(data, query_weight)
+    if len(W) < 2 or distinct == 0.0:
+        return float("nan")
+    # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
+    deviations = np.asarray(data.X @ (W - W.mean(axis=0)).T)
+    squares = np.trace(Laplacian.per_query(data, query_weight, "unscored").quad(deviations))
+    return 2.0 / (len(W) - 1) * float(squares) / (0.5 * distinct)

@@ -1,0 +1,228 @@
+"""The dictionary that a pursuit chooses from, as columns over the judged rows, and how views share its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from corank.core.models.pursuit import TINY
+from corank.data.ranking import RankingData
+from corank.errors import InputError, warn
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.views import View, as_views
+from corank.memory import require_memory
+from corank.models.pursuit.inner import Floats, InnerProduct
+from corank.base.solvers.solution import require_products
+
+# entries of a block of columns: 16 MiB of float64
+_BLOCK = 1 << 21
+# bytes of all blocks that exist at once
+_WORK = 1 << 27
+# a norm below this many units of rounding counts as 0: the column is constant in every query
+_ROUNDING = 64.0
+# up to this many scored rows all are candidates by default, above a number of random ones
+_MANY_ROWS, _AUTO_ROWS = 5_000, 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """
+    N columns over n rows.
+
+    >>> Dictionary(np.array([[1.0, 0.0], [1.0, 2.0]])).correlate(np.array([1.0, 1.0]))
+    array([2., 2.])
+    """
+
+    D: Any
+
+    def __len__(self) -> int:
+        return int(self.D.shape[1])
+
+    def correlate(self, v: Floats) -> Floats:
+        """Return Dᵀv, the main cost of a step."""
+        return np.asarray(self.D.T @ v.astype(self.D.dtype, copy=False), dtype=np.float64)
+
+    def column(self, j: int) -> Floats:
+        """Return one column."""
+        return _dense(self.D[:, [j]])[:, 0]
+
+    def blocks(self) -> Iterator[tuple[slice, Floats]]:
+        """Yield slices of columns, and dense copies of these columns."""
+        width = max(_BLOCK // max(self.D.shape[0], 1), 1)
+        for start in range(0, len(self), width):
+            piece = slice(start, min(start + width, len(self)))
+            yield piece, _dense(self.D[:, piece])
+
+    def squares(self, inner: InnerProduct) -> Floats:
+        """Return kᵀL̃k for each column k; 0 for a column that is constant in every query, up to rounding."""
+        out = np.concatenate([np.empty(0), *(inner.squares(block) for _, block in self.blocks())])
+        return np.where(out > self.rounding(inner), out, 0.0)
+
+    def rounding(self, inner: InnerProduct) -> Floats:
+        """Return a bound on the rounding error of kᵀL̃k for each column."""
+        unit = (_ROUNDING * np.finfo(self.D.dtype).eps) ** 2 * inner.largest
+        plain = [np.einsum("ij,ij->j", block, block) for _, block in self.blocks()]
+        return np.asarray(np.maximum(unit * np.concatenate([np.empty(0), *plain]), TINY))
+
+
+def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
+    """
+    Build a dictionary of similarities to the rows of a basis, in blocks of rows and in the precision of X.
+
+    rows (n,): rows of X that the columns run over.
+    """
+    require_columns(len(rows), len(basis), X)
+    D = np.empty((len(rows), len(basis)), dtype=_precision(X))
+    for piece, K in basis.blocks(X, rows):
+        D[piece] = K
+    return Dictionary(D)
+
+
+def require_columns(n_rows: int, n_columns: int, X: Any) -> None:
+    """Raise `InputError` if columns of similarities do not fit in memory."""
+    n_bytes = _precision(X).itemsize * n_rows * n_columns
+    require_memory(n_rows, n_bytes + _WORK, "set dictionary to a smaller number of rows")
+
+
+def _precision(X: Any) -> np.dtype[Any]:
+    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
+    """
+    Build a dictionary of the columns of X.
+
+    rows (n,): rows of X that the columns run over.
+    """
+    chosen = X[rows]
+    with np.errstate(over="ignore"):
+        require_products(np.square(np.abs(chosen).max(), dtype=np.float64))
+    return Dictionary(chosen.tocsc() if sparse.issparse(chosen) else chosen)
+
+
+def _dense(block: Any) -> Floats:
+    return np.asarray(block.toarray() if sparse.issparse(block) else block, dtype=np.float64)
+
+
+def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) -> NDArray[np.int64]:
+    """
+    Choose the rows of a dictionary, ignoring rows of weight 0.
+
+    dictionary {"auto", "scored", "all"}: the scored rows (those of pairs, if the problem has pairs), for "auto" some of
+        them if they are many; all rows, a number of random rows, or row numbers.
+    rng: for random rows.
+    Returns: row numbers, ascending unless the user passed them.
+
+    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [1, 0, float("nan")])
+    >>> choose_rows("scored", data, np.random.default_rng(0)).tolist()
+    [0, 1]
+    """
+    if isinstance(dictionary, str) and dictionary in ("auto", "scored"):
+        if dictionary == "scored" or len(data.scored_rows) <= _MANY_ROWS:
+            return data.scored_rows
+        warn(
+            f"terms are chosen from {_AUTO_ROWS} of {len(data.scored_rows)} scored rows to save time; set dictionary "
+            "to another number, or to 'scored' for all of them."
+        )
+        return np.sort(rng.choice(data.scored_rows, _AUTO_ROWS, replace=False))
+    present = np.sort(np.concatenate([data.scored_rows, data.unscored_rows]))
+    if isinstance(dictionary, str):
+        return present
+    if isinstance(dictionary, Integral):
+        if int(dictionary) >= len(present):
+            return present
+        return np.sort(rng.choice(present, int(dictionary), replace=False))
+    rows = np.asarray(dictionary)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise InputError(
+            f"dictionary has type {rows.dtype} and shape {rows.shape}; pass row numbers, a number of rows, 'scored' or "
+            "'all'."
+        )
+    if rows.min() < 0 or rows.max() >= data.n_rows:
+        worst = rows.min() if rows.min() < 0 else rows.max()
+        raise InputError(f"dictionary contains row {worst}; pass rows of X, from 0 to {data.n_rows - 1}.")
+    if len(np.unique(rows)) < len(rows):
+        raise InputError("dictionary contains a row twice; pass each row once.")
+    return rows.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """
+    The candidates for terms: rows of X with a kernel, or columns of X.
+
+    numbers (N,): row or column numbers.
+    basis: the rows; None for columns.
+    """
+
+    numbers: NDArray[np.int64]
+    basis: Basis | None
+
+    @classmethod
+    def of(
+        cls,
+        dictionary: Any,
+        kernel: Any,
+        data: RankingData,
+        for_rows: np.random.Generator,
+        for_kernel: np.random.Generator,
+    ) -> Candidates:
+        """
+        Choose rows and fit the kernel, or take the columns of X.
+
+        dictionary {"auto", "scored", "all", "columns"}: see `choose_rows`; or the columns of X.
+        for_rows, for_kernel: generators for random rows and for the kernel's "median".
+        """
+        if isinstance(dictionary, str) and dictionary == "columns":
+            return cls(np.arange(data.n_features), None)
+        rows = choose_rows(dictionary, data, for_rows)
+        basis = Basis.of(View(None, kernel).fit(data.X, for_kernel, data.weights), data.X, rows)
+        basis.check(data.X)
+        return cls(rows, basis)
+
+    def over(self, X: Any, rows: NDArray[np.int64]) -> Dictionary:
+        """Build the dictionary over some rows of X."""
+        return feature_columns(X, rows) if self.basis is None else kernel_columns(self.basis, X, rows)
+
+
+def split_views(
+    views: Any,
+    split: str,
+    rows: NDArray[np.int64],
+    n_features: int,
+    kernel: Any,
+    rng: np.random.Generator,
+    names: Sequence[str] | None = None,
+) -> list[View]:
+    """
+    Build the views of a problem, each with its dictionary as basis.
+
+    views: see `corank.base.kernels.views.as_views`.
+    split {"columns", "dictionary"}: what to split at random if `views` is a number: the columns, or `rows`.
+    rows: from `choose_rows`; the dictionary of views without a basis.
+    kernel: of views without a kernel.
+    names: names of the columns, or None.
+    """
+    if not isinstance(views, Integral):
+        if split == "dictionary":
+            raise InputError(
+                f"split='dictionary' requires a number of views, but views is a list of {len(views)}; pass a number, "
+                "or give each View a basis and leave split out."
+            )
+    elif split == "dictionary":
+        if len(rows) < int(views):
+            raise InputError(
+                f"views={views} requires a row per view, but the dictionary has {len(rows)} rows; pass fewer views."
+            )
+        return [View(None, kernel, np.sort(part)) for part in np.array_split(rng.permutation(rows), int(views))]
+    elif is_precomputed(kernel):
+        raise InputError("kernel='precomputed' has no columns to split into views; set split='dictionary'.")
+    built = as_views(views, n_features, rng, kernel, names)
+    return [replace(view, basis=rows) if view.basis is None else view for view in built]

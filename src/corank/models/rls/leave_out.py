@@ -1,0 +1,238 @@
+"""
+Exact leave-query-out without refitting.
+
+In the rows HΦ of the least-squares problem, Z with t = H y, the fitted values are S t, S = Z (ZᵀZ + λI)⁻¹ Zᵀ. Training
+without the rows of q gives them the values t_q − (I − S_qq)⁻¹ (t − S t)_q. With ZᵀZ = V diag(e) Vᵀ and A = Z V,
+S_qq = A_q diag(1/(e + λ)) A_qᵀ; in the dual, I − S = V diag(λ/(e + λ)) Vᵀ for the eigenvectors V of H K Hᵀ. One
+decomposition serves every query and every λ, at O(n_q² k) each. With features the same values are computed from the
+other queries, (I − S_qq)⁻¹ ((S t)_q − S_qq t_q): for large λ they are far smaller than t_q, and a difference would be
+lost in rounding. The dual does the same if λ is above every e.
+
+Rows that the model without their query scores equally must not be ordered by rounding errors, so values come with error
+bounds. To first order, errors of u = 2⁻⁵² in the decomposed matrix change (A + λI) w = b by u e₁ ‖w‖ and u √e₁ ‖t‖ in
+any direction, e₁ the largest eigenvalue, and a row z by z (A + λI)⁻¹ times that. It is estimated with right-hand sides
+of random signs (`N_PROBES`), solved together with the values. In the dual, and for features computed from
+similarities, errors are those of K: u Σ k(x, x), times the coefficients of the rows.
+
+The loss is a mean over pairs. Without a query that holds a share s of their weight, the others have 1/(1 − s) times
+their weight, so the model for alpha uses λ = (1 − s) alpha with unchanged sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.models.rls.accuracy import UNIT, ErrorScales, LeftOut
+from corank.models.rls.spectrum import Ridge, RidgeSpectrum
+
+Floats = NDArray[np.float64]
+Advance = Callable[[int], Any]
+
+# number of right-hand sides that represent rounding errors
+N_PROBES = 4
+# largest number of entries of the matrices I − S_qq, and of their scaled rows, in memory
+_MAX_ENTRIES = 1 << 20
+
+
+def dual_queries_out(
+    spectrum: Ridge,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    alphas: Floats,
+    scales: ErrorScales,
+    advance: Advance,
+) -> LeftOut:
+    """
+    Predict each query from all others, for the dense dual.
+
+    spectrum: of H K Hᵀ (made positive along the constants of each query) and t.
+    t (n,): H y.
+    starts (n_queries + 1,): where each query begins.
+    shares (n_queries,): share of each query in the weight of all pairs.
+    alphas (m,): weights of the penalty.
+    scales: scales of rounding errors.
+    advance: called with the number of rows done.
+    Returns: H f, each query by the model without it.
+    """
+    assert isinstance(spectrum, RidgeSpectrum)
+    e, largest, grain = spectrum.values, spectrum.scale, scales.similarities
+    held, signs = LeftOut.empty(len(t), len(alphas)), _signs(len(e))
+    for (begin, end), share in zip(pairwise(starts), shares, strict=True):
+        V, t_q = np.ascontiguousarray(spectrum.vectors[begin:end]), t[begin:end]
+        shifts = spectrum.shifts((1.0 - share) * alphas)[:, None]
+        kept, others = shifts / (e + shifts), spectrum.target - t_q @ V
+        residual, from_others = V @ (kept * spectrum.target).T, V @ (e / (e + shifts) * others).T
+        for some in _portions(len(alphas), V.size):
+            R, probes = np.empty((some.stop - some.start, len(V), len(V))), []
+            for at, row in enumerate(kept[some]):
+                scaled = V * row
+                np.matmul(scaled, V.T, out=R[at])
+                probes.append(scaled @ signs)
+            is_large = shifts[some, 0] > largest
+            side = np.where(is_large, from_others[:, some], residual[:, some]).T[..., None]
+            root, most_kept = np.sqrt(np.diagonal(R, axis1=1, axis2=2)), np.sqrt(kept[some].max(axis=1))
+            unit = root[..., None] * signs[: len(V)]
+            solved = _solve(R, np.concatenate([side, np.stack(probes), unit], axis=2))
+            error = solved[:, :, 0]
+            # the coefficients without the query are those of all minus the effect of its errors
+            b = np.linalg.norm(kept[some] * (spectrum.target - error @ V), axis=1) / shifts[some, 0]
+            through, own = _responses(solved[:, :, 1:])
+            summed = most_kept * scales.targets + np.sum(root * np.abs(error), axis=1)
+            noise = grain * through * b + own * summed + np.abs(t_q).max()
+            # if λ is above every e, fitted values are as small as e / λ
+            small = own * (2.0 * grain / shifts[some, 0] * scales.targets + np.linalg.norm(error, axis=1))
+            held.values[begin:end, some] = np.where(is_large, error.T, t_q[:, None] - error.T)
+            held.noise[begin:end, some] = UNIT * np.where(is_large, small, noise)
+        advance(end - begin)
+    return held
+
+
+def queries_out(
+    ridge: Ridge,
+    Z: Floats,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    alphas: Floats,
+    scales: ErrorScales,
+) -> LeftOut:
+    """
+    Predict each query from all others, for features.
+
+    ridge: of ZᵀZ (plus further quadratic penalties, such as the coupling) and Zᵀt over all queries.
+    Z, t (n, k): rows of some queries and their targets.
+    starts: where each of these queries begins.
+    shares: share of each of these queries in the weight of all pairs.
+    alphas (m,): weights of the penalty.
+    scales: scales of rounding errors.
+    Returns: H f, each query by the model without it.
+    """
+    A, root, held = ridge.transform(Z), np.sqrt(ridge.scale), LeftOut.empty(len(t), len(alphas))
+    signs = _signs(A.shape[1])
+    for (begin, end), share in zip(pairwise(starts), shares, strict=True):
+        A_q, t_q = A[begin:end], t[begin:end]
+        n, k = A_q.shape
+        shifts = ridge.shifts((1.0 - share) * alphas)
+        others, length = ridge.target - t_q @ A_q, np.linalg.norm(A_q, axis=1).max()
+        for some in _portions(len(alphas), n * k):
+            if n > k or not isinstance(ridge, RidgeSpectrum):
+                # with more rows than features, subtract the query from the sums
+                rest = ridge.matrices(shifts[some]) - A_q.T @ A_q
+                sides = np.column_stack([others, signs])
+                solved = _solve(rest, np.broadcast_to(sides, (len(rest), *sides.shape)))
+                w, predicted = solved[:, :, 0], A_q @ solved
+                values, (response,) = predicted[:, :, 0], _responses(predicted[:, :, 1:])
+                own = 1.0 + length * response
+            else:
+                e = ridge.values + shifts[some, None]
+                scaled = A_q / e[:, None, :]
+                # one product for all right-hand factors
+                right = scaled @ np.column_stack([A_q.T, others, signs])
+                unit = np.broadcast_to(signs[:n], (len(scaled), n, N_PROBES))
+                solved = _solve(np.eye(n) - right[:, :, :n], np.concatenate([right[:, :, n:], unit], axis=2))
+                values, (response, own) = solved[:, :, 0], _responses(solved[:, :, 1:])
+                w = (others + values @ A_q) / e
+            size = np.linalg.norm(w, axis=1)
+            noise = root * response * (scales.targets + root * size) + own * (
+                length * size + np.abs(values).sum(axis=1)
+            )
+            if scales.similarities > 0.0:
+                left = scales.targets**2 - t_q @ t_q - w @ others
+                left = np.sqrt(np.maximum(left, UNIT * scales.targets**2)) / shifts[some]
+                noise += scales.of_features(response, size, root, np.sqrt(own) * left)
+            held.values[begin:end, some], held.noise[begin:end, some] = values.T, UNIT * noise
+    return held
+
+
+def views_out(
+    ridges: list[Ridge],
+    Z: Floats,
+    t: Floats,
+    starts: NDArray[np.int64],
+    shares: Floats,
+    blocks: list[slice],
+    alphas: Floats,
+    scales: ErrorScales,
+) -> list[LeftOut]:
+    """
+    Predict each query from all others by the mean of several views.
+
+    Leaving out a query removes its rows from every view: its design is block diagonal, M n_q rows of all features.
+
+    ridges: of the whole system, one for each coupling.
+    Z, t (n, K): rows of some queries, with the features of all views concatenated, and their targets.
+    starts: where each of these queries begins.
+    shares: share of each of these queries in the weight of all pairs.
+    blocks: features of each view.
+    alphas (m,): weights of the penalty.
+    scales: scales of rounding errors.
+    Returns: H f, each query by the models without it.
+    """
+    M, lengths = len(blocks), np.diff(starts)
+    tall = np.zeros((M * len(Z), Z.shape[1]))
+    # row i of view v in query q follows the M n rows of earlier queries and the v n_q of earlier views of q
+    first = np.arange(len(Z)) + np.repeat((M - 1) * starts[:-1], lengths)
+    places = [first + v * np.repeat(lengths, lengths) for v in range(M)]
+    targets = np.empty(len(tall))
+    for place, block in zip(places, blocks, strict=True):
+        tall[place, block], targets[place] = Z[:, block], t
+    scales = replace(scales, targets=np.sqrt(M) * scales.targets)
+    held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, scales) for ridge in ridges)
+    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in one)) for one in held]
+
+
+def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool) -> LeftOut:
+    """
+    Predict rows outside the system, up to a constant.
+
+    A (n, k): similarities to the rows of the dense dual (times H), or features.
+    alphas (m,): weights of the penalty.
+    scales: scales of rounding errors.
+    length: mean k(x, x) of similarities.
+    Returns: f.
+    """
+    A, held = A - A.mean(axis=0), LeftOut.empty(len(A), len(alphas))
+    grain, root = scales.similarities, np.sqrt(ridge.scale)
+    for at, shift in enumerate(ridge.shifts(alphas)):
+        through, w = ridge.times_inverse(A, shift), ridge.times_inverse(ridge.target, shift)
+        response, size = np.linalg.norm(through, axis=1), float(np.linalg.norm(w))
+        if is_dual:
+            noise = (np.sqrt(grain * length) + grain * response) * size + response * scales.targets
+        else:
+            noise = root * response * (scales.targets + root * size) + np.linalg.norm(A, axis=1) * size
+            rows = (np.sqrt(length / grain) + root * response) * scales.targets / shift if grain > 0.0 else response
+            noise += scales.of_features(response, size, root, rows)
+        held.values[:, at], held.noise[:, at] = A @ w, UNIT * noise
+    return held
+
+
+def _portions(n_alphas: int, size: int) -> list[slice]:
+    step = max(1, _MAX_ENTRIES // max(size, 1))
+    return [slice(start, min(start + step, n_alphas)) for start in range(0, n_alphas, step)]
+
+
+def _signs(n: int) -> Floats:
+    """Return right-hand sides of size one in every direction, which represent rounding errors."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], (n, N_PROBES))
+
+
+def _responses(probes: Floats) -> list[Floats]:
+    """Return the root mean square of the solutions of each group of `N_PROBES` right-hand sides, in the worst row."""
+    m, n, _ = probes.shape
+    squares = np.square(probes).reshape(m, n, -1, N_PROBES).sum(axis=3).max(axis=1)
+    return list(np.sqrt(squares.T / N_PROBES))
+
+
+def _solve(systems: Floats, sides: Floats) -> Floats:
+    """Solve symmetric systems, by least squares if one is singular."""
+    try:
+        return np.asarray(np.linalg.solve(systems, sides), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.stack([np.linalg.lstsq(R, side, rcond=None)[0] for R, side in zip(systems, sides, strict=True)])

@@ -1,0 +1,457 @@
+"""
+The service over HTTP: one path that every request takes, and one short function for each address.
+
+A request is answered after its events are on the disk. Requests that the queue of the database cannot take are refused
+with 503 before anything is queued, so nothing that was acknowledged is ever dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, NamedTuple, TypeVar
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from corank.errors import InputError
+from corank_lab.database.store import StoreError
+from corank_lab.pages.security import HEADERS, TWO_LENGTHS, AttemptLimit, has_two_lengths
+from corank_lab.api import dialects
+from corank_lab.api.inputs import as_object, number, parse_json, text
+from corank_lab.api.keys import Keys
+from corank_lab.api.log import NewEvent
+from corank_lab.api.openapi import OPERATIONS, Operation, describe, describe_page
+from corank_lab.api.service import Conflict, Service
+from corank_lab.api.training import SOURCES, describe_training
+
+T = TypeVar("T")
+LARGEST_BODY = 8 << 20
+"""Largest number of bytes of a request."""
+MOST_WAITING = 2000
+"""Number of writes that may wait for the database before requests are refused."""
+_BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.015, 0.03, 0.1, 1.0)
+_LOGGER = logging.getLogger("corank_lab.api")
+
+
+class Refused(Exception):
+    """A request is refused: status, sentence, and seconds after which to try again."""
+
+    def __init__(self, status: int, sentence: str, wait: float | None = None) -> None:
+        super().__init__(sentence)
+        self.status, self.sentence, self.wait = status, sentence, wait
+
+
+class Call(NamedTuple):
+    """
+    One request.
+
+    data: the body as JSON values, None without one.
+    """
+
+    app: ServiceApp
+    request: Request
+    data: Any
+
+
+class _OneLength:
+    """Middleware that refuses requests which state their length twice."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it and close its connection."""
+        app = self._app
+        if scope["type"] == "http" and has_two_lengths(Headers(scope=scope)):
+            app = json_response({"error": TWO_LENGTHS}, 400, {"Connection": "close"})
+        await app(scope, receive, send)
+
+
+class ServiceApp:
+    """
+    The application.
+
+    service: the service.
+    keys: keys of callers.
+    rank_waits: whether /rank is answered after the list is on the disk; feedback always is.
+    """
+
+    def __init__(
+        self, service: Service, keys: Keys, *, rank_waits: bool = True, most_waiting: int = MOST_WAITING
+    ) -> None:
+        self.service, self.keys, self.rank_waits = service, keys, rank_waits
+        self._most_waiting = most_waiting
+        self._wrong_keys = AttemptLimit(most=50)
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.rank_times = [0] * (len(_BUCKETS) + 1)
+        self.rank_seconds = 0.0
+        self.n_events: Counter[str] = Counter()
+        self.training: dict[str, dict[str, Any]] = {}
+        self._process: subprocess.Popen[str] | None = None
+        routes = [
+            Route(one.path, self._endpoint(one), methods=[one.method], name=f"{one.method} {one.path}")
+            for one in OPERATIONS
+        ]
+        inner = Starlette(routes=routes, exception_handlers={HTTPException: _missing, 500: _failed})
+        inner.router.redirect_slashes = False
+        self.asgi = _OneLength(inner)
+
+    def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+        handler: Callable[[Call], Awaitable[Any]] = HANDLERS[operation.name]
+
+        async def endpoint(request: Request) -> Response:
+            began = time.perf_counter()
+            try:
+                await self._permit(request, operation)
+                data = None
+                if operation.method == "POST":
+                    content = await _read(request)
+                    data = _parsed(content) if operation.request is not None else None
+                answer = await handler(Call(self, request, data))
+                response = answer if isinstance(answer, Response) else json_response(answer)
+            except Refused as refused:
+                response = _refusal(refused.status, refused.sentence, refused.wait)
+            except StoreError as error:
+                response = _refusal(503, str(error), 1.0)
+            except Conflict as error:
+                response = _refusal(409, str(error))
+            except InputError as error:
+                response = _refusal(422, str(error))
+            except ClientDisconnect:
+                response = Response(status_code=499)
+            self.requests[operation.name, response.status_code] += 1
+            if operation.name in ("rank", "metarank_rank") and response.status_code == 200:
+                took = time.perf_counter() - began
+                self.rank_times[bisect_left(_BUCKETS, took)] += 1
+                self.rank_seconds += took
+            return response
+
+        return endpoint
+
+    async def _permit(self, request: Request, operation: Operation) -> None:
+        if not operation.scope:
+            return
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        client = request.client.host if request.client else ""
+        if not self.keys.is_fresh:
+            await run_in_threadpool(self.keys.refresh)
+        key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
+        if key is None:
+            if self._wrong_keys.is_reached(client):
+                raise Refused(429, "too many wrong keys came from this address; wait a minute.", 60.0)
+            self._wrong_keys.count(client)
+            raise Refused(401, "the key is missing or wrong; send the header Authorization: Bearer KEY.")
+        if not key.allows(operation.scope):
+            raise Refused(403, f"this key lacks the scope {operation.scope}; its scopes are {', '.join(key.scopes)}.")
+        wait = self.keys.wait_for(key)
+        if wait > 0:
+            raise Refused(429, "this key has used up its requests per second; wait as Retry-After says.", wait)
+
+    def require_room(self) -> None:
+        """Refuse a request if too many writes wait."""
+        if self.service.store.n_waiting >= self._most_waiting:
+            raise Refused(503, "the queue of the database is full; send the request again after Retry-After.", 1.0)
+
+    async def committed(self, future: Future[T]) -> T:
+        """Wait for a commit without blocking other requests."""
+        try:
+            return await asyncio.wrap_future(future)
+        except Exception as error:
+            raise self.service.store.explained(error) from error
+
+    async def append(self, events: list[NewEvent], request: Request) -> dict[str, Any]:
+        """Append events, and return how many are new; with ``wait=true`` after they are learnt."""
+        self.require_room()
+        await run_in_threadpool(self.service.require_shown, events)
+        numbers = await self.committed(self.service.append(events)) if events else []
+        for event, found in zip(events, numbers, strict=True):
+            self.n_events[event.kind if found else "duplicate"] += 1
+        last = max(numbers, default=0)
+        if request.query_params.get("wait") == "true" and last:
+            try:
+                await asyncio.wait_for(asyncio.wrap_future(self.service.learner.reached(last)), 30.0)
+            except TimeoutError:
+                raise Refused(503, "the events are stored, but not learnt yet; do not send them again.", 1.0) from None
+        return {
+            "accepted": sum(one > 0 for one in numbers),
+            "duplicates": sum(one == 0 for one in numbers),
+            "last": last,
+        }
+
+    def start_training(self, name: str, words: list[str]) -> None:
+        """Train a new version of a model in a process of its own, one at a time."""
+        if any(one["state"] == "running" for one in self.training.values()):
+            raise Refused(429, "another training runs; try again when GET /models shows that it is done.", 30.0)
+        self.training[name] = {"state": "running"}
+        # the address of a database may hold a password, which other users would see among the words of a process
+        environment = {**os.environ, "CORANK_DATABASE": self.service.store.address}
+        command = [sys.executable, "-m", "corank", "service", "train", "--", *words]
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self._process = subprocess.Popen(command, env=environment, text=True, **pipes)  # type: ignore[call-overload]
+        threading.Thread(target=self._await_training, args=(name, self._process), daemon=True).start()
+
+    def _await_training(self, name: str, process: subprocess.Popen[str]) -> None:
+        out, error = process.communicate()
+        is_done = process.returncode == 0
+        said = (out if is_done else error).strip()[-500:]
+        self.service.registry.refresh()
+        self.training[name] = {"state": "done" if is_done else "failed", "message": said}
+
+    def close(self) -> None:
+        """End a training that runs; the log and all versions stay as they are."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+
+async def rank(call: Call) -> Any:
+    """Rank items."""
+    call.app.require_room()
+    service = call.app.service
+    if _needs_database(call.data):
+        answer = await run_in_threadpool(service.rank, call.data)
+    else:
+        answer = service.rank(call.data)
+    return await _answer(call, answer)
+
+
+async def metarank_rank(call: Call) -> Any:
+    """Rank items, in Metarank's form."""
+    call.app.require_room()
+    service, began = call.app.service, time.perf_counter()
+    name = call.request.path_params["name"]
+    answer = await run_in_threadpool(lambda: service.rank(dialects.metarank_rank(service, call.data), name))
+    content = await _answer(call, answer)
+    return dialects.metarank_answer(content, int(1000 * (time.perf_counter() - began)))
+
+
+async def _answer(call: Call, answer: Any) -> dict[str, Any]:
+    has_id = isinstance(call.data, dict) and "id" in call.data
+    content: dict[str, Any] = answer.content
+    if call.app.rank_waits or has_id:
+        numbers = await call.app.committed(answer.committed)
+        if not numbers[0]:
+            call.app.n_events["duplicate"] += 1
+            return await run_in_threadpool(call.app.service.logged, answer)
+    call.app.n_events["impression"] += 1
+    return content
+
+
+async def feedback(call: Call) -> Any:
+    """Record feedback."""
+    began, service = time.perf_counter(), call.app.service
+    if not dialects.is_metarank(call.data):
+        return await call.app.append(service.feedback(call.data), call.request)
+    events, items = dialects.metarank_events(service, call.data)
+    await run_in_threadpool(service.require_shown, events)  # before anything is stored
+    if items:
+        await run_in_threadpool(service.put_items, {"items": list({one["id"]: one for one in items}.values())})
+    counts = await call.app.append(events, call.request)
+    took = int(1000 * (time.perf_counter() - began))
+    return {"accepted": counts["accepted"] + len(items), "status": "ok", "tookMillis": took, "updated": len(items)}
+
+
+async def judgements(call: Call) -> Any:
+    """Record judgements."""
+    return await call.app.append(call.app.service.judgements(call.data), call.request)
+
+
+async def items(call: Call) -> Any:
+    """Store items."""
+    call.app.require_room()
+    return {"stored": await run_in_threadpool(call.app.service.put_items, call.data)}
+
+
+async def ubi_queries(call: Call) -> Any:
+    """Record UBI's queries."""
+    return await call.app.append(dialects.ubi_queries(call.data), call.request)
+
+
+async def ubi_events(call: Call) -> Any:
+    """Record UBI's events."""
+    return await call.app.append(dialects.ubi_events(call.app.service, call.data), call.request)
+
+
+async def models(call: Call) -> Any:
+    """List models."""
+    return {"models": await run_in_threadpool(_models, call.app)}
+
+
+def _models(app: ServiceApp) -> list[dict[str, Any]]:
+    registry, found = app.service.registry, []
+    registry.refresh()
+    for row in registry.versions():
+        model = registry.model(row.name, row.version)
+        found.append(
+            {
+                "name": row.name, "version": row.version, "kind": row.kind, "created": row.created,
+                "is_active": registry.active.get(row.name) == row.version, "n_features": model.n_features,
+                "features": model.names, "has_prior": model.has_prior, "learnt_lists": model.n_learnt,
+                "last_learnt_event": row.learnt, **row.counts, **model.report(), "recipe": row.recipe,
+                "training": app.training.get(row.name),
+            }
+        )  # fmt: skip
+    return found
+
+
+async def train(call: Call) -> Any:
+    """Start to train a new version."""
+    data, name = as_object(call.data, "the request"), call.request.path_params["name"]
+    source = text(data, "source") or SOURCES[0]
+    if source not in SOURCES:
+        raise InputError(f"source must be {' or '.join(SOURCES)}.")
+    parameters = as_object(data.get("parameters", {}), "parameters")
+    words = describe_training(call.app.service.registry, name, source, text(data, "ranker"), parameters)
+    call.app.start_training(name, words)
+    return json_response({"model": name, "state": "running"}, 202)
+
+
+async def activate(call: Call) -> Any:
+    """Activate a version."""
+    version = number(as_object(call.data, "the request"), "version", 1, 1e9)
+    if version is None or version != int(version):
+        raise InputError("version must be a whole number.")
+    name = call.request.path_params["name"]
+    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
+
+
+async def rollback(call: Call) -> Any:
+    """Activate the version that was active before."""
+    name = call.request.path_params["name"]
+    return {"model": name, "version": await run_in_threadpool(call.app.service.registry.rollback, name)}
+
+
+async def metrics(call: Call) -> Any:
+    """Return counts and times in Prometheus' text format."""
+    app, thread = call.app, call.app.service.learner
+    last = await run_in_threadpool(app.service.log.last_number)
+    lines = ["# TYPE corank_requests_total counter"]
+    for (name, status), count in sorted(app.requests.items()):
+        lines.append(f'corank_requests_total{{operation="{name}",status="{status}"}} {count}')
+    lines.append("# TYPE corank_events_total counter")
+    lines += [f'corank_events_total{{kind="{kind}"}} {count}' for kind, count in sorted(app.n_events.items())]
+    lines.append("# TYPE corank_rank_seconds histogram")
+    total = 0
+    for bound, count in zip((*_BUCKETS, "+Inf"), app.rank_times, strict=True):
+        total += count
+        lines.append(f'corank_rank_seconds_bucket{{le="{bound}"}} {total}')
+    lines += [f"corank_rank_seconds_sum {app.rank_seconds:.6f}", f"corank_rank_seconds_count {total}"]
+    learner = thread.learner
+    gauges = {
+        "log_last_event": last, "learner_last_event": thread.number, "learner_lag_events": max(last - thread.number, 0),
+        "learner_is_here": int(learner is not None), "learner_failures": thread.n_failures,
+        "open_lists": learner.n_open if learner is not None else 0, "waiting_writes": app.service.store.n_waiting,
+    }  # fmt: skip
+    for name, value in gauges.items():
+        lines += [f"# TYPE corank_{name} gauge", f"corank_{name} {value}"]
+    for name, count in sorted((learner.counts if learner is not None else {}).items()):
+        lines.append(f'corank_learner_feedback{{outcome="{name}"}} {count}')
+    return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+async def healthz(call: Call) -> Any:
+    """Say that the process runs."""
+    return {"status": "ok"}
+
+
+async def readyz(call: Call) -> Any:
+    """Say whether events can be taken."""
+    call.app.require_room()
+    await run_in_threadpool(call.app.service.store.read, "SELECT 1")
+    return {"status": "ready"}
+
+
+async def openapi(call: Call) -> Any:
+    """Return the OpenAPI description."""
+    return describe()
+
+
+async def page(call: Call) -> Any:
+    """Return the page of all addresses."""
+    # only this page needs the frame of reports, whose styles are inline
+    from corank.comparison.report.page import CONTENT_POLICY
+
+    headers = {**HEADERS, "Content-Security-Policy": f"{CONTENT_POLICY}; frame-ancestors 'none'"}
+    return Response(describe_page(), media_type="text/html", headers=headers)
+
+
+HANDLERS: Mapping[str, Callable[[Call], Awaitable[Any]]] = {
+    one.__name__: one
+    for one in (
+        rank, metarank_rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
+        metrics, healthz, readyz, openapi, page,
+    )
+}  # fmt: skip
+"""Functions of the addresses, by name."""
+
+_SAFE_HEADERS = {name: HEADERS[name] for name in ("X-Content-Type-Options", "Cache-Control")}
+
+
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an answer in JSON."""
+    content = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Response(content, status, {**_SAFE_HEADERS, **(headers or {})}, "application/json")
+
+
+def _refusal(status: int, sentence: str, wait: float | None = None) -> Response:
+    headers = {} if wait is None else {"Retry-After": f"{max(1, int(wait + 0.999))}"}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return json_response({"error": sentence}, status, headers)
+
+
+def _missing(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    sentences = {404: "there is no such address; GET / lists all.", 405: "this address does not take this method."}
+    return _refusal(status, sentences.get(status, "the request cannot be read."))
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    # neither the address nor the body is logged, since both may be personal
+    _LOGGER.error("a request failed with %s", type(error).__name__)
+    return _refusal(500, f"internal error ({type(error).__name__}); please report it.")
+
+
+async def _read(request: Request) -> bytes:
+    length = request.headers.get("content-length", "0")
+    size, parts = 0, []
+    if re.fullmatch(r"\d{1,15}", length) is None or int(length) > LARGEST_BODY:
+        raise Refused(413, f"the body is larger than {LARGEST_BODY >> 20} MB; send fewer items or events at once.")
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_BODY:
+            raise Refused(413, f"the body is larger than {LARGEST_BODY >> 20} MB; send fewer items or events at once.")
+        parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return parse_json(content)
+    except InputError as error:
+        raise Refused(400, str(error)) from None
+
+
+def _needs_database(data: Any) -> bool:
+    """Return whether a ranking needs stored items, which must not be read in the thread of all requests."""
+    if not isinstance(data, dict) or "features" in data or not isinstance(data.get("items"), list):
+        return False
+    return not all(isinstance(one, dict) and "features" in one for one in data["items"])

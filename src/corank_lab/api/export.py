@@ -1,0 +1,366 @@
+"""
+The log of a service for other tools: UBI, Metarank's events, LETOR text and Parquet; and for `replay`.
+
+Lists are read twice: once for the feedback on them, once in order. Feedback that a rule excluded is left out. Memory
+grows with the feedback, not with the features. Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.durable.atomic import atomic_folder
+from corank.data.io.click_log import ClickLog
+from corank.data.io.compressed import write_text
+from corank.data.io.write_frames import write_parquet
+from corank.data.io.letor.writer import write_letor
+from corank.errors import InputError
+from corank_lab.api.log import CLICK, EXCLUDED, EventLog
+from corank_lab.api.registry import version_of
+
+Floats = NDArray[np.float64]
+LISTS_AT_ONCE = 500
+ROWS_OF_PART = 200_000
+"""Rows of one file of Parquet, so that a part fits into the memory of a worker."""
+
+
+class Feedback(NamedTuple):
+    """Feedback on a list: its number in the log, id, time, person and item, and whether it counts as a click."""
+
+    number: int
+    id: str
+    time: int
+    person: str
+    item: str
+    is_click: bool
+
+
+class ShownList(NamedTuple):
+    """
+    A list of the log.
+
+    items: ids of all items of the request; rows: numbers of those shown, from the top.
+    X, log_propensities, prior: as they were when the list was drawn; None if the list was ranked elsewhere, or the
+        model has none.
+    feedback: feedback on it, in the order of the log.
+    """
+
+    id: str
+    time: int
+    person: str
+    query: str
+    items: list[str]
+    rows: list[int]
+    X: Floats | None
+    log_propensities: Floats | None
+    prior: Floats | None
+    names: list[str] | None
+    feedback: list[Feedback]
+
+    @property
+    def shown(self) -> list[str]:
+        """Ids of the items shown, from the top."""
+        return [self.items[row] for row in self.rows]
+
+    @property
+    def clicked(self) -> NDArray[np.bool_]:
+        """Whether each item shown was clicked."""
+        clicks = {one.item for one in self.feedback if one.is_click}
+        return np.array([item in clicks for item in self.shown], dtype=np.bool_)
+
+
+def shown_lists(log: EventLog, model: str | None = None) -> Iterator[ShownList]:
+    """
+    Yield the lists of a log in order.
+
+    model: name of the model whose lists are wanted; by default all, with those ranked elsewhere.
+    """
+    last, feedback = log.last_number(), dict[str, list[Feedback]]()
+    for events in log.batches(0, last):
+        for event in events:
+            if event.kind == "feedback" and not event.flag & EXCLUDED:
+                is_click = bool(event.flag & CLICK)
+                one = Feedback(event.number, event.id, event.time, event.person, event.item, is_click)
+                feedback.setdefault(event.subject, []).append(one)
+    names: dict[str, list[str] | None] = {}
+    for events in log.batches(0, last):
+        wanted = [
+            event
+            for event in events
+            if event.kind == "impression" and (model is None or version_of(event.subject or "/0")[0] == model)
+        ]
+        for first in range(0, len(wanted), LISTS_AT_ONCE):
+            part = wanted[first : first + LISTS_AT_ONCE]
+            numbers = [event.number for event in part]
+            bodies, arrays = log.bodies(numbers), log.arrays(numbers)
+            for event in part:
+                body, found = json.loads(bodies[event.number]), arrays.get(event.number, {})
+                if event.subject not in names:
+                    names[event.subject] = _names(log, event.subject)
+                rows = found["rows"].tolist() if found else list(range(len(body["items"])))
+                yield ShownList(
+                    event.id, event.time, event.person, str(body.get("query") or ""), body["items"], rows,
+                    found.get("X"), found.get("log_propensities"), found.get("prior"), names[event.subject],
+                    feedback.get(event.id, []),
+                )  # fmt: skip
+
+
+def _names(log: EventLog, subject: str) -> list[str] | None:
+    """Return the names of the columns of a model; None if they have none, or the model was removed."""
+    from corank_lab.api.registry import Registry
+
+    if not subject:
+        return None
+    try:
+        return Registry(log.store).model(*version_of(subject)).names
+    except InputError:
+        return None
+
+
+def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: bool, overwrite: bool) -> int:
+    """
+    Write UBI 1.3: one JSON object per line, a query with the documents shown, followed by the events on it.
+
+    persons: whether ids of users are written.
+    Returns: the number of lists.
+    """
+
+    def lines(one: ShownList) -> Iterator[dict[str, Any]]:
+        query = {
+            "query_id": one.id, "user_query": one.query, "query_response_hit_ids": one.shown, "application": "corank",
+            "timestamp": _time(one.time),
+        }  # fmt: skip
+        yield query | ({"client_id": one.person} if persons and one.person else {})
+        places = {item: place for place, item in enumerate(one.shown, 1)}
+        for event, action in _actions(log, one):
+            about: dict[str, Any] = {"object": {"object_id": event.item, "object_id_field": "docid"}}
+            if event.item in places:
+                about["position"] = {"ordinal": places[event.item]}
+            found = {
+                "action_name": action, "query_id": one.id, "user_query": one.query, "timestamp": _time(event.time),
+                "event_id": event.id, "event_attributes": about,
+            }  # fmt: skip
+            yield found | ({"client_id": event.person} if persons and event.person else {})
+
+    return _write_lines(log, path, model, lines, overwrite)
+
+
+def write_metarank(log: EventLog, path: Path, model: str | None, *, persons: bool, overwrite: bool) -> int:
+    """
+    Write Metarank's events, one JSON object per line: a ranking with the features of its items, and interactions.
+
+    persons: whether ids of users are written.
+    Returns: the number of lists.
+    """
+
+    def lines(one: ShownList) -> Iterator[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        for row in one.rows:
+            item: dict[str, Any] = {"id": one.items[row]}
+            if one.X is not None:
+                names = one.names or [f"f{number}" for number in range(1, one.X.shape[1] + 1)]
+                item["fields"] = [
+                    {"name": name, "value": value} for name, value in zip(names, one.X[row].tolist(), strict=True)
+                ]
+            items.append(item)
+        ranking = {
+            "event": "ranking", "id": one.id, "timestamp": str(one.time), "items": items,
+            "fields": [{"name": "query", "value": one.query}],
+        }  # fmt: skip
+        yield ranking | ({"user": one.person} if persons and one.person else {})
+        for event, action in _actions(log, one):
+            found = {
+                "event": "interaction", "id": event.id, "ranking": one.id, "timestamp": str(event.time),
+                "item": event.item, "type": action, "fields": [],
+            }  # fmt: skip
+            yield found | ({"user": event.person} if persons and event.person else {})
+
+    return _write_lines(log, path, model, lines, overwrite)
+
+
+def _actions(log: EventLog, one: ShownList) -> Iterator[tuple[Feedback, str]]:
+    """Yield the feedback on a list that is about an item, with its action."""
+    bodies = log.bodies([event.number for event in one.feedback])
+    for event in one.feedback:
+        if event.item:
+            yield event, str(json.loads(bodies[event.number]).get("action", "click"))
+
+
+def _write_lines(
+    log: EventLog,
+    path: Path,
+    model: str | None,
+    lines: Callable[[ShownList], Iterator[dict[str, Any]]],
+    overwrite: bool,
+) -> int:
+    n_lists = 0
+    with write_text(path, overwrite=overwrite) as stream:
+        for one in shown_lists(log, model):
+            n_lists += 1
+            stream.writelines(json.dumps(line).encode() + b"\n" for line in lines(one))
+        _require_lists(n_lists, model)
+    return n_lists
+
+
+class _Block(NamedTuple):
+    """Rows of some lists: features, labels, lists and items."""
+
+    X: Floats
+    y: Floats
+    qid: list[str]
+    docids: list[str]
+    names: list[str] | None
+
+
+def _blocks(log: EventLog, model: str | None, bias: float, n_rows: int) -> Iterator[_Block]:
+    """
+    Yield the rows that were shown with features, whole lists together, about `n_rows` at a time.
+
+    The label of a clicked row is position^bias, the inverse probability that it was examined; 0 if it was not clicked.
+    """
+    kept: list[ShownList] = []
+    n_kept, first, n_lists = 0, None, 0
+
+    def block() -> _Block:
+        y = [np.where(one.clicked, np.arange(1.0, len(one.rows) + 1) ** bias, 0.0) for one in kept]
+        X = np.concatenate([one.X[one.rows] for one in kept if one.X is not None])
+        qid = [one.id for one in kept for _ in one.rows]
+        return _Block(X, np.concatenate(y), qid, [item for one in kept for item in one.shown], kept[0].names)
+
+    for one in shown_lists(log, model):
+        if one.X is None:
+            continue
+        columns = (one.X.shape[1], one.names)
+        first = first or columns
+        if columns != first:
+            raise InputError(
+                f"lists of the log have {first[0]} and {columns[0]} features, or other names of them; choose one model "
+                "with --model."
+            )
+        kept.append(one)
+        n_kept, n_lists = n_kept + len(one.rows), n_lists + 1
+        if n_kept >= n_rows:
+            yield block()
+            kept, n_kept = [], 0
+    if kept:
+        yield block()
+    _require_lists(n_lists, model)
+
+
+def write_letor_rows(log: EventLog, path: Path, model: str | None, *, bias: float, overwrite: bool) -> int:
+    """Write the rows shown as LETOR text: clicks as labels, lists as queries; return the number of rows."""
+    with write_text(path, overwrite=overwrite) as stream, tempfile.TemporaryDirectory() as folder:
+        n_rows = n_lists = 0
+        for block in _blocks(log, model, bias, 10_000):
+            # LETOR's queries are numbers; the rows of a list are adjacent, and in one block
+            ids = np.array(block.qid, dtype=object)
+            qid = n_lists + np.cumsum(np.concatenate([[True], ids[1:] != ids[:-1]]))
+            n_lists = int(qid[-1])
+            comments = [f"docid = {one}" for one in block.docids]
+            scratch = Path(folder) / "block.txt"
+            write_letor(scratch, block.X, block.y, qid, comments, overwrite=True)
+            _copy(scratch, stream)
+            n_rows += len(block.y)
+    return n_rows
+
+
+def _copy(path: Path, stream: IO[bytes]) -> None:
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            stream.write(piece)
+
+
+def write_parquet_parts(
+    log: EventLog, folder: Path, model: str | None, *, bias: float, overwrite: bool, n_rows: int = ROWS_OF_PART
+) -> int:
+    """
+    Write the rows shown as a folder of Parquet files with whole lists, for `corank.fit_parts`; return their number.
+
+    Columns: label (as in `write_letor_rows`), qid (the list), docid (the item) and the features.
+    """
+    total = 0
+    with atomic_folder(folder, overwrite=overwrite) as scratch:
+        for number, block in enumerate(_blocks(log, model, bias, n_rows)):
+            write_parquet(
+                scratch / f"part-{number:05d}.parquet", block.X, block.y, np.array(block.qid, dtype=object),
+                np.array(block.docids, dtype=object), names=block.names,
+            )  # fmt: skip
+            total += len(block.y)
+    return total
+
+
+class LoggedRows(NamedTuple):
+    """
+    A log and the rows of its lists, for `corank.clicks.replay`.
+
+    Lists of the same query with the same items and features share their rows; qid, docids: query and item of each row.
+    """
+
+    log: ClickLog
+    X: Floats
+    qid: NDArray[np.object_]
+    docids: NDArray[np.object_]
+    prior: Floats | None
+    names: list[str] | None
+
+
+def logged_rows(log: EventLog, model: str | None = None) -> LoggedRows:
+    """
+    Return the lists of a log with all items that were ranked, shown or not.
+
+    model: name of the model whose lists are wanted; by default all that have features.
+    """
+    contexts: dict[bytes, str] = {}
+    X: list[Floats] = []
+    qid: list[str] = []
+    docids: list[str] = []
+    priors: list[Floats] = []
+    columns: list[tuple[str, str, str, int, bool, float]] = []
+    first, is_drawn = None, True
+    for one in shown_lists(log, model):
+        if one.X is None:
+            continue
+        first = first or (one.X.shape[1], one.names)
+        if (one.X.shape[1], one.names) != first:
+            raise InputError("lists of the log have different features; choose the lists of one model with --lists.")
+        key = hashlib.sha256(json.dumps([one.query, one.items]).encode() + one.X.tobytes()).digest()
+        if key not in contexts:
+            contexts[key] = f"{one.query}#{len(contexts) + 1}"
+            X.append(one.X)
+            qid += [contexts[key]] * len(one.items)
+            docids += one.items
+            if one.prior is not None:
+                priors.append(one.prior)
+        is_drawn &= one.log_propensities is not None
+        logs = np.zeros(len(one.rows)) if one.log_propensities is None else one.log_propensities
+        for place, (item, clicked, chance) in enumerate(zip(one.shown, one.clicked, logs, strict=True), 1):
+            columns.append((one.id, contexts[key], item, place, bool(clicked), float(chance)))
+    _require_lists(len(contexts), model)
+    ids, queries, items, places, clicks, chances = zip(*columns, strict=True)
+    clicks_log = ClickLog.of(
+        queries, items, places, clicks, impression=ids, log_propensity=np.minimum(chances, 0.0) if is_drawn else None
+    )
+    prior = np.concatenate(priors) if len(priors) == len(X) else None
+    names = first[1] if first else None
+    return LoggedRows(
+        clicks_log, np.concatenate(X), np.array(qid, dtype=object), np.array(docids, dtype=object), prior, names
+    )
+
+
+def _require_lists(n_lists: int, model: str | None) -> None:
+    if not n_lists:
+        of_model = f" of the model {model!r}" if model else ""
+        raise InputError(f"the log has no list{of_model} to export; rank items first, or name another model.")
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,182 @@
+"""
+The log of events: lists that were shown, feedback on them and judgements, numbered in the order of their commits.
+
+An event is never changed. Its kind and id make it unique, so sending it again changes nothing. Numbers follow the order
+of commits on SQLite and on PostgreSQL (`AnswerStore` lets one writer at a time commit), so a reader that has seen
+number n never meets a smaller one later. Features and other arrays of a list are kept in a table of their own, as
+safetensors, so that the log itself is small to read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from corank_lab.database.store import AnswerStore, Statements
+
+KINDS = ("impression", "feedback", "judgement", "user", "tick")
+CLICK, FINAL, EXCLUDED = 1, 2, 4
+"""Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
+AT_ONCE = 2000
+"""Number of events that are read together."""
+_IN_ONE_QUERY = 500
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class NewEvent(NamedTuple):
+    """
+    An event to append.
+
+    kind: one of `KINDS`.
+    id: unique among the events of its kind.
+    time: milliseconds since 1970.
+    body: the event as JSON.
+    person: id of the user or judge; empty if unknown.
+    subject: of a list the model that drew it, as "name/version", empty if it was drawn elsewhere; of feedback the id
+        of the list; of a judgement the query.
+    item: id of the item of feedback.
+    flag: of a list the milliseconds to wait for feedback; of feedback the bits `CLICK`, `FINAL` and `EXCLUDED`.
+    arrays: arrays of a list, packed.
+    """
+
+    kind: str
+    id: str
+    time: int
+    body: str
+    person: str = ""
+    subject: str = ""
+    item: str = ""
+    flag: int = 0
+    arrays: bytes | None = None
+
+
+class Event(NamedTuple):
+    """An event of the log without its body; fields as in `NewEvent`."""
+
+    number: int
+    kind: str
+    id: str
+    time: int
+    person: str
+    subject: str
+    item: str
+    flag: int
+
+
+class EventLog:
+    """
+    The events of a database.
+
+    store: the database.
+    """
+
+    def __init__(self, store: AnswerStore) -> None:
+        self.store = store
+
+    def append(self, events: Sequence[NewEvent]) -> Future[list[int]]:
+        """
+        Queue events, which are committed together.
+
+        Returns: set after the commit to the number of each event; 0 for one that was in the log before.
+        """
+
+        def job(db: Statements) -> list[int]:
+            numbers = []
+            for event in events:
+                found = db(_INSERT, *event[:-1]).fetchone()
+                numbers.append(int(found[0]) if found else 0)
+                if found and event.arrays is not None:
+                    db("INSERT INTO event_arrays (number, content) VALUES (?, ?)", numbers[-1], event.arrays)
+            return numbers
+
+        return self.store.submit(job)
+
+    def after(self, number: int, limit: int = AT_ONCE) -> list[Event]:
+        """Return the next events after a number, in order."""
+        rows = self.store.read(
+            f"SELECT {', '.join(Event._fields)} FROM events WHERE number > ? ORDER BY number LIMIT {int(limit)}", number
+        )
+        return [Event(*row) for row in rows]
+
+    def batches(self, after: int = 0, upto: int | None = None) -> Iterator[list[Event]]:
+        """Read the log in parts: the events with numbers above `after`, up to `upto` if it is given."""
+        while found := self.after(after):
+            after = found[-1].number
+            kept = found if upto is None else [event for event in found if event.number <= upto]
+            if kept:
+                yield kept
+            if len(kept) < len(found):
+                return
+
+    def bodies(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return the bodies of events by number."""
+        return {int(number): str(body) for number, body in self._by("number, body", "events", "number", numbers)}
+
+    def arrays(self, numbers: Sequence[int]) -> dict[int, Arrays]:
+        """Return the arrays of lists by number."""
+        found = self._by("number, content", "event_arrays", "number", numbers)
+        return {int(number): unpack(bytes(content)) for number, content in found}
+
+    def number_of(self, kind: str, id: str) -> int | None:
+        """Return the number of an event, None if there is none."""
+        rows = self.store.read("SELECT number FROM events WHERE kind = ? AND id = ?", kind, id)
+        return int(rows[0][0]) if rows else None
+
+    def shown(self, ids: Iterable[str]) -> dict[str, set[str]]:
+        """Return the items that lists of the log showed, by the ids of the lists."""
+        found = {}
+        columns = "id, number, subject, body"
+        for id, number, subject, body in self._by(columns, "events", "kind = 'impression' AND id", list(ids)):
+            about = json.loads(body)
+            items = about["items"]
+            if subject and about["k"] < len(items):
+                items = [items[row] for row in self.arrays([number])[number]["rows"]]
+            found[str(id)] = set(items)
+        return found
+
+    def last_number(self) -> int:
+        """Return the number of the last event; 0 if there is none."""
+        return int(self.store.read("SELECT COALESCE(MAX(number), 0) FROM events")[0][0])
+
+    def _by(self, columns: str, table: str, key: str, values: Sequence[Any]) -> Iterator[Any]:
+        """Yield the rows of a table whose key is one of the values."""
+        for first in range(0, len(values), _IN_ONE_QUERY):
+            part = values[first : first + _IN_ONE_QUERY]
+            marks = ", ".join("?" * len(part))
+            yield from self.store.read(f"SELECT {columns} FROM {table} WHERE {key} IN ({marks})", *part)
+
+
+_INSERT = (
+    "INSERT INTO events (kind, id, time, body, person, subject, item, flag) VALUES (?, ?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (kind, id) DO NOTHING RETURNING number"
+)
+
+
+def pack(arrays: Arrays) -> bytes:
+    """Pack arrays of float64 and int64, as 32-bit numbers where that loses nothing; `unpack` restores the types."""
+    packed = {}
+    for name, values in arrays.items():
+        with np.errstate(over="ignore"):
+            short = values.astype(np.float32 if values.dtype == np.float64 else np.int32)
+        packed[name] = np.ascontiguousarray(short if (short == values).all() else values)
+    return bytes(save_tensors(packed))
+
+
+def unpack(content: bytes) -> Arrays:
+    """Return packed arrays, as float64 and int64."""
+    found = load_tensors(content)
+    return {name: values.astype(f"{values.dtype.kind}8", copy=False) for name, values in found.items()}
+
+
+def now_ms() -> int:
+    """Return the time in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,306 @@
+"""
+The service itself, without HTTP: rank, take feedback and judgements, store items.
+
+Whether feedback counts as a click, and whether a rule excludes it, is decided when it arrives and stored with it. A
+change of the rules therefore never changes what the log means.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corank.data.inputs import MAX_VALUE
+from corank.errors import InputError
+from corank_lab.database.store import AnswerStore, Statements
+from corank_lab.api import inputs
+from corank_lab.api.inputs import (
+    LONGEST_QUERY,
+    MOST_EVENTS,
+    MOST_ITEMS,
+    as_list,
+    as_object,
+    dump_json,
+    flag,
+    made_id,
+    number,
+    text,
+)
+from corank_lab.api.learner import LearnerThread
+from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
+from corank_lab.api.rankers import RngState, rng_state_of
+from corank_lab.api.registry import Registry, subject_of
+
+_MOST_USERS = 100_000
+"""Number of users whose feedback of the current minute is counted."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """
+    What feedback means.
+
+    window_seconds: time to wait for feedback on a list, unless it is closed by final feedback.
+    clicks: actions that count as a click.
+    least_dwell_seconds: an action "dwell" of at least this time counts as a click.
+    excluded_users: users whose feedback is not learnt.
+    bots: pattern of user agents whose feedback is not learnt, in any case of letters.
+    most_per_minute: a user with more events in a minute is a bot; later ones of that minute are not learnt.
+    """
+
+    window_seconds: float = 300.0
+    clicks: tuple[str, ...] = ("click", "purchase")
+    least_dwell_seconds: float = 30.0
+    excluded_users: frozenset[str] = frozenset()
+    bots: str = "bot|crawl|spider|slurp|headless"
+    most_per_minute: int = 120
+
+
+class Conflict(InputError):
+    """A request repeats the id of another one."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    The answer to a request for a ranking.
+
+    committed: set when the list is in the log.
+    content: the answer, as JSON values.
+    asked: what the log keeps of the request.
+    """
+
+    committed: Future[list[int]]
+    content: dict[str, Any]
+    asked: dict[str, Any]
+
+
+class Service:
+    """
+    Ranks and records; learns in the background.
+
+    store: the database.
+    rules: what feedback means.
+    """
+
+    def __init__(self, store: AnswerStore, rules: Rules = Rules()) -> None:
+        self.store, self.rules = store, rules
+        self.log, self.registry = EventLog(store), Registry(store)
+        self.learner = LearnerThread(self.log, self.registry)
+        self._bots = re.compile(rules.bots, re.IGNORECASE) if rules.bots else None
+        self._minute, self._of_users = 0, Counter[str]()
+
+    def start(self) -> None:
+        """Load the active models and their compiled code, and begin to learn."""
+        for name in self.registry.active:
+            model = self.registry.serving(name)[2]
+            model.draw(np.zeros((2, model.n_features)), np.zeros(2) if model.has_prior else None, 2, rng_state_of(""))
+        self.learner.start()
+
+    def close(self) -> None:
+        """Stop learning."""
+        if self.learner.is_alive():
+            self.learner.close()
+
+    def rank(self, value: Any, model_name: str | None = None) -> Answer:
+        """
+        Draw a list, and queue its event.
+
+        value: the request; see `corank_lab.api.openapi`.
+        model_name: the model, if the address names one.
+        """
+        data = as_object(value, "the request")
+        name, version, model = self.registry.serving(model_name or text(data, "model") or None)
+        ids, objects = inputs.items_of(data)
+        X, prior = inputs.features_of(data, ids, objects, model, self.items)
+        k = number(data, "k", 1, MOST_ITEMS) or len(ids)
+        if k != int(k):
+            raise InputError(f"k is {k:g}; send a whole number.")
+        now = now_ms()
+        id = text(data, "id") or f"{now:012x}{secrets.token_hex(8)}"
+        state = self._rng_state(data, id)
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is refused below
+            drawn = model.draw(X, prior, int(k), state)
+        if not np.isfinite(drawn.arrays["scores"]).all():
+            raise InputError(
+                f"scores of {name} version {version} overflow on these items; scale their features, or train another "
+                "version."
+            )
+        query, user = text(data, "query", LONGEST_QUERY), text(data, "user")
+        body = {"query": query, "items": ids, "k": int(k), "model": name, "version": version, "learnt": model.n_learnt}
+        event = NewEvent(
+            "impression", id, now, json.dumps(body), user, subject_of(name, version), "",
+            int(1000 * self.rules.window_seconds), pack(drawn.arrays),
+        )  # fmt: skip
+        shown = [{"id": ids[row], "score": float(drawn.scores[row])} for row in drawn.rows]
+        content = {"impression": id, "model": name, "version": version, "learnt": model.n_learnt, "items": shown}
+        if "random_state" in data:
+            content["random_state"] = state.astype("<u8").tobytes().hex()
+        return Answer(self.append([event]), content, body)
+
+    def logged(self, answer: Answer) -> dict[str, Any]:
+        """Return the answer that was given before to the same request; raise `Conflict` if it was another one."""
+        id = answer.content["impression"]
+        found = self.log.number_of("impression", id)
+        if found is None:
+            raise InputError("this list was removed from the log; ask for a ranking with another id.")
+        body = json.loads(self.log.bodies([found])[found])
+        arrays = self.log.arrays([found]).get(found)
+        if arrays is None:
+            raise Conflict("the id is that of a list that was ranked elsewhere; ask for a ranking with another id.")
+        for name in ("items", "k", "query"):
+            if body[name] != answer.asked[name]:
+                raise Conflict(
+                    f"the id {id[:60]!r} is that of an earlier request with another value of {name}; send a new id."
+                )
+        scores = arrays["scores"] if arrays["scores"].ndim == 1 else arrays["scores"][0]
+        shown = [{"id": body["items"][row], "score": float(scores[row])} for row in arrays["rows"]]
+        return {"impression": id} | {name: body[name] for name in ("model", "version", "learnt")} | {"items": shown}
+
+    def feedback(self, value: Any) -> list[NewEvent]:
+        """Return the events of a request with feedback: one event, a list, or an object with a list."""
+        if isinstance(value, dict) and "events" in value:
+            value = value["events"]
+        found = as_list(value, "the events", MOST_EVENTS) if isinstance(value, list) else [value]
+        return [event for one in found for event in self._feedback(as_object(one, "an event"))]
+
+    def _feedback(self, data: Mapping[str, Any]) -> list[NewEvent]:
+        impression = text(data, "impression", required=True)
+        user, final = text(data, "user"), flag(data, "final")
+        if "clicks" not in data:
+            item = text(data, "item", required=not final)
+            action = text(data, "action") or ("click" if item else "close")
+            return [self.feedback_event(data, impression, item, action, user=user, final=final)]
+        clicks = data["clicks"]
+        if not isinstance(clicks, list) or len(clicks) > MOST_ITEMS or not all(isinstance(one, str) for one in clicks):
+            raise InputError(f"clicks must be a list of up to {MOST_ITEMS} ids of items.")
+        id, rest = text(data, "id"), {name: value for name, value in data.items() if name != "clicks"}
+        items = [text({"item": item}, "item") for item in dict.fromkeys(clicks)]
+        events = [
+            self.feedback_event({**rest, "id": made_id(id, item) if id else None}, impression, item, "click", user=user)
+            for item in items
+        ]
+        if final:
+            events.append(self.feedback_event(rest, impression, "", "close", user=user, final=True))
+        return events
+
+    def feedback_event(
+        self, data: Mapping[str, Any], impression: str, item: str, action: str, *, user: str = "", final: bool = False
+    ) -> NewEvent:
+        """
+        Return one event of feedback, and decide what it means.
+
+        data: the event as it was sent; an event without id gets one that depends on list, item and action.
+        """
+        seconds = number(data, "seconds", 0, 1e7)
+        is_click = action in self.rules.clicks or (
+            action == "dwell" and seconds is not None and seconds >= self.rules.least_dwell_seconds
+        )
+        reason = self._exclusion(user, text(data, "agent", LONGEST_QUERY), text(data, "owner"))
+        body = {**data, "action": action} | ({"excluded": reason} if reason else {})
+        bits = CLICK * bool(is_click and item) | FINAL * final | EXCLUDED * bool(reason)
+        id = text(data, "id") or made_id(impression, item, action, "final" * final)
+        return NewEvent("feedback", id, now_ms(), dump_json(body), user, impression, item, bits)
+
+    def _exclusion(self, user: str, agent: str, owner: str) -> str:
+        """Return why feedback is not learnt; empty if it is."""
+        if user in self.rules.excluded_users:
+            return "user"
+        if agent and self._bots is not None and self._bots.search(agent):
+            return "bot"
+        if user and user == owner:
+            return "own item"
+        if user:
+            minute = now_ms() // 60_000
+            if minute != self._minute or len(self._of_users) > _MOST_USERS:
+                self._minute, self._of_users = minute, Counter()
+            self._of_users[user] += 1
+            if self._of_users[user] > self.rules.most_per_minute:
+                return "too many"
+        return ""
+
+    def judgements(self, value: Any) -> list[NewEvent]:
+        """Return the event of a request with judgements of one query."""
+        data = as_object(value, "the request")
+        query, judge = text(data, "query", LONGEST_QUERY, required=True), text(data, "judge")
+        rows = as_list(data.get("judgements"), "judgements", MOST_ITEMS)
+        for row in rows:
+            item = text(as_object(row, "a judgement"), "item", required=True)
+            if number(row, "grade", 0, 1000) is None:
+                raise InputError(f"the judgement of the item {item[:60]!r} has no grade; send a number from 0 to 1000.")
+            if "features" in row:
+                inputs.check_features(row["features"], item)
+        id = text(data, "id") or secrets.token_hex(16)
+        return [NewEvent("judgement", id, now_ms(), dump_json(data), judge, query)]
+
+    def put_items(self, value: Any) -> int:
+        """Store items, or replace them; return their number."""
+        data = as_object(value, "the request")
+        ids, objects = inputs.items_of(data)
+        rows = []
+        for id, one in zip(ids, objects, strict=True):
+            kept = {"features": inputs.check_features(one.get("features"), id)}
+            if one.get("prior") is not None:
+                kept["prior"] = number(one, "prior", -MAX_VALUE, MAX_VALUE)
+            rows.append((id, json.dumps(kept)))
+        self.store.run(lambda db: _put_items(db, rows))
+        return len(rows)
+
+    def items(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return stored items by id."""
+        marks = ", ".join("?" * len(ids))
+        rows = self.store.read(f"SELECT id, body FROM items WHERE id IN ({marks})", *ids)
+        return {id: json.loads(body) for id, body in rows}
+
+    def require_shown(self, events: Sequence[NewEvent]) -> None:
+        """
+        Raise if an event is a click on an item that its list did not show.
+
+        A list may be in the log or among the events. A click on a list that is in neither is taken: it may be one that
+        another system shows.
+        """
+        clicks = [event for event in events if event.kind == "feedback" and event.flag & CLICK]
+        if not clicks:
+            return
+        shown = self.log.shown({event.subject for event in clicks})
+        for event in events:
+            if event.kind == "impression":
+                shown.setdefault(event.id, set(json.loads(event.body)["items"]))
+        for event in clicks:
+            if event.subject in shown and event.item not in shown[event.subject]:
+                raise InputError(
+                    f"the list {event.subject[:60]!r} did not show the item {event.item[:60]!r}, so it cannot have "
+                    "been clicked there; send the id of the list that showed it."
+                )
+
+    def append(self, events: Sequence[NewEvent]) -> Future[list[int]]:
+        """Append events to the log, and wake the learner after the commit."""
+        future = self.log.append(events)
+        future.add_done_callback(lambda _: self.learner.notify())
+        return future
+
+    @staticmethod
+    def _rng_state(data: Mapping[str, Any], id: str) -> RngState:
+        given = data.get("random_state")
+        if given is None:
+            return rng_state_of(id)
+        try:
+            state = np.frombuffer(bytes.fromhex(given), dtype="<u8").astype(np.uint64)
+        except (TypeError, ValueError):
+            state = np.empty(0, dtype=np.uint64)
+        if len(state) != 4 or not state.any():
+            raise InputError("random_state must be 64 hexadecimal digits that are not all zero.")
+        return state
+
+
+def _put_items(db: Statements, rows: Sequence[tuple[str, str]]) -> None:
+    for id, body in rows:
+        db("INSERT INTO items (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body", id, body)

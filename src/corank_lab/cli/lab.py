@@ -1,0 +1,200 @@
+"""`corank serve`: web pages for people who judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    import socket
+
+    from corank_lab.database.store import AnswerStore
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    folder: Annotated[Path, typer.Argument(help="Folder of the database corank.db, created if needed.")] = Path(),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8642,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is the whole network.")] = "127.0.0.1",
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Name under which browsers reach the server; repeatable.", metavar="NAME"),
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(help="Database instead of corank.db: postgresql://user@host/name.", metavar="URL")
+    ] = None,
+    judge: Annotated[str, typer.Option(help="Your name in the log of answers.")] = "me",
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the link.")] = False,
+    grade: Annotated[
+        list[Path] | None,
+        typer.Option(help="Files to grade, as on the page; with --index, a file of queries.", metavar="FILE"),
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="Index of `corank index` that is searched for the queries.", metavar="FILE")
+    ] = None,
+    texts: Annotated[
+        list[Path] | None,
+        typer.Option(help="Documents of the index, which keeps no texts; repeatable.", metavar="FILE"),
+    ] = None,
+    depth: Annotated[int, typer.Option(min=1, help="Documents of each query that are taken from the index.")] = 20,
+) -> None:
+    """Judge in the browser, alone or with others. Ctrl-C stops the server; answers are saved as they are given."""
+    if index is not None and not (grade and len(grade) == 1):
+        raise InputError("--index needs one file of queries; pass it with --grade queries.csv.")
+
+    def begin(store: AnswerStore) -> str:
+        return open_grading(store, grade, index, texts or (), depth) if grade else ""
+
+    run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser, begin=begin)
+
+
+def open_grading(
+    store: AnswerStore, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int
+) -> str:
+    """
+    Return the address of the project of these files, which is made at the first time.
+
+    paths: files to grade, or one file of queries with an index.
+    """
+    import json
+    from hashlib import sha256
+
+    from corank.data.durable.regular import read_regular
+    from corank_lab.grading.reading import pool_from_index, read_queries
+    from corank_lab.pages.grading.workspace import GradeWorkspace
+    from corank_lab.pages.imports import make_project
+    from corank_lab.pages.uploads import UploadedFile, file_name
+
+    kind, name = GradeWorkspace.kind, paths[0].name.split(".")[0]
+    if index is None:
+        files = [UploadedFile(file_name(path.name), read_regular(path)) for path in (*paths, *texts)]
+        id = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
+        project = make_project(store, {kind: GradeWorkspace}, kind, name, files, upload=id)
+    else:
+        payload = pool_from_index(read_queries(paths[0]), index, texts, depth).to_json()
+        settings = {one.name: one.default for one in GradeWorkspace.settings}
+        id = sha256(json.dumps(payload).encode()).hexdigest()
+        project = store.add_project(kind, name, settings, payload, upload=id)
+    return f"/p/{project.id}"
+
+
+def run_server(
+    folder: Path,
+    port: int,
+    host: str,
+    allow_host: Sequence[str],
+    database: str | None,
+    judge: str,
+    *,
+    no_browser: bool,
+    begin: Callable[[AnswerStore], str] = lambda _: "",
+) -> None:
+    """
+    Serve the pages until Ctrl-C.
+
+    begin: called with the open database; returns the address of the first page, empty for the list of projects.
+    """
+    import sys
+    import threading
+
+    from corank.cli.output import make_console
+    from corank.errors import import_extra
+
+    hosts = [one.strip().lower() for one in allow_host if one.strip()]
+    if host not in LOCAL and not hosts:
+        raise InputError(
+            f"--host is {host}, which other computers can reach; name the server with --allow-host, such as "
+            "--allow-host judge.example.org."
+        )
+    for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
+        import_extra(module, "web")
+    import uvicorn
+
+    from corank_lab.database.open_store import open_answer_store
+    from corank_lab.pages.app import create_app
+    from corank_lab.pages.compare import warm_up
+
+    if database is None and not folder.is_dir():
+        if folder.exists() or not folder.parent.is_dir():
+            raise InputError(
+                f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db."
+            )
+        folder.mkdir()
+    with open_answer_store(database or folder / "corank.db") as store, listen(host, port) as listening:
+        number = listening.getsockname()[1]
+        name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
+        first = begin(store)
+        link = f"http://{name}:{number}/enter?token={store.add_owner(judge)}" + (f"&to={first}" if first else "")
+        console = make_console()
+        console.print(f"Open {link}", soft_wrap=True, highlight=False)
+        where = "the PostgreSQL database" if database else str(folder / "corank.db")
+        console.print(f"Answers are saved in {where}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
+        if host not in LOCAL:
+            typer.echo(
+                "corank: the pages are served without encryption; put a server with TLS in front (nginx, Caddy), or "
+                "others on the network can read the links.",
+                err=True,
+            )
+        config = uvicorn.Config(
+            create_app(store, hosts=hosts), log_level="warning", access_log=False, server_header=False, ws="none",
+            lifespan="off", timeout_graceful_shutdown=5, timeout_keep_alive=30,
+        )  # fmt: skip
+        server = uvicorn.Server(config)
+        sys.setswitchinterval(0.001)  # a model that learns must not delay pages
+        threading.Thread(target=warm_up, daemon=True).start()
+        if not no_browser and has_browser():
+            threading.Thread(target=_open_browser, args=(server, link), daemon=True).start()
+        elif not no_browser:
+            console.print("No browser with a window was found here; open the link in yours.", soft_wrap=True)
+        try:
+            server.run(sockets=[listening])
+        except KeyboardInterrupt:
+            console.print("Stopped.")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open a socket that listens, or raise if the port is taken."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends without delay only on sockets that name the protocol; otherwise a page takes 40 ms more
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise InputError(
+            f"port {port} of {host} cannot be used ({error.strerror}); another server may use it. Choose another with "
+            "--port, or 0 for any free one."
+        ) from None
+    listening.listen(128)
+    return listening
+
+
+def has_browser() -> bool:
+    """Return whether a browser can be opened that does not run in this terminal, as lynx and w3m do."""
+    import os
+    import webbrowser
+
+    try:
+        found = webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return "BROWSER" in os.environ or type(found) is not webbrowser.GenericBrowser
+
+
+def _open_browser(server: Any, link: str) -> None:
+    import time
+    import webbrowser
+
+    while not server.started and not server.should_exit:
+        time.sleep(0.05)
+    if server.started:
+        webbrowser.open(link)

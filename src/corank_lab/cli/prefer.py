@@ -1,0 +1,203 @@
+"""`corank ask`: rank items by asking which of two is better."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corank.cli.judge import PAIR_STRATEGIES
+from corank.cli.options import Force, Json, KeepFormulas, Seed
+from corank.cli.output import emit, print_json, table_fields
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from corank.data.io.items import Items
+    from corank_lab.preferences import PairwiseAnswer, PreferenceReplay, Ranking
+    from corank_lab.preferences.answers import PreferenceAnswers
+    from corank.tables import ReportTable
+
+Options = dict[str, Any]
+DEFAULT = "bald"
+"""Default strategy, by which also questions to one of several judges are chosen."""
+
+
+def ask(
+    items: Annotated[Path, typer.Argument(help="Items to rank: .csv, .tsv, .jsonl (compressed or not) or .parquet.")],
+    name: Annotated[
+        str | None,
+        typer.Option(help="Column of names; default name, title, item, id or the first.", show_default=False),
+    ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="Numeric columns to learn from, separated by commas; default all, '' for none.", show_default=False
+        ),
+    ] = None,
+    judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
+    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {PAIR_STRATEGIES}.")] = DEFAULT,
+    repeat: Annotated[float, typer.Option(help="Share of repeated questions.")] = 0.1,
+    tol: Annotated[float, typer.Option(help="Stop when no answer is expected to give this information (nats).")] = 0.03,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Write the ranking by all judges' answers to this .csv, and exit.", show_default=False),
+    ] = None,
+    simulate: Annotated[
+        str | None, typer.Option(help="Replay sessions, with this column of grades as the judge.", show_default=False)
+    ] = None,
+    starts: Annotated[int, typer.Option(min=1, help="Number of replays, each with another seed.")] = 5,
+    questions: Annotated[int, typer.Option(min=1, help="Maximum number of questions of a replay.")] = 200,
+    seed: Seed = 0,
+    keep_formulas: KeepFormulas = False,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Rank items: compare two at a time with a key. The most informative pair is asked next."""
+    if simulate is not None and export is not None:
+        raise InputError("--simulate and --export cannot be combined; pass one of them.")
+    if as_json and simulate is None and export is None:
+        raise InputError("--json works with --simulate or --export only; leave it out to answer questions.")
+    if str(items) == "-":
+        raise InputError("ITEMS is - (standard input), which is needed for the keys; pass the name of a file.")
+    columns = None if features is None else [one.strip() for one in features.split(",") if one.strip()]
+    reading, asking = {"name": name, "features": columns}, {"strategy": strategy, "tol": tol}
+    if simulate is not None:
+        _simulate(items, {**reading, "judged": simulate}, starts, {**asking, "n_questions": questions}, as_json)
+    elif export is not None:
+        _export(items, reading, export, force, as_json, keep_formulas)
+    else:
+        _ask(items, reading, judge, {**asking, "repeat": repeat, "random_state": seed})
+
+
+def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
+    from corank_lab.cli.prefer_terminal import ask_all
+    from corank_lab.cli.terminal import has_terminal
+    from corank.cli.output import make_console
+    from corank.data.io.items import read_items
+    from corank_lab.preferences import PreferenceJournal, PreferenceSession
+    from corank_lab.preferences.team_session import TeamSession
+
+    items, _ = read_items(path, **reading)
+    has_terminal()  # before anything is written
+    answers = PreferenceJournal.path_for(path, judge)
+    with PreferenceJournal(answers) as journal:
+        others = {
+            name: found
+            for name, found in _judges(path, items).items()
+            if PreferenceJournal.path_for(path, name) != answers
+        }
+        if others and asking["strategy"] == DEFAULT:
+            shared = {key: value for key, value in asking.items() if key != "strategy"}
+            session: PreferenceSession = TeamSession(items, judge, others, journal=journal, **shared)
+            counts = ", ".join(f"{name} {len(found.pairwise)}" for name, found in others.items())
+            note = f"Questions also depend on the answers of other judges so far ({counts})."
+        else:
+            session = PreferenceSession(items, journal=journal, **asking)
+            note = "Questions depend on your answers only, because of --strategy." if others else ""
+        ask_all(session, note)
+    make_console().print(
+        f"Your answers are saved in {answers}. Run the same command to continue; --export FILE.csv writes the ranking."
+    )
+
+
+def _judges(path: Path, items: Items) -> dict[str, PreferenceAnswers]:
+    """The answers of each judge who gave any."""
+    from corank_lab.preferences import PreferenceJournal
+    from corank_lab.preferences.answers import PreferenceAnswers
+
+    found = {judge: PreferenceAnswers(items, entries) for judge, entries in PreferenceJournal.read_all(path)}
+    return {judge: answers for judge, answers in found.items() if answers.pairwise}
+
+
+def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
+    from corank.data.durable.atomic import require_no_input
+    from corank.data.io.compressed import require_text_place
+    from corank.data.io.items import read_items
+    from corank.data.io.table_text import suffix_of
+    from corank_lab.preferences import PreferenceJournal
+    from corank_lab.preferences.ranking import agreement, write_ranking
+
+    if suffix_of(target) != ".csv":
+        raise InputError(f"{target} has an unknown suffix; choose a name that ends in .csv.")
+    require_no_input(target, PreferenceJournal.paths(path))
+    require_text_place(target, overwrite=force)
+    items, _ = read_items(path, **reading)
+    judges = {judge: answers.pairwise for judge, answers in _judges(path, items).items()}
+    if not judges:
+        raise InputError(f"there are no answers for {path} yet; run corank ask {path} first.")
+    ranking, by_judge, weights = _rankings(items, judges)
+    write_ranking(target, items, ranking, by_judge, overwrite=force, keep_formulas=keep_formulas)
+    n_answers = sum(map(len, judges.values()))
+    wrong = ranking.expected_disagreement
+    fields = {"output": target, "n_items": len(items), "n_answers": n_answers, "expected_disagreement": wrong}
+    sentence = f"wrote {target}: {len(items)} items ranked by {n_answers} answers"
+    if by_judge:
+        same, both = agreement(judges)
+        fields |= {"n_judges": len(judges), "n_same": same, "n_both": both, "weights": weights}
+        listed = ", ".join(f"{judge} {weight:.2f}" for judge, weight in weights.items())
+        sentence += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
+        sentence += f" (weights, 0 for random answers to 1: {listed})"
+    emit(as_json, "ask", fields, f"{sentence}; about {100 * wrong:.0f} % of all pairs expected in wrong order")
+
+
+def _rankings(
+    items: Items, judges: dict[str, list[PairwiseAnswer]]
+) -> tuple[Ranking, dict[str, Ranking], dict[str, float]]:
+    """The ranking by all answers; with several judges, also that of each judge, and the judges' weights."""
+    from corank_lab.preferences import Ranking
+    from corank_lab.preferences.model import PreferenceModel
+
+    model = PreferenceModel(items.X)
+    if len(judges) == 1:
+        return Ranking.of(model.learn(next(iter(judges.values()))).posterior()), {}, {}
+    found = model.learn_judges(judges)
+    by_judge = {judge: Ranking.of(found.of(number)) for number, judge in enumerate(judges)}
+    return Ranking.of(found.overall), by_judge, dict(zip(judges, found.weights.round(4).tolist(), strict=True))
+
+
+def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_json: bool) -> None:
+    from corank.cli.output import make_console, show
+    from corank.data.io.items import read_items
+    from corank_lab.preferences import simulate
+    from corank.progress import progress
+
+    items, y = read_items(path, **reading)
+    with progress(2 * starts * asking["n_questions"], "questions") as advance:
+        chosen = simulate(items, y, starts, advance=advance, **asking)
+        longest = max(map(len, chosen))
+        random = simulate(items, y, starts, strategy="random", n_questions=longest, advance=advance)
+    n = len(items)
+    title = f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {reading['judged']}"
+    table = _replay_table(title, chosen, random)
+    if as_json:
+        print_json("ask", {"table": table_fields(table)})
+    else:
+        show(table, make_console())
+
+
+def _replay_table(title: str, chosen: list[PreferenceReplay], random: list[PreferenceReplay]) -> ReportTable:
+    """Disagreement after 1, 2, 5, 10, ... questions, means over the replays."""
+    import numpy as np
+
+    from corank.tables import ReportTable
+
+    stops = [len(replay) for replay in chosen]
+    marks = [mark for power in range(6) for mark in (10**power, 2 * 10**power, 5 * 10**power) if mark < max(stops)]
+
+    curves = ((chosen, "disagreement"), (random, "disagreement"), (chosen, "expected_disagreement"))
+
+    def mean(replays: list[PreferenceReplay], curve: str, n: int) -> float:
+        return float(np.mean([getattr(replay, curve)[min(n, len(replay)) - 1] for replay in replays]))
+
+    rows = tuple((mark, *(mean(*curve, mark) for curve in curves)) for mark in (*marks, max(stops)))
+    return ReportTable(
+        title,
+        ("questions", "disagreement", "random questions", "expected"),
+        rows,
+        digits=3,
+        note=(
+            f"Shares of all pairs in the wrong order, means of {len(chosen)} replays, which stopped after {min(stops)} "
+            f"to {max(stops)} questions; expected is the model's own estimate."
+        ),
+    )

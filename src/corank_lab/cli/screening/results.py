@@ -1,0 +1,153 @@
+"""Results of a screening: exports, the report folder and the agreement of judges."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from corank.cli.output import emit, print_json, table_fields
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from corank_lab.cli.screening.files import ScreeningFiles
+    from corank_lab.screening.reporting.methods import ScreeningFacts
+
+
+def export(
+    files: ScreeningFiles, target: Path, only: str, *, all_copies: bool, force: bool, as_json: bool, keep_formulas: bool
+) -> None:
+    """Write the records with the answers of all judges."""
+    from corank.data.durable.atomic import require_no_input
+    from corank.data.io.compressed import require_text_place
+    from corank_lab.records.writer import require_records_suffix
+    from corank_lab.screening.reporting.export import export_screening, require_only
+    from corank_lab.screening.reporting.facts import settled_answers
+    from corank_lab.screening import ScreeningJournal
+
+    require_only(only)
+    require_records_suffix(target)
+    require_no_input(target, ScreeningJournal.paths(files.paths[0], files.answers))
+    require_text_place(target, overwrite=force)
+    judges = files.judges
+    counts = export_screening(
+        target, files.records, settled_answers(files.unique, judges), groups=files.unique.groups, only=only,
+        all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
+    )  # fmt: skip
+    fields = {
+        "output": target,
+        "only": only,
+        "n_records": counts.n_records,
+        "n_relevant": counts.n_included,
+        "n_not": counts.n_excluded,
+        "n_unread": counts.n_unread,
+        "n_disagreed": counts.n_conflicts,
+        "n_duplicates": counts.n_duplicates,
+        "judges": list(judges),
+    }
+    n_copies = counts.n_duplicates
+    sentence = (
+        f"wrote {target}: {counts.n_records} records"
+        + (f" ({only})" if only != "all" else "")
+        + f", {counts.n_included} relevant, {counts.n_excluded} not relevant, {counts.n_unread} unread"
+        + (f", {counts.n_conflicts} on which the judges disagree (left empty)" if len(judges) > 1 else "")
+        + (
+            f"; {n_copies} duplicate{'s' * (n_copies > 1)} {'among them' if all_copies else 'left out'}"
+            if n_copies
+            else ""
+        )
+    )
+    emit(as_json, "screen", fields, "\n".join([sentence, *counts.changes]))
+
+
+def report(
+    files: ScreeningFiles,
+    folder: Path,
+    stopping: dict[str, Any],
+    seed: int,
+    *,
+    force: bool,
+    as_json: bool,
+    keep_formulas: bool,
+) -> None:
+    """Write the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement of judges."""
+    from corank.data.durable.atomic import require_place
+    from corank_lab.screening.reporting.facts import screening_facts
+    from corank_lab.screening.reporting.report import require_report_place, write_report
+    from corank_lab.screening.agreement import screening_agreement
+
+    require_report_place(folder)
+    require_place(folder, overwrite=force, folder=True)
+    certificate, remark = _certificate(files, stopping, seed)
+    is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
+    agreement = screening_agreement(files.judges)
+    facts = screening_facts(
+        files.unique, files.judges, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound
+    )
+    table = agreement.table() if agreement.pairs else None
+    names = write_report(
+        folder, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
+        keep_formulas=keep_formulas,
+    )  # fmt: skip
+    state = _state(facts, certificate, remark)
+    fields = {"output": folder, "files": list(names), "finished": facts.is_reached or not facts.counts.unread}
+    emit(as_json, "screen", {**fields, "state": state}, f"{state}\nwrote {folder}: {', '.join(names)}")
+
+
+def _goal(stopping: dict[str, Any]) -> dict[str, Any]:
+    return {name: stopping[name] for name in ("target", "confidence")}
+
+
+def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
+    """Make the certificate as `corank certify` does; if the judges have sampled apart, return None and the reason."""
+    from corank_lab.screening.reporting.certificate import SeparateSamplesError, make_certificate
+
+    try:
+        made = make_certificate(
+            files.paths, files.answers, rule=stopping["rule"], seed=seed, keep_duplicates=not files.is_grouped,
+            **_goal(stopping), title=files.columns.get("title"), text=files.columns.get("text"),
+        )  # fmt: skip
+    except SeparateSamplesError as error:
+        return None, f"There is no certificate: {error}"
+    return made, ""
+
+
+def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | bytes]:
+    if certificate is None:
+        return {}
+    from corank_lab.screening.reporting.certificate_page import certificate_page
+    from corank_lab.screening.reporting.certificate import certificate_bytes
+
+    name = "certificate.json"
+    return {name: certificate_bytes(certificate), "certificate.html": certificate_page(certificate, name)}
+
+
+def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: str) -> str:
+    """Say whether the screening is finished, and what is known of the recall."""
+    unread = facts.counts.unread
+    said = certificate["result"]["statement"] if certificate else remark
+    if not unread or facts.is_reached:
+        return str(said)
+    left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
+    return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {said}"
+
+
+def show_agreement(files: ScreeningFiles, *, as_json: bool) -> None:
+    """Print how far the judges agree."""
+    from corank.cli.output import make_console, show
+    from corank_lab.screening.agreement import screening_agreement
+
+    agreement = screening_agreement(files.judges)
+    if not agreement.pairs:
+        raise InputError(
+            f"no two of the judges {', '.join(files.judges)} have read the same record; agreement needs records that "
+            "two judges read, for example with --share --overlap 0.1."
+        )
+    if as_json:
+        fields = {"n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled}
+        print_json("screen", {**fields, "table": table_fields(agreement.table())})
+        return
+    show(agreement.table(), make_console())
+    if agreement.n_conflicts > agreement.n_settled:
+        typer.echo("Settle conflicts with --adjudicate --judge NAME.")

@@ -1,0 +1,159 @@
+"""Begin a session of `corank screen`: what was read, what is known beforehand, and who reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from corank_lab.cli.screening.files import ScreeningFiles
+    from corank_lab.cli.screening.view import Highlights
+    from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords
+    from corank_lab.screening.answers import ScreeningEntry
+
+LISTED = 20
+"""Number of answers without a record that are listed."""
+
+
+def read(
+    files: ScreeningFiles,
+    judge: str,
+    options: dict[str, Any],
+    *,
+    reasons: Sequence[str],
+    reasons_file: Path | None,
+    highlights: Highlights,
+    ignore_labels: bool,
+    overlap: float | None,
+) -> bool:
+    """
+    Read records on the terminal.
+
+    options: of `Screening`.
+    overlap: share of records that all judges read; None if the reading is not shared.
+    Returns: false if the user asks for a replay of the labels instead.
+    """
+    from corank_lab.cli.terminal import has_terminal
+    from corank.cli.output import make_console
+    from corank_lab.cli.screening.pages import read_all
+    from corank.console import printable_console
+    from corank_lab.screening import Screening, ScreeningJournal, SharedReading
+
+    has_terminal()  # before anything is written
+    path = ScreeningJournal.path_for(files.paths[0], judge, files.answers)
+    n_labelled, notices = _n_labelled(files), []
+    if n_labelled == len(files.records) and not ignore_labels:
+        has_read = any(_is_read(entry) for entry in files.journals.get(judge, ()))
+        if not has_read and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
+            return choice == "quit"
+        ignore_labels = True
+        notices.append("All records have a label. Pass --simulate to replay them.")
+    with printable_console(err=True).status(f"comparing {len(files.records)} records"):
+        unique = files.unique
+    given = files.reasons(reasons, reasons_file)
+    with ScreeningJournal(path) as journal:
+        is_first = not journal.entries
+        notices += _upgrade(journal, unique)
+        shared = SharedReading(journal, overlap=overlap) if overlap is not None else None
+        with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
+            screening = Screening(unique, journal=journal, labels=not ignore_labels, shared=shared, **options)
+        notices += _unmatched(screening.unmatched)
+        notices += _about(screening, n_labelled, ignore_labels, is_first)
+        read_all(screening, reasons=given, highlights=highlights, notices=notices)
+    make_console().print(f"Your answers are saved in {path}. Run the same command to continue.")
+    return True
+
+
+def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
+    """Settle conflicts on the terminal."""
+    from corank_lab.cli.terminal import has_terminal
+    from corank.cli.output import make_console
+    from corank_lab.cli.screening.pages import read_all
+    from corank_lab.screening import ScreeningJournal
+    from corank_lab.screening.adjudication import Adjudication
+
+    has_terminal()
+    path = ScreeningJournal.path_for(files.paths[0], judge, files.answers)
+    judges = files.judges
+    given = files.reasons(reasons, None)
+    with ScreeningJournal(path) as journal:
+        _upgrade(journal, files.unique)
+        session = Adjudication(files.unique, judges, journal)
+        if session.next() is None:
+            n = len(session.conflicts)
+            said = f"All {n} conflicts are settled." if n else f"The judges {', '.join(judges)} have no conflict."
+            make_console().print(said)
+            return
+        read_all(session, reasons=given, highlights=highlights)
+    make_console().print(f"Your answers are saved in {path}.")
+
+
+def _n_labelled(files: ScreeningFiles) -> int:
+    import numpy as np
+
+    return int(np.count_nonzero(~np.isnan(files.records.labels)))
+
+
+def _is_read(entry: ScreeningEntry) -> bool:
+    return entry.action in ("relevant", "not") and entry.by != "known"
+
+
+def _ask_for_labels(n: int) -> str:
+    """Ask what a file is for whose records all have labels; return "read", "simulate" or "quit"."""
+    from corank_lab.cli.terminal import terminal
+    from corank.cli.output import make_console
+
+    said = f"All {n} records of the file have a label, so there is nothing left to read."
+    console = make_console()
+    with terminal() as ask:
+        console.print(f"{said} Is a replay meant: how fast would the relevant records be found?")
+        console.print("s replay (--simulate)   i ignore the labels and read (--ignore-labels)   q quit")
+        while (key := ask().lower()) not in ("s", "i", "q", "quit"):
+            console.print(f"{key!r} is not a key; press s, i or q.")
+    return {"s": "simulate", "i": "read"}.get(key, "quit")
+
+
+def _upgrade(journal: ScreeningJournal, unique: UniqueRecords) -> list[str]:
+    done = journal.upgrade(unique)
+    if done is None:
+        return []
+    lines = [
+        f"{done.n} answers of an earlier version now carry the keys of their records; the old journal is {done.backup}."
+    ]
+    if done.by_place:
+        lines.append(
+            f"{done.by_place} of them name a record by its place in the file: it is taken as unchanged since. Check "
+            "them in the history if it was changed."
+        )
+    return lines
+
+
+def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:
+    """List answers whose records are not in the files."""
+    if not entries:
+        return []
+    n = len(entries)
+    lines = [f"{n} answer{'s' * (n > 1)} of the journal name no record of these files; they stay in the journal:"]
+    lines += [f"  {entry.action} {entry.id} {entry.title or '(no title)'}" for entry in entries[:LISTED]]
+    return [*lines, f"  and {n - LISTED} more"] if n > LISTED else lines
+
+
+def _about(screening: Screening, n_labelled: int, ignore_labels: bool, is_first: bool) -> list[str]:
+    """Describe the files in the first session, and the use of labels in every one."""
+    from corank_lab.records.summary import summarise
+
+    unique, lines = screening.unique, []
+    if is_first:
+        matched = unique.reference_counts
+        summary = summarise(unique.everything, unique.groups, matched.n_matched_inside if matched else None)
+        table = summary.table()
+        for row in table.rows:
+            counts = zip(row[2:], table.columns[2:], strict=True)
+            name = f"{row[0]} ({row[1]})" if row[1] else f"{row[0]}"
+            lines.append(f"{name}: {', '.join(f'{count} {column}' for count, column in counts)}")
+        lines += summary.sentences()
+    if n_labelled:
+        how = "ignored" if ignore_labels else "used as known answers; --ignore-labels ignores them"
+        lines.append(f"{n_labelled} labels of the file are {how}.")
+    return lines

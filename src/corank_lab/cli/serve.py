@@ -1,0 +1,332 @@
+"""`corank service`: rank over HTTP and learn from clicks; and `corank events`: the log of events."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from corank.cli.imports import import_scikit_learn
+from corank.cli.options import Json
+from corank.cli.output import emit
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    from corank_lab.database.store import AnswerStore
+
+service = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Rank over HTTP, record what was shown and clicked, and learn."
+)
+events = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Check and export the log of a service, and forget people in it."
+)
+
+Place = Annotated[
+    str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
+]
+Name = Annotated[str, typer.Argument(help="Name of the model.")]
+
+
+def open_place(place: str, *, must_exist: bool = False) -> AnswerStore:
+    """
+    Open the database of a folder, or the one with an address.
+
+    must_exist: whether a folder without a database is refused, rather than created.
+    """
+    from corank_lab.database.open_store import open_answer_store
+
+    if "://" in place:
+        return open_answer_store(place)
+    folder = Path(place)
+    if must_exist and not (folder / "corank.db").is_file():
+        raise InputError(f"{folder} has no database corank.db; pass the folder of a service.")
+    if not folder.is_dir():
+        if folder.exists() or not folder.parent.is_dir():
+            raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, corank.db.")
+        folder.mkdir()
+    return open_answer_store(folder / "corank.db")
+
+
+@service.command(epilog="\b\nExample:\n  corank service start shop --port 8700")
+def start(
+    place: Place,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8643,
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is the whole network.")] = "127.0.0.1",
+    window: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for feedback on a list.")] = 300.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="Requests per second of one key.")] = 1000.0,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="User whose feedback is not learnt; repeatable.", metavar="USER")
+    ] = None,
+    most_waiting: Annotated[
+        int, typer.Option(min=1, help="Writes that may wait for the database; more requests get 503.")
+    ] = 2000,
+    early: Annotated[
+        bool, typer.Option("--early", help="Answer /rank before the list is on the disk; feedback always waits.")
+    ] = False,
+) -> None:
+    """Rank over HTTP and learn from clicks. Ctrl-C stops the service; nothing that was acknowledged is lost."""
+    import gc
+    import sys
+
+    from corank.cli.output import make_console
+    from corank_lab.cli.lab import LOCAL, listen
+    from corank.errors import import_extra
+
+    for module in ("starlette", "uvicorn"):
+        import_extra(module, "web")
+    import_scikit_learn()
+    import uvicorn
+
+    from corank_lab.api.app import ServiceApp
+    from corank_lab.api.keys import Keys
+    from corank_lab.api.service import Rules, Service
+
+    rules = Rules(window_seconds=window, excluded_users=frozenset(exclude or ()))
+    with open_place(place) as store, listen(host, port) as listening:
+        console, keys, running = make_console(), Keys(store, rate), Service(store, rules)
+        if not keys.all():
+            key = keys.add("first key", ["admin"])
+            console.print(f"Key (shown once): {key}", soft_wrap=True, highlight=False)
+        app = ServiceApp(running, keys, rank_waits=not early, most_waiting=most_waiting)
+        number = listening.getsockname()[1]
+        if host not in LOCAL:
+            typer.echo(
+                "corank: the service answers without encryption; put a server with TLS in front (nginx, Caddy), or "
+                "others on the network can read the keys.",
+                err=True,
+            )
+        config = uvicorn.Config(
+            app.asgi, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off",
+            timeout_graceful_shutdown=5, timeout_keep_alive=75,
+        )  # fmt: skip
+        sys.setswitchinterval(0.0005)  # learning and writing must not delay answers
+        gc.collect()
+        gc.freeze()  # what is loaded now stays, so collections need not look at it
+        gc.set_threshold(50_000, 20, 50)
+        running.start()
+        console.print(f"Serving on http://{host}:{number}. Press Ctrl-C to stop.", soft_wrap=True, highlight=False)
+        try:
+            uvicorn.Server(config).run(sockets=[listening])
+        except KeyboardInterrupt:
+            console.print("Stopped.")
+        finally:
+            app.close()
+            running.close()
+
+
+@service.command(epilog="\b\nExample:\n  corank service add shop clicks --online PDGD --columns price,stars")
+def add(
+    place: Place,
+    name: Name,
+    model: Annotated[Path | None, typer.Option(help="Model file that `corank fit` wrote.", metavar="MODEL")] = None,
+    online: Annotated[
+        str | None, typer.Option(help="Online ranker to start: PDGD, PairwiseEpsilonGreedy, DBGD or MGD.")
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Number of features of the online ranker, or their names with commas.")
+    ] = None,
+    prior: Annotated[bool, typer.Option("--prior", help="Add the learnt score to a prior score of items.")] = False,
+    interleave: Annotated[
+        str | None, typer.Option(help="Two names to compare: the active versions of both.", metavar="A,B")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a version of a model: a saved file, a new online ranker, or an interleaved test of two models."""
+    from corank_lab.api.making import make_version
+    from corank_lab.api.registry import Registry
+
+    with open_place(place) as store:
+        registry = Registry(store)
+        kind, content, recipe = make_version(registry, model, online, columns, interleave, has_prior=prior)
+        version = registry.add(name, kind, content, recipe)
+        is_active = registry.active[name] == version
+    sentence = f"added {name} version {version}" + ("" if is_active else "; activate it with corank service activate")
+    emit(as_json, "service add", {"name": name, "version": version, "is_active": is_active}, sentence)
+
+
+@service.command(epilog="\b\nExample:\n  corank service models shop")
+def models(place: Place, as_json: Json = False) -> None:
+    """List the models and what they have learnt."""
+    from corank_lab.api.registry import Registry
+
+    with open_place(place) as store:
+        registry = Registry(store)
+        rows = registry.versions()
+    fields = {
+        "models": [{**row._asdict(), "is_active": registry.active[row.name] == row.version} for row in rows],
+    }  # fmt: skip
+    lines = [
+        f"{row.name} {row.version}{' (active)' if registry.active[row.name] == row.version else ''}: {row.kind}, "
+        f"{row.counts.get('lists', 0)} lists, {row.counts.get('clicked', 0)} with a click"
+        for row in rows
+    ]
+    emit(as_json, "service models", fields, "\n".join(lines) or "no models")
+
+
+@service.command(epilog="\b\nExample:\n  corank service activate shop clicks 2")
+def activate(place: Place, name: Name, version: Annotated[int, typer.Argument(help="Number of the version.")]) -> None:
+    """Use a version of a model from now on; a running service notices it."""
+    from corank_lab.api.registry import Registry
+
+    with open_place(place) as store:
+        Registry(store).activate(name, version)
+    typer.echo(f"{name} version {version} is active")
+
+
+@service.command(epilog="\b\nExample:\n  corank service rollback shop clicks")
+def rollback(place: Place, name: Name) -> None:
+    """Use the version again that was active before."""
+    from corank_lab.api.registry import Registry
+
+    with open_place(place) as store:
+        version = Registry(store).rollback(name)
+    typer.echo(f"{name} version {version} is active")
+
+
+@service.command(epilog="\b\nExample:\n  corank service remove shop clicks 1")
+def remove(place: Place, name: Name, version: Annotated[int, typer.Argument(help="Number of the version.")]) -> None:
+    """Remove a version that is not active."""
+    from corank_lab.api.registry import Registry
+
+    with open_place(place) as store:
+        Registry(store).remove(name, version)
+    typer.echo(f"removed {name} version {version}")
+
+
+@service.command(epilog="\b\nExample:\n  corank service save shop clicks --output clicks.safetensors")
+def save(
+    place: Place,
+    name: Name,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")],
+    version: Annotated[int | None, typer.Option(help="Number of the version; the active one by default.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Write what a model has learnt to a file, for the other commands."""
+    from corank.data.durable.atomic import atomic_file
+    from corank_lab.api.registry import Registry
+
+    with open_place(place) as store:
+        registry = Registry(store)
+        number = version or registry.serving(name)[1]
+        model = registry.model(name, number)
+    if model.kind == "interleaved":
+        raise InputError(f"{name} is a test of two models, which is not a model file; save one of the two.")
+    with atomic_file(output, overwrite=force) as scratch:
+        scratch.write_bytes(model.content())
+    typer.echo(f"wrote {output}: {name} version {number}")
+
+
+@service.command(epilog="\b\nExample:\n  corank service key shop --scope rank --scope feedback --name web")
+def key(
+    place: Place,
+    scope: Annotated[list[str] | None, typer.Option(help="rank, feedback, judge or admin; repeatable.")] = None,
+    name: Annotated[str, typer.Option(help="Who uses the key.")] = "",
+    revoke: Annotated[str | None, typer.Option(help="Id of a key to make invalid.", metavar="ID")] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a key with scopes and print it once, revoke a key, or list all."""
+    from corank_lab.api.keys import Keys
+
+    with open_place(place) as store:
+        keys = Keys(store)
+        if revoke is not None:
+            keys.revoke(revoke)
+            emit(as_json, "service key", {"revoked": revoke}, f"revoked {revoke}")
+        elif scope:
+            made = keys.add(name, scope)
+            emit(as_json, "service key", {"key": made, "scopes": scope}, made)
+        else:
+            lines = [
+                f"{one.id} {one.name!r}: {', '.join(one.scopes)}{' (revoked)' * one.is_revoked}" for one in keys.all()
+            ]
+            emit(as_json, "service key", {"keys": [one._asdict() for one in keys.all()]}, "\n".join(lines) or "no keys")
+
+
+@service.command(hidden=True)
+def train(name: str, source: str, ranker: str, parameters: str) -> None:
+    """Train a new version; the service starts this, with the database in CORANK_DATABASE."""
+    import json
+
+    from corank_lab.database.open_store import open_answer_store
+    from corank_lab.api.log import EventLog
+    from corank_lab.api.registry import Registry
+    from corank_lab.api.training import train_version
+
+    recipe = {"source": source, "ranker": ranker, "parameters": json.loads(parameters)}
+    with open_answer_store(os.environ["CORANK_DATABASE"]) as store:
+        version = train_version(EventLog(store), Registry(store), name, recipe)
+    typer.echo(f"added {name} version {version}, a {ranker} from {source}; it is not active")
+
+
+@events.command(epilog="\b\nExample:\n  corank events verify shop")
+def verify(place: Place, as_json: Json = False) -> None:
+    """Replay the log from the initial models, and compare with what was learnt, byte by byte."""
+    from corank_lab.api.forget import compare_with_replay
+    from corank_lab.api.log import EventLog
+
+    with open_place(place) as store:
+        different, n_models, last = compare_with_replay(EventLog(store))
+    fields = {"models": n_models, "last_event": last, "different": different}
+    if different:
+        emit(as_json, "events verify", fields, f"different after a replay of {last} events: {', '.join(different)}")
+        raise typer.Exit(1)
+    emit(as_json, "events verify", fields, f"a replay of {last} events gives the same bytes for {n_models} models")
+
+
+class ExportFormat(StrEnum):
+    """Formats of exported events."""
+
+    ubi = "ubi"
+    metarank = "metarank"
+    letor = "letor"
+    parquet = "parquet"
+
+
+@events.command(epilog="\b\nExample:\n  corank events export shop --as ubi --output events.jsonl")
+def export(
+    place: Place,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; a folder for parquet.")],
+    kind: Annotated[
+        ExportFormat,
+        typer.Option("--as", help="UBI or Metarank events, or the rows shown with clicks as labels."),
+    ],
+    model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
+    bias: Annotated[
+        float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for letor and parquet.")
+    ] = 0.0,
+    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi and metarank.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the lists of a log and the feedback on them for other tools; a service may run meanwhile."""
+    from corank.data.durable.atomic import require_place
+    from corank_lab.api import export as formats
+    from corank_lab.api.log import EventLog
+
+    require_place(output, overwrite=force, folder=kind is ExportFormat.parquet)
+    with open_place(place, must_exist=True) as store:
+        log = EventLog(store)
+        if kind in (ExportFormat.ubi, ExportFormat.metarank):
+            write = formats.write_ubi_events if kind is ExportFormat.ubi else formats.write_metarank
+            n, what = write(log, output, model, persons=persons, overwrite=force), "lists"
+        else:
+            write_rows = formats.write_letor_rows if kind is ExportFormat.letor else formats.write_parquet_parts
+            n, what = write_rows(log, output, model, bias=bias, overwrite=force), "rows"
+    fields = {"output": output, "as": kind.value, f"n_{what}": n}
+    emit(as_json, "events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
+
+
+@events.command(epilog="\b\nExample:\n  corank events forget shop ann")
+def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the user.")], as_json: Json = False) -> None:
+    """Delete all events of a user, and learn everything again without them. Stop the service first."""
+    from corank_lab.api.forget import forget_person
+
+    with open_place(place) as store:
+        result = forget_person(store, user)
+    emit(
+        as_json, "events forget", result._asdict(),
+        f"deleted {result.n_events} events, learnt {result.n_models} models again from {result.n_left} events",
+    )  # fmt: skip

@@ -1,0 +1,59 @@
+"""The store in a PostgreSQL database, for teams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from corank.errors import import_extra, reason
+from corank_lab.database.store import AnswerStore, StoreError
+
+_LOCK = 0x636F72616E6B
+"""Key of the lock that one writer of all processes holds, so that numbers of answers follow the order of commits."""
+
+
+class PostgresStore(AnswerStore):
+    """
+    A store in a PostgreSQL database, which several servers may use.
+
+    address: such as ``postgresql://user@host/database``.
+    """
+
+    dialect = "postgresql"
+
+    def __init__(self, address: str) -> None:
+        self._psycopg: Any = import_extra("psycopg", "postgres")
+        self.address = address
+        super().__init__()
+
+    def _connect(self) -> Any:
+        return self._psycopg.connect(
+            self.address, autocommit=True, connect_timeout=10, application_name="corank", prepare_threshold=3
+        )
+
+    def _begin(self, connection: Any) -> None:
+        connection.execute("BEGIN")
+        connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+    def _is_usable(self, connection: Any) -> bool:
+        return not connection.closed and not connection.broken
+
+    def _confirm(self, connection: Any) -> None:
+        # the server itself keeps its files
+        pass
+
+    def _sql(self, statement: str) -> str:
+        return statement.replace("?", "%s")
+
+    def explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database."""
+        if isinstance(error, self._psycopg.errors.DiskFull):
+            return StoreError("the disk of the PostgreSQL server is full; free some space, then try again.")
+        if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
+            return StoreError("the PostgreSQL server accepts no writes now; try again when it does.")
+        if isinstance(error, self._psycopg.OperationalError):
+            return StoreError(
+                f"the PostgreSQL server cannot be reached ({reason(error)}); check that it runs, then try again."
+            )
+        if isinstance(error, self._psycopg.Error):
+            return StoreError(f"the PostgreSQL server refused a statement ({reason(error)}); check its log.")
+        return error

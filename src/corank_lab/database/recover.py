@@ -1,0 +1,98 @@
+"""Copy what can still be read of a damaged SQLite database to a new one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from corank.data.durable.atomic import atomic_folder
+from corank.errors import InputError, reason
+from corank_lab.database.checksums import CHECKED, add_function, columns_of, readable
+from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.store import Statements
+
+
+class Recovered(NamedTuple):
+    """
+    What `recover` copied.
+
+    n_rows: number of rows of each table.
+    lost: a sentence part for each row that was not copied, or for the part of a table that cannot be read.
+    """
+
+    n_rows: Counter[str]
+    lost: list[str]
+
+
+def recover(path: Path, folder: Path, *, overwrite: bool = False) -> Recovered:
+    """
+    Copy all sound rows of a database, which is opened for reading only.
+
+    path: the damaged file.
+    folder: the folder of the new file ``corank.db``, which appears when it is complete.
+    overwrite: whether an existing folder is replaced.
+    """
+    if not path.is_file():
+        raise InputError(f"{path} is not a file; pass the damaged database, or its folder.")
+    try:
+        # immutable: SQLite adds no files beside it, but reads no write-ahead log either
+        wal = Path(f"{path}-wal")
+        how = "mode=ro" if wal.exists() and wal.stat().st_size else "mode=ro&immutable=1"
+        # the thread that writes also reads
+        opened = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+        with closing(opened) as source, atomic_folder(folder, overwrite=overwrite) as scratch:
+            source.execute("PRAGMA writable_schema = ON")  # skips damaged definitions; the file stays as it is
+            add_function(source)
+            source.text_factory = _text
+            tables = {table: columns_of(source.execute, table) for table in CHECKED}
+            with SqliteStore(scratch / "corank.db") as store:
+                result = store.run(lambda db: _copy(source, tables, db))
+            if not result.n_rows:
+                raise InputError(f"nothing can be read of {path}; restore it from a copy.")
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise InputError(f"nothing can be read of {path} ({reason(error)}); restore it from a copy.") from None
+    return result
+
+
+def _copy(source: sqlite3.Connection, tables: dict[str, list[str]], db: Statements) -> Recovered:
+    n_rows: Counter[str] = Counter()
+    lost = []
+    for table, columns in tables.items():
+        if not columns:  # a database of an older version
+            continue
+        marks = ", ".join("?" * len(columns))
+        for number, is_sound, values in readable(source, table, columns):
+            if values is None:
+                lost.append(f"{table}: rows from {number} on, of which some cannot be read")
+                continue
+            try:
+                if not is_sound:
+                    raise ValueError
+                if table == "meta" and values[0] != "database":  # of the format, not of the content
+                    continue
+                if table in ("meta", "learner"):  # a new database has these rows
+                    db(f"DELETE FROM {table} WHERE {columns[0]} = ?", values[0])
+                db(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", *values)
+                n_rows[table] += 1
+            except (ValueError, sqlite3.IntegrityError):
+                lost.append(_name(table, number, dict(zip(columns, values, strict=True))))
+    if not n_rows["learner"]:  # nothing is learnt twice
+        db("UPDATE learner SET number = (SELECT COALESCE(MAX(number), 0) FROM events)")
+        db("UPDATE learner SET oldest = number + 1")
+    return Recovered(n_rows, lost)
+
+
+def _name(table: str, number: int, values: dict[str, Any]) -> str:
+    if table == "answers":
+        return f"answer {number}, of {values['judge']!r:.60} on {values['item']!r:.60}"
+    return f"{table}: row {number}"
+
+
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:  # no column of a sound row
+        return None

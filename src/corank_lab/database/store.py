@@ -1,0 +1,579 @@
+"""
+The store of sessions: projects, judges with hashed tokens, append-only answers and holds, in one database.
+
+All statements are here; `SqliteStore` and `PostgresStore` open connections and translate errors. Writes go through one
+thread (`Writer`): the answers that are waiting are committed together, and each caller continues after the commit.
+A client id makes an answer unique for its judge, so that sending it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypeVar
+
+from corank._version import __version__
+from corank.errors import InputError
+from corank_lab.database.migrations import migrate
+from corank_lab.database.writer import Pool, Writer
+
+T = TypeVar("T")
+AnswerRow = tuple[str, str, Mapping[str, Any], str, str]
+"""Judge, item, entry, client id and time of an answer."""
+HOLD_SECONDS = 900
+"""Time after which a question that was not answered is free for other judges."""
+OWNER_TOKENS = 10
+"""Number of tokens of the owner that stay valid, opened or not: each start of the server makes one."""
+
+
+class StoreError(InputError):
+    """The database cannot be used now. The message is one sentence for the reader of a page."""
+
+
+class LostError(StoreError):
+    """The database is damaged or was taken away: answers that were saved may be lost."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """
+    A project: what is judged, and how.
+
+    id: random text for addresses.
+    kind: "compare", "grade" or "screen".
+    name: title, chosen by the owner.
+    settings: options of the kind.
+    created: time, UTC.
+    is_archived: whether it is hidden from judges.
+    """
+
+    id: str
+    kind: str
+    name: str
+    settings: Mapping[str, Any]
+    created: str
+    is_archived: bool = False
+
+
+@dataclass(frozen=True)
+class Judge:
+    """
+    A person with a link.
+
+    id: random text, the first part of the token.
+    project: id of the only project that the judge may see; None for the owner.
+    name: name in the log of answers.
+    is_owner: whether the judge may see and change everything.
+    """
+
+    id: str
+    project: str | None
+    name: str
+    is_owner: bool = False
+
+
+class StoredAnswer(NamedTuple):
+    """
+    One answer.
+
+    number: increases with every answer of the database.
+    judge: name.
+    item: key of what was judged.
+    action: what the judge did.
+    entry: the keys and values of a line of a journal.
+    time: UTC, ISO 8601.
+    client_id: makes the answer unique for the judge.
+    """
+
+    number: int
+    judge: str
+    item: str
+    action: str
+    entry: dict[str, Any]
+    time: str
+    client_id: str
+
+
+class Candidate(NamedTuple):
+    """
+    An item that a judge may get next.
+
+    item: key.
+    slots: number of judges who may hold it at once.
+    """
+
+    item: str
+    slots: int = 1
+
+
+class AnswerStore(ABC):
+    """A database of projects, judges and answers. It may be used by many threads."""
+
+    def __init__(self) -> None:
+        self._pool = Pool(self._connect, self._is_usable)
+        self._writer = Writer(self._connect, self._begin, self._is_usable, self._confirm)
+        try:
+            self._writer.run(lambda db: migrate(db, self.dialect))
+        except BaseException:
+            self.close()
+            raise
+
+    dialect: str
+    address: str
+    """By which `open_answer_store` opens the same database."""
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Open a connection that commits after every statement."""
+
+    @abstractmethod
+    def _begin(self, connection: Any) -> None:
+        """Begin a transaction that writes."""
+
+    @abstractmethod
+    def _is_usable(self, connection: Any) -> bool:
+        """Return whether a connection may be used again after an error."""
+
+    @abstractmethod
+    def _confirm(self, connection: Any) -> None:
+        """Raise if what was committed is not in the database that the address names; called after every commit."""
+
+    def sound(self, table: str) -> str:
+        """Return the expression that is true for a row of a table that was not damaged."""
+        return "TRUE"
+
+    def damaged(self, what: str) -> LostError:
+        """Return the error for a damaged part of the database."""
+        return LostError(f"the database is damaged ({what}); restore it from a copy.")
+
+    @abstractmethod
+    def explained(self, error: Exception) -> Exception:
+        """Return a `StoreError` for an error of the database; other errors as they are."""
+
+    def close(self) -> None:
+        """End the thread that writes, and close all connections."""
+        self._writer.close()
+        self._pool.close()
+
+    def __enter__(self) -> AnswerStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            explained = self.explained(error)
+            if explained is error:
+                raise
+            raise explained from error
+
+    def read(self, sql: str, *values: Any) -> list[Any]:
+        """Run a statement that reads, and return its rows."""
+        with self._explaining():
+            return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
+
+    def write(self, *statements: Sequence[Any]) -> None:
+        """
+        Run statements in one transaction. When this returns, their effect is on the disk.
+
+        statements: each is the text and its values.
+        """
+
+        def job(db: Statements) -> None:
+            for sql, *values in statements:
+                db(sql, *values)
+
+        self.run(job)
+
+    def run(self, job: Callable[[Statements], T]) -> T:
+        """Run a job in one transaction, possibly with others. When this returns, its effect is on the disk."""
+        with self._explaining():
+            return self.submit(job).result()
+
+    def submit(self, job: Callable[[Statements], T]) -> Future[T]:
+        """Queue a job for `run`; the result is set after the commit."""
+        return self._writer.submit(lambda db: job(Statements(db, self._sql)))
+
+    @property
+    def n_waiting(self) -> int:
+        """Number of jobs that are queued."""
+        return self._writer.n_waiting
+
+    def _sql(self, statement: str) -> str:
+        return statement
+
+    # projects
+
+    @property
+    def database_id(self) -> str:
+        """Random text that distinguishes this database."""
+        return str(self.read("SELECT value FROM meta WHERE key = 'database'")[0][0])
+
+    def add_project(
+        self,
+        kind: str,
+        name: str,
+        settings: Mapping[str, Any],
+        payload: Any,
+        *,
+        files: Mapping[str, tuple[str, bytes]] | None = None,
+        answers: Sequence[AnswerRow] = (),
+        upload: str | None = None,
+    ) -> Project:
+        """
+        Add a project in one transaction: it is whole or not there.
+
+        payload: what is judged, as JSON values.
+        files, answers: as in `add_files` and `append_all`.
+        upload: id of the upload (`corank_lab.database.imports`); the project of an upload is made once.
+        Returns: the project, or the one that was made of the upload before.
+        """
+        project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), _now())
+        packed = zlib.compress(json.dumps(payload).encode(), 1)
+
+        def job(db: Statements) -> str:
+            if upload is not None:
+                made = db("SELECT project FROM imports WHERE id = ? AND project IS NOT NULL", upload).fetchone()
+                if made:
+                    return str(made[0])
+            values = (project.id, kind, name, json.dumps(project.settings), project.created)
+            db(
+                "INSERT INTO projects (id, kind, name, settings, created, is_archived) VALUES (?, ?, ?, ?, ?, 0)",
+                *values,
+            )
+            _put_files(db, project.id, {"": ("payload", packed), **(files or {})})
+            _append_rows(db, project.id, answers)
+            if upload is not None:
+                db("DELETE FROM import_files WHERE import = ?", upload)
+                db("DELETE FROM imports WHERE id = ?", upload)
+                db(
+                    "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
+                    "VALUES (?, ?, ?, ?, 'done', 1, 1, ?, '')",
+                    upload, kind, name, project.created, project.id,
+                )  # fmt: skip
+            return project.id
+
+        id = self.run(job)
+        return project if id == project.id else self.project(id) or project
+
+    def projects(self) -> list[Project]:
+        """Return all projects, the newest first."""
+        columns = f"{_PROJECT}, {self.sound('projects')}"
+        return [self._project(row) for row in self.read(f"SELECT {columns} FROM projects ORDER BY created DESC, id")]
+
+    def project(self, id: str) -> Project | None:
+        """Return a project, None if there is none with this id."""
+        rows = self.read(f"SELECT {_PROJECT}, {self.sound('projects')} FROM projects WHERE id = ?", id)
+        return self._project(rows[0]) if rows else None
+
+    def payload(self, project: str) -> Any:
+        """Return what is judged in a project."""
+        return json.loads(zlib.decompress(self._files(project, "")[0][1]))
+
+    def change_project(self, project: str, *, name: str, settings: Mapping[str, Any], is_archived: bool) -> None:
+        """Change name, settings and visibility of a project."""
+        text = json.dumps(dict(settings))
+        self.run(
+            lambda db: db(
+                "UPDATE projects SET name = ?, settings = ?, is_archived = ? WHERE id = ?",
+                name, text, int(is_archived), project,
+            )
+        )  # fmt: skip
+
+    def delete_project(self, project: str) -> None:
+        """Delete a project with its files, judges and answers."""
+
+        def job(db: Statements) -> None:
+            db("UPDATE imports SET project = NULL, error = ? WHERE project = ?", "the project was deleted.", project)
+            for table in ("answers", "holds", "judges", "files"):
+                db(f"DELETE FROM {table} WHERE project = ?", project)
+            db("DELETE FROM projects WHERE id = ?", project)
+
+        self.run(job)
+
+    def add_files(self, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
+        """
+        Add files that pages show, such as images.
+
+        files: media type and content by name; a file of the same name is replaced.
+        """
+        self.run(lambda db: _put_files(db, project, files))
+
+    def file(self, project: str, name: str) -> tuple[str, bytes] | None:
+        """Return media type and content of a file."""
+        found = self._files(project, name) if name else []
+        return found[0] if found else None
+
+    def file_names(self, project: str) -> set[str]:
+        """Return the names of the files of a project."""
+        return {row[0] for row in self.read("SELECT name FROM files WHERE project = ? AND name <> ''", project)}
+
+    def _files(self, project: str, name: str) -> list[tuple[str, bytes]]:
+        columns = f"type, content, {self.sound('files')}"
+        rows = self.read(f"SELECT {columns} FROM files WHERE project = ? AND name = ?", project, name)
+        if rows and not rows[0][2]:
+            raise self.damaged(f"file {name!r} of project {project}" if name else f"the texts of project {project}")
+        return [(row[0], bytes(row[1])) for row in rows]
+
+    def _project(self, row: Sequence[Any]) -> Project:
+        if not row[6]:
+            raise self.damaged(f"project {row[0]}")
+        return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
+
+    # judges
+
+    def add_owner(self, name: str = "me") -> str:
+        """
+        Add a token of the owner, and return it.
+
+        Ten tokens that were opened stay valid, and ten that were not: a server that is restarted often does not
+        sign out the owner.
+        """
+
+        def job(db: Statements) -> str:
+            # the new token is added last: if the clock went back, it would seem to be the oldest
+            found = "SELECT id FROM judges WHERE project IS NULL AND is_opened = ? ORDER BY created DESC, id"
+            for is_opened, most in ((0, OWNER_TOKENS - 1), (1, OWNER_TOKENS)):
+                for (id,) in db(found, is_opened).fetchall()[most:]:
+                    db("DELETE FROM judges WHERE id = ?", id)
+            return _add_judge(db, Judge(secrets.token_urlsafe(6), None, name, is_owner=True))
+
+        return self.run(job)
+
+    def add_judge(self, project: str, name: str) -> str:
+        """Add a judge to a project, and return the token, which is not stored."""
+
+        def job(db: Statements) -> str:
+            if db("SELECT 1 FROM judges WHERE project = ? AND name = ?", project, name).fetchone():
+                raise InputError(
+                    f"{name!r} is a judge of this project already; make a new link, or choose another name."
+                )
+            return _add_judge(db, Judge(secrets.token_urlsafe(6), project, name))
+
+        return self.run(job)
+
+    def renew_token(self, judge: str) -> str:
+        """Give a judge a new token, and return it; the former one becomes invalid."""
+        secret = secrets.token_urlsafe(32)
+
+        def job(db: Statements) -> None:
+            db("UPDATE judges SET token_hash = ?, is_revoked = 0 WHERE id = ?", _hash(secret), judge)
+
+        self.run(job)
+        return f"{judge}.{secret}"
+
+    def mark_opened(self, judge: str) -> None:
+        """Note that the link of a judge was opened."""
+        self.run(lambda db: db("UPDATE judges SET is_opened = 1 WHERE id = ? AND is_opened = 0", judge))
+
+    def revoke(self, judge: str) -> None:
+        """Make the link of a judge invalid; the answers stay."""
+        self.run(lambda db: db("UPDATE judges SET is_revoked = 1 WHERE id = ? AND project IS NOT NULL", judge))
+
+    def judges(self, project: str) -> list[tuple[Judge, bool]]:
+        """Return the judges of a project, in the order in which they were added, and whether their link is valid."""
+        rows = self.read(
+            "SELECT id, project, name, is_revoked FROM judges WHERE project = ? ORDER BY created, id", project
+        )
+        return [(Judge(*row[:3]), not row[3]) for row in rows]
+
+    def judge_of(self, token: str) -> Judge | None:
+        """Return the judge with a token; None if it is invalid. The time does not depend on the secret."""
+        id, _, secret = token.partition(".")
+        rows = self.read("SELECT id, project, name, token_hash FROM judges WHERE id = ? AND is_revoked = 0", id)
+        expected = rows[0][3] if rows else _hash("")
+        if not hmac.compare_digest(_hash(secret), expected) or not rows:
+            return None
+        return Judge(rows[0][0], rows[0][1], rows[0][2], is_owner=rows[0][1] is None)
+
+    # answers
+
+    def append(
+        self,
+        project: str,
+        judge: str,
+        item: str,
+        entry: Mapping[str, Any],
+        client_id: str | None = None,
+        *,
+        keep_hold: bool = False,
+    ) -> tuple[StoredAnswer, bool]:
+        """
+        Append an answer. When this returns, it is on the disk.
+
+        judge: name of the judge.
+        item: key of what is judged.
+        entry: keys and values of a line of a journal; `action` is required.
+        client_id: the same for all attempts to send this answer; random by default.
+        keep_hold: whether the judge continues to hold the item, as after a note that precedes an answer.
+        Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
+        """
+        client = client_id or secrets.token_urlsafe(12)
+        action, line, time = str(entry["action"]), json.dumps(dict(entry)), _now()
+
+        def job(db: Statements) -> tuple[StoredAnswer, bool]:
+            values = (project, judge, client, item, action, line, time, __version__)
+            found = db(_INSERT, *values).fetchone()
+            if found is None:
+                before = db(f"{self._answers} AND judge = ? AND client_id = ?", project, judge, client)
+                return self._answer(before.fetchone()), False
+            if not keep_hold:
+                db("DELETE FROM holds WHERE project = ? AND judge = ? AND item = ?", project, judge, item)
+            return StoredAnswer(int(found[0]), judge, item, action, json.loads(line), time, client), True
+
+        return self.run(job)
+
+    def append_all(self, project: str, rows: Sequence[AnswerRow]) -> int:
+        """
+        Append many answers in one transaction.
+
+        rows: judge, item, entry, client id and time (empty for now) of each answer; those that are stored are skipped.
+        Returns: number of new answers.
+        """
+        return self.run(lambda db: _append_rows(db, project, rows))
+
+    def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
+        """Return answers in the order in which they were given: those after a number, those of one judge."""
+        if judge is None:
+            rows = self.read(f"{self._answers} AND number > ? ORDER BY number", project, after)
+        else:
+            rows = self.read(f"{self._answers} AND number > ? AND judge = ? ORDER BY number", project, after, judge)
+        return [self._answer(row) for row in rows]
+
+    @property
+    def _answers(self) -> str:
+        columns = f"number, judge, item, action, entry, time, client_id, {self.sound('answers')}"
+        return f"SELECT {columns} FROM answers WHERE project = ?"
+
+    def _answer(self, row: Sequence[Any]) -> StoredAnswer:
+        if not row[7]:
+            raise self.damaged(f"answer {row[0]}")
+        return StoredAnswer(int(row[0]), row[1], row[2], row[3], json.loads(row[4]), row[5], row[6])
+
+    def last_number(self, project: str) -> int:
+        """Return the number of the last answer; 0 if there is none."""
+        return int(self.read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
+
+    def claim(self, project: str, judge: str, candidates: Sequence[Candidate], seen: int) -> str | None:
+        """
+        Hold the first candidate that enough other judges neither hold nor have just answered.
+
+        candidates: by decreasing priority.
+        seen: number of the last answer that the candidates take into account.
+        Returns: the item; None if other judges hold all candidates.
+        """
+        found = self.claim_group(project, judge, [[one] for one in candidates], seen)
+        return found[0] if found else None
+
+    def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[Candidate]], seen: int) -> list[str]:
+        """
+        Hold all free candidates of the first group that has one, instead of what the judge held before.
+
+        groups: by decreasing priority; a candidate is free if enough other judges neither hold nor have just
+            answered it.
+        seen: number of the last answer that the candidates take into account.
+        Returns: the items; empty if other judges hold all candidates.
+        """
+
+        def job(db: Statements) -> list[str]:
+            now = datetime.now(UTC).timestamp()
+            # a clock that went back must not extend holds
+            db(
+                "DELETE FROM holds WHERE project = ? AND (until <= ? OR until > ?)",
+                project,
+                now,
+                now + 2 * HOLD_SECONDS,
+            )
+            held: dict[str, set[str]] = {}
+            for item, holder in db("SELECT item, judge FROM holds WHERE project = ?", project).fetchall():
+                held.setdefault(item, set()).add(holder)
+            recent = "SELECT item, judge FROM answers WHERE project = ? AND number > ?"
+            for item, holder in db(recent, project, seen).fetchall():
+                held.setdefault(item, set()).add(holder)
+            for group in groups:
+                free = [item for item, slots in group if len(held.get(item, set()) - {judge}) < slots]
+                if free:
+                    db("DELETE FROM holds WHERE project = ? AND judge = ?", project, judge)
+                    for item in free:
+                        values = (project, item, judge, now + HOLD_SECONDS)
+                        db("INSERT INTO holds (project, item, judge, until) VALUES (?, ?, ?, ?)", *values)
+                    return free
+            return []
+
+        return self.run(job)
+
+    def held_by(self, project: str, judge: str) -> str | None:
+        """Return an item that a judge holds, None without one."""
+        now = datetime.now(UTC).timestamp()
+        found = self.read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
+        return str(found[0][0]) if found else None
+
+
+_PROJECT = "id, kind, name, settings, created, is_archived"
+_INSERT = (
+    "INSERT INTO answers (project, judge, client_id, item, action, entry, time, version) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, judge, client_id) DO NOTHING RETURNING number"
+)
+
+
+class Statements:
+    """Runs statements of a transaction."""
+
+    def __init__(self, connection: Any, sql: Callable[[str], str]) -> None:
+        self._connection, self._sql = connection, sql
+
+    def __call__(self, statement: str, *values: Any) -> Any:
+        """Run a statement, and return its cursor."""
+        return self._connection.execute(self._sql(statement), _storable(values))
+
+
+def _storable(values: Sequence[Any]) -> list[Any]:
+    """Replace half characters, which have no UTF-8, and NUL, which PostgreSQL refuses."""
+    return [
+        one.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if isinstance(one, str) else one
+        for one in values
+    ]
+
+
+def _put_files(db: Statements, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
+    for name, (kind, content) in files.items():
+        db("DELETE FROM files WHERE project = ? AND name = ?", project, name)
+        values = (project, name, kind, content)
+        db("INSERT INTO files (project, name, type, content) VALUES (?, ?, ?, ?)", *values)
+
+
+def _append_rows(db: Statements, project: str, rows: Sequence[AnswerRow]) -> int:
+    n_new = 0
+    for judge, item, entry, client, time in rows:
+        values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
+        n_new += db(_INSERT, *values, __version__).fetchone() is not None
+    return n_new
+
+
+def _add_judge(db: Statements, judge: Judge) -> str:
+    secret = secrets.token_urlsafe(32)
+    values = (judge.id, judge.project, judge.name, _hash(secret), _now())
+    db("INSERT INTO judges (id, project, name, token_hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)", *values)
+    return f"{judge.id}.{secret}"
+
+
+def _hash(secret: str) -> str:
+    # a random secret of 256 bits needs no slow hash
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

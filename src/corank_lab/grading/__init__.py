@@ -1,0 +1,25 @@
+"""Grade documents for queries: what to judge next, overlap of judges, agreement, conflicts and judgement lists."""
+
+from __future__ import annotations
+
+from corank_lab.grading.agreement import AlphaInterval, alpha_interval
+from corank_lab.grading.answers import Judgement
+from corank_lab.grading.features import GradingFeatures, grading_features
+from corank_lab.grading.reading import pool_from_index, read_grading_task
+from corank_lab.grading.session import GradingSession
+from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+
+__all__ = [
+    "AlphaInterval",
+    "GradingDocument",
+    "GradingFeatures",
+    "GradingQuery",
+    "GradingScale",
+    "GradingSession",
+    "GradingTask",
+    "Judgement",
+    "alpha_interval",
+    "grading_features",
+    "pool_from_index",
+    "read_grading_task",
+]

@@ -1,0 +1,153 @@
+"""Judgement lists for other tools: TREC qrels, LETOR, Quepid, OpenSearch and Elasticsearch."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corank.data.io.table_text import csv_text
+from corank.data.io.judgements.judgement_list import JudgementList
+from corank.data.io.judgements.writing import JUDGEMENT_WRITERS, blank_before_formula, encode_name
+from corank.data.io.letor.writer import write_letor
+from corank.data.collection import as_texts
+from corank.errors import InputError
+from corank_lab.grading.features import GradingFeatures
+from corank_lab.grading.session import GradingSession, judges_in_order
+
+
+def _final(session: GradingSession) -> JudgementList:
+    """Return the final grade of each graded document."""
+    task, grades = session.task, session.final()
+    rows = np.flatnonzero(~np.isnan(grades))
+    if not len(rows):
+        raise InputError("there are no grades yet; grade some documents first.")
+    documents = [task.documents[row] for row in rows.tolist()]
+    queries = [task.queries[one.query].id for one in documents]
+    ids = [one.id for one in documents]
+    return JudgementList(grades[rows], as_texts(queries), as_texts(ids), query_texts=_query_texts(session))
+
+
+def _answers(session: GradingSession) -> JudgementList:
+    """Return the answers of all judges."""
+    task = session.task
+    found = [
+        (task.documents[number], judge, entry)
+        for judge in judges_in_order(session)
+        for number, entry in sorted(session.judges[judge].items())
+    ]
+    return JudgementList(
+        np.array([np.nan if entry.grade is None else entry.grade for *_, entry in found], dtype=np.float64),
+        as_texts([task.queries[one.query].id for one, *_ in found]),
+        as_texts([one.id for one, *_ in found]),
+        as_texts([judge for _, judge, _ in found]),
+        as_texts([entry.action for *_, entry in found]),
+        as_texts([entry.text for *_, entry in found]),
+        _query_texts(session),
+    )
+
+
+def _query_texts(session: GradingSession) -> dict[str, str]:
+    return {one.id: one.text for one in session.task.queries}
+
+
+def _text(judgements: JudgementList, format: str, name: str = "", index: str = "") -> str:
+    return JUDGEMENT_WRITERS[format](judgements, name, index)[0]
+
+
+def as_qrels(session: GradingSession) -> str:
+    """Return TREC qrels: query, 0, document, grade."""
+    return _text(_final(session), "qrels")
+
+
+def as_queries(session: GradingSession) -> str:
+    """Return the text of each query of the qrels, as a table."""
+    rows: list[list[object]] = [["qid", "query", "information_need"]]
+    rows += [[encode_name(one.id), one.text, one.need] for one in session.task.queries]
+    return csv_text(rows)
+
+
+def as_letor(session: GradingSession, features: GradingFeatures) -> bytes:
+    """Return LETOR text with the features of the graded documents."""
+    found = _final(session)
+    assert found.qid is not None
+    rows = np.flatnonzero(~np.isnan(session.final()))
+    # a sign # would begin the comment of a line
+    qid, docids = ([encode_name(one).replace("#", "%23") for one in ids] for ids in (found.qid, found.docids))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "grades.txt")
+        write_letor(path, features.X[rows], found.y, np.array(qid), [f"docid = {one}" for one in docids])
+        return path.read_bytes()
+
+
+def as_features(session: GradingSession, features: GradingFeatures) -> str:
+    """Return all documents as a table: query, document, final grade or nothing, features; for `corank compare`."""
+    task = session.task
+    rows: list[list[object]] = [["qid", "docid", "rating", *features.columns]]
+    for one, grade, values in zip(task.documents, session.final().tolist(), features.X.tolist(), strict=True):
+        rows.append([task.queries[one.query].id, one.id, int(grade) if grade == grade else "", *values])
+    return csv_text(rows)
+
+
+def as_quepid_csv(session: GradingSession) -> str:
+    """Return the CSV of Quepid: query, docid, rating; queries without a grade have an empty docid."""
+    found = _final(session)
+    assert found.qid is not None
+    graded = set(found.qid.tolist())
+    rows: list[list[object]] = [
+        [blank_before_formula(one.text), "", ""] for one in session.task.queries if one.id not in graded
+    ]
+    return _text(found, "quepid") + csv_text(rows, keep_formulas=True)
+
+
+def as_quepid_book(session: GradingSession, name: str) -> str:
+    """Return a book of Quepid, with the answers of all judges."""
+    task, scale = session.task, session.scale
+    pairs = []
+    for number, one in enumerate(task.documents):
+        judgements: list[dict[str, Any]] = []
+        for judge in judges_in_order(session):
+            found = session.judges[judge].get(number)
+            if found is not None:
+                judgements.append(
+                    {
+                        "rating": None if found.grade is None else float(found.grade),
+                        "unrateable": found.action == "unrateable", "judge_later": found.action == "later",
+                        "user_email": judge, "explanation": found.text,
+                    }
+                )  # fmt: skip
+        query = task.queries[one.query]
+        pairs.append(
+            {
+                "query_text": query.text, "doc_id": one.id, "position": one.position, "information_need": query.need,
+                "document_fields": dict(one.fields), "notes": "", "options": {}, "judgements": judgements,
+            }
+        )  # fmt: skip
+    book = {
+        "name": name, "scale": list(scale.grades),
+        "scale_with_labels": {str(g): label for g, label in zip(scale.grades, scale.labels, strict=True)},
+        "query_doc_pairs": pairs,
+    }  # fmt: skip
+    return json.dumps(book, indent=1)
+
+
+def as_opensearch(session: GradingSession, name: str) -> str:
+    """Return a judgement list of OpenSearch's Search Relevance Workbench."""
+    return _text(_final(session), "opensearch", name)
+
+
+def as_rank_eval(session: GradingSession, index: str = "documents") -> str:
+    """
+    Return a request of Elasticsearch's `_rank_eval` with the graded documents.
+
+    index: name of the index; the request of each query is a `query_string`, to be replaced by that of the application.
+    """
+    return _text(_final(session), "rank-eval", index=index)
+
+
+def as_judgements(session: GradingSession) -> str:
+    """Return all answers as a table: query, docid, rating, judge; rating is empty for "unrateable" and "later"."""
+    return _text(_answers(session), "table")

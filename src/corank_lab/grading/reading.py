@@ -1,0 +1,377 @@
+"""Read queries and documents to grade: tables, CSV and books of Quepid, TREC runs with texts, and indexes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corank.data.io.budget import current_budget
+from corank.data.io.frames import parquet_rows
+from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
+from corank.data.io.trec import read_run
+from corank.data.column_roles import ColumnChoice
+from corank.errors import InputError
+from corank_lab.grading.answers import GradingEntry
+from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+
+Path = str | os.PathLike[str]
+_TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+_TEXTS = ("query_text", "query_string", "user_query")
+_NEEDS = ("information_need", "need", "narrative", "description_of_need")
+_POSITIONS = ("position", "rank")
+_BLANK = re.compile(r"\s")
+_PLACE = re.compile(r"\d{1,9}(\.0*)?")
+MAX_GRADE = 100
+
+
+class GradingFile(NamedTuple):
+    """
+    Content of files to grade.
+
+    Attributes
+    ----------
+    task : GradingTask
+        Queries and documents.
+    known : sequence of (str, GradingEntry)
+        Judge and entry of each grade in the files.
+    """
+
+    task: GradingTask
+    known: Sequence[tuple[str, GradingEntry]]
+
+
+def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
+    """
+    Read queries, documents and grades that they have already.
+
+    Parameters
+    ----------
+    path : path
+        A table (.csv, .tsv, .jsonl, .parquet) with a column of queries and one of documents, such as a CSV file of
+        Quepid; a book of Quepid (.json); or a TREC run. Other columns are shown; numeric ones are also features.
+    *more_paths : paths
+        For a TREC run: tables with the texts of the documents (a column ``docid``) and of the queries (``qid`` and
+        another column).
+
+    Returns
+    -------
+    GradingFile
+        The task, and the grades in the file.
+    """
+    if any(suffix_of(one) == ".index" for one in (path, *more_paths)):
+        raise InputError(
+            "an index is opened by the command line: corank serve --grade queries.csv --index wiki.index --texts "
+            "documents.jsonl."
+        )
+    first, *rest = sorted([path, *more_paths], key=lambda one: suffix_of(one) in _TABLES)
+    if suffix_of(first) not in _TABLES and suffix_of(first) != ".json":
+        return GradingFile(_of_run(first, rest), [])
+    if more_paths:
+        raise InputError(f"found {len(more_paths) + 1} files without a TREC run; send one table or book.")
+    if suffix_of(path) == ".json":
+        return _of_book(path)
+    return _of_table(path)
+
+
+def _rows(path: Path) -> tuple[list[str], LocatedRows]:
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        return parquet_rows(path)
+    return (jsonl_rows if suffix in (".jsonl", ".ndjson") else csv_rows)(read_utf8(path), str(path))
+
+
+def _of_table(path: Path) -> GradingFile:
+    columns, rows = _rows(path)
+    roles = ColumnChoice(y=False).roles(columns, path)
+    if roles.qid is None or roles.docid is None:
+        what = "queries" if roles.qid is None else "documents"
+        raise InputError(
+            f"{path} has no column of {what} ({', '.join(columns[:8])}); name the columns query and docid, and rating "
+            "if there are grades."
+        )
+    lower = {column.casefold(): column for column in reversed(columns)}
+    text_column = next((lower[one] for one in _TEXTS if one in lower), None)
+    need_column = next((lower[one] for one in _NEEDS if one in lower), None)
+    place_column = next((lower[one] for one in _POSITIONS if one in lower), None)
+    shown = [one for one in columns if one not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
+    shown = [one for one in shown if one not in (text_column, need_column)]
+    builder = TaskBuilder(str(path))
+    cells: list[dict[str, Any]] = []
+    for where, row in rows:
+        document = _text(row.get(roles.docid))
+        if not document:  # a query of Quepid without a document
+            continue
+        query = _text(row.get(roles.qid))
+        fields = {one: text for one in shown if (text := _text(row.get(one)))}
+        position = _text(row.get(place_column)) if place_column else ""
+        need = _text(row.get(need_column)) if need_column else ""
+        text = (_text(row.get(text_column)) if text_column else "") or query
+        is_new = builder.add(where, query, text, need, document, fields, position)
+        builder.has_order |= bool(position)
+        if is_new:
+            cells.append(row)
+        if roles.y is not None and (grade := _text(row.get(roles.y))):
+            builder.grade(where, query, document, grade, (_text(row.get(roles.judge)) if roles.judge else "") or "file")
+    X, names = _features(cells, [one for one in shown if one in roles.features])
+    return builder.result(X, names)
+
+
+def _of_book(path: Path) -> GradingFile:
+    text = read_utf8(path)
+    current_budget().take_json(text, path)
+    try:
+        book = json.loads(text)
+    except (ValueError, RecursionError):
+        book = None
+    pairs = book.get("query_doc_pairs") if isinstance(book, dict) else None
+    if not isinstance(book, dict) or not isinstance(pairs, list):
+        raise InputError(f"{path} has no list query_doc_pairs, so it is not a book of Quepid; export the book as JSON.")
+    builder = TaskBuilder(str(path))
+    for at, pair in enumerate(pairs, 1):
+        where = f"{path}, query_doc_pairs {at}"
+        if not isinstance(pair, dict) or pair.get("query_text") is None or pair.get("doc_id") is None:
+            raise InputError(f"{where}: expected query_text and doc_id; check the export.")
+        query, document, given = _text(pair["query_text"]), _text(pair["doc_id"]), pair.get("document_fields")
+        if isinstance(given, str):
+            try:
+                given = json.loads(given)
+            except (ValueError, RecursionError):
+                given = {"text": given}
+        fields = {_text(k): _text(v) for k, v in given.items()} if isinstance(given, dict) else {}
+        need = _text(pair.get("information_need")) or _text(pair.get("notes"))
+        position = _text(pair.get("position"))
+        builder.add(where, query, query, need, document, fields, position)
+        builder.has_order |= bool(position)
+        judgements = pair.get("judgements")
+        for number, one in enumerate(judgements if isinstance(judgements, list) else (), 1):
+            if not isinstance(one, dict):
+                raise InputError(f"{where}: judgement {number} is {one!r:.60}; expected an object with a rating.")
+            judge = _text(one.get("user_email") or one.get("user_id")) or f"unknown {number}"
+            note = _text(one.get("explanation"))
+            if one.get("unrateable") or one.get("judge_later"):
+                builder.other(query, document, "unrateable" if one.get("unrateable") else "later", judge, note)
+            elif one.get("rating") is not None:
+                builder.grade(where, query, document, _text(one["rating"]), judge, note)
+    return builder.result(scale=_book_scale(book))
+
+
+def _book_scale(book: Mapping[str, Any]) -> GradingScale | None:
+    grades, labels = book.get("scale"), book.get("scale_with_labels")
+    if isinstance(grades, str):
+        grades = grades.split(",")
+    try:
+        numbers = sorted({int(float(one)) for one in grades}) if isinstance(grades, list) else []
+    except (TypeError, ValueError, OverflowError):
+        return None
+    names = {_text(k): _text(v) for k, v in labels.items()} if isinstance(labels, dict) else {}
+    if len(numbers) < 2 or numbers[0] < 0 or numbers[-1] > MAX_GRADE:
+        return None
+    return GradingScale(tuple(numbers), tuple(names.get(str(one), "") for one in numbers))
+
+
+def _of_run(path: Path, tables: Sequence[Path]) -> GradingTask:
+    run = read_run(path)
+    texts: dict[str, dict[str, str]] = {}
+    queries: dict[str, str] = {}
+    for table in tables:
+        columns, rows = _rows(table)
+        roles = ColumnChoice(y=False).roles(columns, table)
+        if roles.docid is not None and roles.qid is None:
+            others = [one for one in columns if one != roles.docid]
+            for _, row in rows:
+                texts[_text(row.get(roles.docid))] = {one: text for one in others if (text := _text(row.get(one)))}
+        elif roles.qid is not None and len(columns) > 1:
+            queries |= _queries(columns, roles.qid, rows)
+        else:
+            raise InputError(
+                f"{table} has neither a column docid with texts nor a column qid with queries; name its columns so."
+            )
+    builder = TaskBuilder(str(path))
+    builder.has_order = True
+    order = np.lexsort([-run.scores, run.qid.astype(str)])
+    scores = []
+    for row in order.tolist():
+        query, document = str(run.qid[row]), str(run.docids[row])
+        if builder.add(f"{path}", query, queries.get(query, query), "", document, texts.get(document, {}), ""):
+            scores.append(float(run.scores[row]))
+    return builder.result(np.array(scores)[:, None], ["score"]).task
+
+
+def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, str]:
+    """Return the texts of queries by id; the id is the text if there is no other column."""
+    other = next((one for one in columns if one != qid), qid)
+    return {id: _text(row.get(other)) or id for _, row in rows if (id := _text(row.get(qid)))}
+
+
+def read_queries(path: Path) -> dict[str, str]:
+    """
+    Read queries.
+
+    Parameters
+    ----------
+    path : path
+        A table (.csv, .parquet) with a column ``qid`` and one of texts, or only with a column ``query``; otherwise a
+        file of ids and texts (.tsv without a header, or .jsonl), as for `corank search`.
+
+    Returns
+    -------
+    dict of str to str
+        Text by id.
+    """
+    if suffix_of(path) not in (".csv", ".parquet"):
+        from corank.text import read_texts
+
+        return read_texts(path)
+    columns, rows = _rows(path)
+    qid = ColumnChoice(y=False).roles(columns, path).qid
+    found = {} if qid is None else _queries(columns, qid, rows)
+    if qid is None or not found:
+        raise InputError(f"{path} has no queries ({', '.join(columns[:8])}); name the columns qid and query_text.")
+    return found
+
+
+def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Path], depth: int = 20) -> GradingTask:
+    """
+    Search an index by BM25 for each query, and collect the first documents.
+
+    Parameters
+    ----------
+    queries : mapping of str to str
+        Texts of the queries, by id.
+    index : path
+        Index that `corank index` wrote. It keeps word counts, not texts.
+    texts : sequence of paths
+        The documents of which the index was made: JSON lines, tables of id and text, or folders of .txt files.
+    depth : int
+        Number of documents of each query.
+
+    Returns
+    -------
+    GradingTask
+        Queries that share a word with a document, and their documents by rank; the BM25 score is a feature.
+    """
+    from corank.text import BM25, open_corpus
+    from corank.text.files import read_document_fields
+
+    corpus = open_corpus(index)
+    if not texts:
+        raise InputError(
+            f"{index} keeps word counts, not texts; pass the documents of which it was made, so that judges can read "
+            "them (--texts documents.jsonl)."
+        )
+    hits = BM25().to_index(corpus).search(list(queries.values()), depth)
+    wanted = set(map(str, corpus.ids[np.unique(hits.documents[hits.documents >= 0])]))
+    if not wanted:
+        raise InputError(f"no query shares a word with a document of {index}; check the {len(queries)} queries.")
+    fields = {name: found for path in texts for name, found in read_document_fields(path) if name in wanted}
+    absent = sorted(wanted - set(fields))
+    if absent:
+        raise InputError(
+            f"{len(absent)} of {len(wanted)} documents that were found, such as {absent[0]!r}, are not in "
+            f"{', '.join(map(str, texts))}; pass all documents of which {index} was made."
+        )
+    builder, scores = TaskBuilder(str(index)), []
+    builder.has_order = True
+    for (id, text), row, values in zip(queries.items(), hits.documents, hits.scores, strict=True):
+        for number, score in zip(row[row >= 0].tolist(), values.tolist(), strict=False):
+            name = str(corpus.ids[number])
+            builder.add(str(index), id, text, "", name, fields[name], "")
+            scores.append(score)
+    return builder.result(np.array(scores)[:, None], ["bm25"]).task
+
+
+class TaskBuilder:
+    """Collects queries, documents and grades."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._queries: dict[str, int] = {}
+        self._made: list[GradingQuery] = []
+        self._documents: dict[tuple[int, str], GradingDocument] = {}
+        self._counts: list[int] = []
+        self._known: list[tuple[str, GradingEntry]] = []
+        self._grades: set[int] = set()
+        self.has_order = False
+
+    def add(
+        self, where: str, query: str, text: str, need: str, document: str, fields: dict[str, str], position: str
+    ) -> bool:
+        """Add a document; return whether it is new."""
+        if not query:
+            raise InputError(f"{where}: the query is empty; fill the column.")
+        if query not in self._queries:
+            number = self._queries[query] = len(self._made)
+            id = f"q{number + 1}" if _BLANK.search(query) or len(query) > 40 else query
+            while any(one.id == id for one in self._made):
+                id += "_"
+            self._made.append(GradingQuery(id, text, need))
+            self._counts.append(0)
+        number = self._queries[query]
+        if (number, document) in self._documents:
+            return False
+        self._counts[number] += 1
+        place = int(float(position)) if _PLACE.fullmatch(position) else self._counts[number]
+        self._documents[number, document] = GradingDocument(number, document, fields, place)
+        return True
+
+    def grade(self, where: str, query: str, document: str, grade: str, judge: str, text: str = "") -> None:
+        """Add a grade."""
+        try:
+            number = float(grade)
+        except ValueError:
+            number = -1.0
+        if not number.is_integer() or not 0 <= number <= MAX_GRADE:
+            raise InputError(
+                f"{where}: the grade is {grade!r:.40}; expected a whole number from 0 to {MAX_GRADE}, or nothing."
+            )
+        self._grades.add(int(number))
+        id = self._made[self._queries[query]].id
+        self._known.append((judge, GradingEntry("grade", id, document, str(int(number)), text, "file")))
+
+    def other(self, query: str, document: str, action: str, judge: str, text: str) -> None:
+        """Add an answer without a grade."""
+        id = self._made[self._queries[query]].id
+        self._known.append((judge, GradingEntry(action, id, document, "", text, "file")))
+
+    def result(self, X: Any = None, columns: Sequence[str] = (), scale: GradingScale | None = None) -> GradingFile:
+        """Return what was collected."""
+        if not self._documents:
+            raise InputError(f"{self._path} has no documents; expected a query and a document in each row.")
+        default = GradingScale()
+        if self._grades - set((scale or default).grades):
+            most = max(self._grades | set((scale or default).grades))
+            scale = GradingScale(tuple(range(most + 1)), ("",) * (most + 1)) if most <= 10 else None
+            if scale is None:
+                raise InputError(f"{self._path} has grades up to {most}; grades from 0 to 10 can be given on pages.")
+        X = np.empty((0, 0)) if X is None else X
+        documents = list(self._documents.values())
+        return GradingFile(GradingTask(self._made, documents, X, columns, scale, self.has_order), self._known)
+
+
+def _features(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Any, list[str]]:
+    """Return the numeric columns without gaps."""
+    found, names = [], []
+    for column in columns:
+        try:
+            values = np.array([float(row.get(column, "")) for row in rows], dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            continue
+        if np.isfinite(values).all():
+            found.append(values)
+            names.append(column)
+    return (np.column_stack(found), names) if found else (None, [])
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).encode("utf-8", "replace").decode().strip()

@@ -1,0 +1,446 @@
+"""
+A grading session of several judges: who grades what next, and what the grades amount to.
+
+Each document is graded by `overlap` judges if it belongs to the shared part, else by one. The shared part is a share of
+the documents, chosen by a hash of their keys, so that it stays the same. A judge who puts a document aside gets it
+again when no other document is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.judges import JudgeGrades
+from corank.errors import InputError
+from corank_lab.grading.answers import GradingEntry, Judgement
+from corank_lab.grading.task import GradingScale, GradingTask
+from corank.base.suggestions.suggest import suggest
+
+ORDERS = ("query", "depth", "model")
+"""One query after another; the first documents of all queries first; the most informative documents first."""
+AHEAD = 200
+"""Number of documents that the model chooses ahead."""
+LONGEST_LIST = 50
+"""Largest number of documents of a result list; the following ones are in further lists."""
+
+
+class Open(NamedTuple):
+    """
+    A document that a judge may get next.
+
+    number: of the document.
+    slots: number of judges who may still grade it.
+    """
+
+    number: int
+    slots: int
+
+
+class GradingSession:
+    """
+    The grades of all judges.
+
+    Parameters
+    ----------
+    task : GradingTask
+        Queries and documents.
+    scale : GradingScale, optional
+        The grades.
+    order : {"query", "depth", "model"}
+        Which document comes next: one query after another, the first documents of all queries first, or by
+        `corank.suggest`.
+    depth : int
+        Number of first documents of each query that are graded; 0 means all.
+    overlap : int
+        Number of judges who grade a document of the shared part.
+    shared : float
+        Share of documents that `overlap` judges grade.
+
+    Attributes
+    ----------
+    judges : mapping of str to mapping of int to Judgement
+        Last answer of each judge about each document.
+    settled : mapping of int to int
+        Grades that were fixed.
+
+    Examples
+    --------
+    >>> from corank_lab.grading import GradingDocument, GradingQuery, GradingTask
+    >>> from corank_lab.grading.answers import GradingEntry
+    >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
+    >>> session = GradingSession(task)
+    >>> [task.documents[one.number].id for one in session.open_for("ann")]
+    ['a', 'b']
+    >>> session.add("ann", GradingEntry("grade", "q1", "a", "2"))
+    >>> [task.documents[one.number].id for one in session.open_for("bob")], session.final().tolist()
+    (['b'], [2.0, nan])
+    """
+
+    def __init__(
+        self,
+        task: GradingTask,
+        scale: GradingScale | None = None,
+        *,
+        order: str = "query",
+        depth: int = 0,
+        overlap: int = 1,
+        shared: float = 1.0,
+    ) -> None:
+        if order not in ORDERS:
+            raise InputError(f"order is {order!r}; pass one of {', '.join(ORDERS)}.")
+        self.task, self.scale, self.order = task, scale or task.scale or GradingScale(), order
+        n = len(task.documents)
+        query = np.array([one.query for one in task.documents])
+        position = np.array([one.position for one in task.documents])
+        rank = np.empty(n, dtype=np.int64)
+        by_query = np.lexsort([np.arange(n), position, query])
+        rank[by_query] = np.arange(n) - np.searchsorted(query[by_query], query[by_query])
+        wanted = (rank < depth) if depth else np.ones(n, dtype=bool)
+        hashes = np.array([_hash(key) for key in task.keys])
+        self._needed = np.where(wanted, np.where(hashes < shared, max(overlap, 1), 1), 0)
+        self._static = np.lexsort([rank, query]) if order == "query" else np.lexsort([query, rank])
+        # lists are numbered in the order in which judges get them
+        block = rank // LONGEST_LIST
+        self._rank = rank
+        self._list = query * (1 + block.max()) + block if order == "query" else block * len(task.queries) + query
+        self._ahead: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._done = np.zeros(n, dtype=np.int64)
+        self.judges: dict[str, dict[int, Judgement]] = {}
+        self.settled: dict[int, int] = {}
+        self._log: dict[str, list[tuple[int, Judgement | None, Judgement]]] = {}
+
+    def add(self, judge: str, entry: GradingEntry) -> None:
+        """
+        Apply an entry of a judge.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+        entry : GradingEntry
+            The entry.
+        """
+        mine, log = self.judges.setdefault(judge, {}), self._log.setdefault(judge, [])
+        if entry.action == "undo":
+            if log:
+                number, before, _ = log.pop()
+                self._set(mine, number, before)
+            return
+        number = self.number(entry)
+        if entry.action == "settle":
+            self.settled[number] = self._grade(entry)
+            return
+        new = Judgement(entry.action, self._grade(entry) if entry.action == "grade" else None, entry.text)
+        log.append((number, mine.get(number), new))
+        self._set(mine, number, new)
+
+    def number(self, entry: GradingEntry) -> int:
+        """
+        Return the number of the document of an entry.
+
+        Parameters
+        ----------
+        entry : GradingEntry
+            The entry.
+
+        Returns
+        -------
+        int
+            The number.
+        """
+        found = self.task.number.get(json.dumps([entry.query, entry.document]))
+        if found is None:
+            raise entry.unknown(f"{entry.query}/{entry.document}", f"{len(self.task.documents)} documents")
+        return found
+
+    def last(self, judge: str) -> int | None:
+        """
+        Return the document of the judge's last answer.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+
+        Returns
+        -------
+        int or None
+            Its number; None without answers.
+        """
+        log = self._log.get(judge)
+        return log[-1][0] if log else None
+
+    def recent(self, judge: str) -> list[tuple[int, Judgement]]:
+        """
+        Return the last answers of a judge about each document, the newest first.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+
+        Returns
+        -------
+        list of (int, Judgement)
+            Number of the document, and the answer.
+        """
+        order = dict.fromkeys(number for number, _, _ in reversed(self._log.get(judge, [])))
+        mine = self.judges.get(judge, {})
+        return [(number, mine[number]) for number in order if number in mine]
+
+    def open_for(self, judge: str, most: int = 60) -> list[Open]:
+        """
+        Return the documents that a judge may get next, the best first.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+        most : int
+            Largest number of documents.
+
+        Returns
+        -------
+        list of Open
+            Documents and the number of judges who may still grade them; empty if no document is left.
+        """
+        slots, free, later = self._open(judge)
+        found = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
+        return [Open(number, int(slots[number])) for number in found]
+
+    def open_lists(self, judge: str, most: int = 60) -> list[list[Open]]:
+        """
+        Return the result lists in which a judge may grade documents, the best first.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+        most : int
+            Largest number of lists.
+
+        Returns
+        -------
+        list of list of Open
+            The open documents of each list, by rank, those that the judge put aside included.
+        """
+        slots, free, later = self._open(judge)
+        lists = self._list[free]
+        first = dict.fromkeys(lists.tolist() if len(self._ahead) else np.unique(lists).tolist())
+        chosen = list(first | dict.fromkeys(self._list[later].tolist()))[:most]
+        numbers = np.union1d(free, np.array(later, dtype=np.int64)).astype(np.int64)
+        numbers = numbers[np.isin(self._list[numbers], chosen)]
+        found: dict[int, list[Open]] = {one: [] for one in chosen}
+        for number in numbers[np.argsort(self._rank[numbers], kind="stable")].tolist():
+            found[int(self._list[number])].append(Open(number, int(slots[number])))
+        return list(found.values())
+
+    def list_of(self, number: int) -> list[int]:
+        """
+        Return the result list of a document.
+
+        Parameters
+        ----------
+        number : int
+            Number of the document.
+
+        Returns
+        -------
+        list of int
+            Documents of its query that are to be graded, and itself, by rank; at most `LONGEST_LIST`.
+        """
+        wanted = self._needed > 0
+        wanted[number] = True
+        found = np.flatnonzero((self._list == self._list[number]) & wanted)
+        return [int(one) for one in found[np.argsort(self._rank[found], kind="stable")]]
+
+    def list_after(self, judge: str, number: int) -> list[Open]:
+        """
+        Return the result list that a judge gets after that of a document.
+
+        Parameters
+        ----------
+        judge : str
+            Name of the judge.
+        number : int
+            Number of a document of the current list.
+
+        Returns
+        -------
+        list of Open
+            Its open documents; empty if no other list has one.
+        """
+        lists = {int(self._list[one[0].number]): one for one in self.open_lists(judge, most=len(self._list))}
+        here = int(self._list[number])
+        lists.pop(here, None)
+        if self.order != "model":  # the next one of the file, then the first again
+            lists = dict(sorted(lists.items(), key=lambda one: (one[0] < here, one[0])))
+        return next(iter(lists.values()), [])
+
+    def _open(self, judge: str) -> tuple[NDArray[np.int64], NDArray[np.int64], list[int]]:
+        """Return free places of all documents, open documents, the best first, and those that the judge put aside."""
+        mine = self.judges.get(judge, {})
+        slots = self._needed - self._done
+        is_mine = np.zeros(len(slots), dtype=bool)
+        is_mine[list(mine)] = True
+        order = self._static
+        if len(self._ahead):
+            order = np.concatenate([self._ahead, order])
+        free = order[(slots[order] > 0) & ~is_mine[order]]
+        # the oldest first
+        later = [number for number, one in mine.items() if one.action == "later" and slots[number] > 0]
+        return slots, free, later
+
+    def suggest(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
+        """
+        Choose the documents to grade next with a model of the grades so far; may take seconds.
+
+        Parameters
+        ----------
+        y : array of float
+            Result of `final`; another thread may add entries meanwhile.
+
+        Returns
+        -------
+        array of int
+            Numbers of documents; pass them to `install`.
+        """
+        from corank.models.rls import RankRLS
+
+        X = self._rows()
+        qid = np.array([one.query for one in self.task.documents])
+        kept = np.flatnonzero(self._needed > 0)
+        model: Any = None
+        judged = kept[~np.isnan(y[kept])]
+        has_pairs = any(len(set(y[judged[qid[judged] == one]])) > 1 for one in set(qid[judged]))
+        if has_pairs:
+            model = RankRLS().fit(X[judged], y[judged], qid=qid[judged])
+        strategy = "uncertain" if has_pairs else "representative"
+        return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], AHEAD, strategy, random_state=0)])
+
+    def install(self, ahead: NDArray[np.int64]) -> None:
+        """
+        Use the result of `suggest`.
+
+        Parameters
+        ----------
+        ahead : array of int
+            Numbers of documents.
+        """
+        self._ahead = ahead
+
+    def final(self, rule: str = "median") -> NDArray[np.float64]:
+        """
+        Return one grade per document: the settled one, else that of all judges together.
+
+        Parameters
+        ----------
+        rule : {"median", "mean", "majority"}
+            See `corank.metrics.agreement.aggregate_grades`.
+
+        Returns
+        -------
+        array of float
+            Grades; NaN if there is none.
+        """
+        n = len(self.task.documents)
+        rows = [(at, one.grade) for mine in self.judges.values() for at, one in mine.items() if one.grade is not None]
+        result = np.full(n, np.nan)
+        if rows:
+            # every document once, so that numbers stay as they are
+            numbers = np.concatenate([np.arange(n), [at for at, _ in rows]]).astype(np.int64)
+            grades = np.concatenate([np.full(n, np.nan), [float(grade) for _, grade in rows]])
+            result = JudgeGrades.of_documents(numbers, grades).aggregate(rule)
+        for number, grade in self.settled.items():
+            result[number] = grade
+        return result
+
+    def grades(self) -> list[dict[str, int]]:
+        """
+        Return the grades of each document by judge.
+
+        Returns
+        -------
+        list of dict
+            One per document.
+        """
+        table: list[dict[str, int]] = [{} for _ in self.task.documents]
+        for judge, mine in self.judges.items():
+            for number, one in mine.items():
+                if one.grade is not None:
+                    table[number][judge] = one.grade
+        return table
+
+    def conflicts(self) -> list[int]:
+        """
+        Return the documents with different grades that were not settled, the largest difference first.
+
+        Returns
+        -------
+        list of int
+            Numbers of documents.
+        """
+        spread = {
+            number: max(found.values()) - min(found.values())
+            for number, found in enumerate(self.grades())
+            if len(set(found.values())) > 1 and number not in self.settled
+        }
+        return sorted(spread, key=lambda number: (-spread[number], number))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Number of documents to grade, of finished ones, and of grades that are still needed."""
+        missing = np.maximum(self._needed - self._done, 0)
+        return {
+            "wanted": int((self._needed > 0).sum()),
+            "finished": int(((self._needed > 0) & (missing == 0)).sum()),
+            "missing": int(missing.sum()),
+        }
+
+    def _set(self, mine: dict[int, Judgement], number: int, new: Judgement | None) -> None:
+        before = mine.pop(number, None)
+        self._done[number] += _counts(new) - _counts(before)
+        if new is not None:
+            mine[number] = new
+
+    def _grade(self, entry: GradingEntry) -> int:
+        if entry.grade not in map(str, self.scale.grades):
+            raise InputError(
+                f"{entry.place + ': ' if entry.place else ''}the grade is {entry.grade!r}; choose one of "
+                f"{', '.join(map(str, self.scale.grades))}."
+            )
+        return int(entry.grade)
+
+    def _rows(self) -> Any:
+        """Features of the documents; words of the texts if there are none."""
+        if self.task.X.shape[1]:
+            deviation = self.task.X.std(axis=0)
+            return (self.task.X - self.task.X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        texts = [
+            f"{self.task.queries[one.query].text} {' '.join(one.fields.values())} {one.id}"
+            for one in self.task.documents
+        ]
+        return TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+", max_features=50_000).fit_transform(texts)
+
+
+def _hash(key: str) -> float:
+    """Return a number in [0, 1) that depends on a key only."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:6], "big") / 2**48
+
+
+def _counts(one: Judgement | None) -> int:
+    """Whether an answer fills one of the places of a document."""
+    return int(one is not None and one.action in ("grade", "unrateable"))
+
+
+def judges_in_order(session: GradingSession) -> Sequence[str]:
+    """Return the judges who gave grades, by name."""
+    return sorted(judge for judge, mine in session.judges.items() if mine)

@@ -1,0 +1,42 @@
+"""Pages of train and compare: the button, and the report."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+
+from corank.errors import InputError
+from corank_lab.pages.grading.training import REPORT
+from corank_lab.pages.grading.workspace import GradeWorkspace
+from corank_lab.pages.pages_owner import show_overview
+from corank_lab.pages.site import Visit
+
+
+def train(visit: Visit) -> Response:
+    """Compare rankers on the grades so far."""
+    workspace = _grading(visit)
+    try:
+        workspace.train()
+    except InputError as error:
+        return show_overview(visit, error=str(error), status=422)
+    return visit.go(f"/p/{visit.here.id}#train")
+
+
+def report(visit: Visit) -> Response:
+    """Show the report of the last comparison: a page with its own style and without scripts."""
+    from corank.comparison.report.page import CONTENT_POLICY
+
+    _grading(visit)
+    found = visit.site.store.file(visit.here.id, REPORT)
+    if found is None:
+        raise HTTPException(404)
+    # the sandbox gives the page an origin of its own
+    policy = f"{CONTENT_POLICY}; frame-ancestors 'none'; sandbox allow-popups"
+    return HTMLResponse(found[1], headers={"Content-Security-Policy": policy})
+
+
+def _grading(visit: Visit) -> GradeWorkspace:
+    workspace = visit.workspace
+    if not isinstance(workspace, GradeWorkspace):
+        raise HTTPException(404)
+    return workspace

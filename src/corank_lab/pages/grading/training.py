@@ -1,0 +1,197 @@
+"""
+Train and compare: rankers are compared on the grades of a project, and the recommended one is kept.
+
+The comparison runs in a thread, its fits in processes of their own, so that pages do not wait. Report and model are
+files of the project: they survive restarts, and travel with the saved project.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from corank.errors import InputError
+from corank_lab.grading.features import RANK, SCORES, GradingFeatures
+from corank_lab.database.store import AnswerStore, Project
+from corank_lab.database.stored_journal import utc_now
+from corank.progress import listen_to_progress
+from corank_lab.pages.texts import text
+
+LEAST_QUERIES = 5
+"""Number of queries with two different grades that a comparison needs."""
+BUDGET = 600.0
+"""Time limit of a comparison, in seconds."""
+MAX_NAMED = 12
+"""Columns that are named in the result."""
+REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/about.json"
+"""Names of the files; uploaded files have no slash in their names."""
+
+
+@dataclass(eq=False)
+class TrainingJob:
+    """
+    One comparison.
+
+    what, done, total: the step at work, and how far it is.
+    error: why it failed, empty if it did not.
+    """
+
+    what: str = ""
+    done: int = 0
+    total: int = 0
+    error: str = ""
+    thread: threading.Thread | None = field(default=None, repr=False)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is at work."""
+        return self.thread is not None and self.thread.is_alive()
+
+    def listen(self, what: str, done: int, total: int) -> None:
+        """Note how far the comparison is."""
+        self.what, self.done, self.total = what, min(done, total), total
+
+
+_JOBS: WeakKeyDictionary[AnswerStore, dict[str, TrainingJob]] = WeakKeyDictionary()
+_LOCK = threading.Lock()
+
+
+def job_of(store: AnswerStore, project: str) -> TrainingJob | None:
+    """Return the last comparison of a project since the start of the server."""
+    return _JOBS.get(store, {}).get(project)
+
+
+def last_result(store: AnswerStore, project: str) -> dict[str, Any] | None:
+    """Return what is known of the last comparison that ended well; None if that cannot be read."""
+    found = store.file(project, ABOUT)
+    try:
+        values = {} if found is None else json.loads(found[1])
+        datetime.fromisoformat(values["time"])
+        numbers = {name: int(values[name]) for name in ("n_answers", "n_grades", "n_queries")}
+        return {
+            **numbers, "time": values["time"], "verdict": str(values["verdict"]),
+            "has_model": bool(values["has_model"]), "kept": str(values.get("kept", "")),
+            "used": str(values.get("used", "")),
+        }  # fmt: skip
+    except (LookupError, TypeError, ValueError, RecursionError):  # the file of a saved project may hold anything
+        return None
+
+
+def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
+    """Return why the grades do not suffice; empty if they do."""
+    graded = ~np.isnan(y)
+    n = sum(len(set(y[graded & (queries == one)])) > 1 for one in np.unique(queries[graded]))
+    return "" if n >= LEAST_QUERIES else text("train.few", n=n, least=LEAST_QUERIES)
+
+
+def start(
+    store: AnswerStore,
+    project: Project,
+    features: Callable[[], Mapping[str, GradingFeatures]],
+    y: np.ndarray[Any, Any],
+    rows: Any,
+    n_answers: int,
+) -> TrainingJob:
+    """
+    Start a comparison, unless one is running.
+
+    features: called in the background; returns the sets of features to try, by name, the simplest first.
+    y: final grades, NaN without one.
+    rows: ids of query and document of each row.
+    n_answers: number of answers that the grades take into account.
+    """
+    with _LOCK:
+        jobs = _JOBS.setdefault(store, {})
+        job = jobs.get(project.id)
+        if job is not None and job.is_running:
+            return job
+        job = jobs[project.id] = TrainingJob()
+        arguments = (job, store, project, features, y, rows, n_answers)
+        job.thread = threading.Thread(target=_run, args=arguments, name="corank-train", daemon=True)
+        job.thread.start()
+    return job
+
+
+def _run(
+    job: TrainingJob,
+    store: AnswerStore,
+    project: Project,
+    features: Callable[[], Mapping[str, GradingFeatures]],
+    y: Any,
+    rows: Any,
+    n_answers: int,
+) -> None:
+    try:
+        files = _compare(job, project, features(), y, rows, n_answers)
+        store.add_files(project.id, files)
+    except InputError as error:
+        job.error = str(error)
+    except Exception as error:
+        job.error = text("train.failed", kind=type(error).__name__)
+        raise  # the terminal shows the details
+
+
+def _compare(
+    job: TrainingJob, project: Project, sets: Mapping[str, GradingFeatures], y: Any, rows: Any, n_answers: int
+) -> dict[str, tuple[str, bytes]]:
+    """Compare rankers on each set of features, and keep the set whose recommended ranker has the best mean."""
+    from corank.data.collection import Collection, as_texts
+    from corank.comparison import compare
+    from corank.comparison.winner import quality
+    from corank.comparison.report import study_html
+
+    qid, docids = (as_texts([one[at] for one in rows]) for at in (0, 1))
+    graded = ~np.isnan(y)
+    with TemporaryDirectory(prefix="corank-") as folder, listen_to_progress(job.listen):
+        studies = {}
+        for place, (name, features) in enumerate(sets.items()):
+            data = Collection(features.X, y, list(features.columns), _qid=lambda: qid, _docids=lambda: docids)
+            prior = [] if features.prior is None else ["--prior", features.prior]
+            studies[name] = compare(
+                X=data, prior=prior[1:] or None, budget=BUDGET / len(sets), folder=Path(folder, str(place)),
+                name=project.name, n_jobs=max(1, min(4, (os.cpu_count() or 2) - 1)),  # a processor for the pages
+                command=shlex.join(["corank", "compare", "features.csv", *prior]),
+            )  # fmt: skip
+        means = {
+            name: quality(study.outcome(study.winner), study.metric) for name, study in studies.items() if study.winner
+        }
+        kept = max(means, key=lambda name: means[name]) if means else next(iter(sets))
+        study = studies[kept]
+        about = {
+            "time": utc_now(), "n_answers": n_answers, "n_grades": int(graded.sum()),
+            "n_queries": len(set(qid[graded])), "verdict": study.verdict, "has_model": study.model is not None,
+            "kept": kept, "used": _used(sets, kept, means, study.metric),
+        }  # fmt: skip
+        files = {
+            REPORT: ("text/html", study_html(study).encode()),
+            ABOUT: ("application/json", json.dumps(about).encode()),
+        }
+        if study.model is not None:
+            files[MODEL] = ("application/octet-stream", Path(study.model).read_bytes())
+    return files
+
+
+def _used(sets: Mapping[str, GradingFeatures], kept: str, means: Mapping[str, float], metric: str) -> str:
+    """Say what was learnt from, what else was tried, and what the baseline is."""
+    features = sets[kept]
+    columns, more = list(features.columns[:MAX_NAMED]), len(features.columns) - MAX_NAMED
+    listed = ", ".join([*columns, *([f"{more} more"] if more > 0 else [])])
+    lines = [text("train.used", columns=listed)]
+    if len(means) > 1:
+        tried = ", ".join(f"{abs(mean):.3f} from {name}" for name, mean in means.items())
+        lines.append(text("train.tried", metric=metric, tried=tried))
+    if features.prior is not None:
+        is_given = features.prior == RANK or features.prior.casefold() in SCORES
+        lines.append(text("train.present" if is_given else "train.bm25", column=features.prior))
+    return " ".join(lines)

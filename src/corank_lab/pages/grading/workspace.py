@@ -1,0 +1,419 @@
+"""The workspace of grades: a query, a document, and a scale."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from corank.errors import InputError
+from corank_lab.grading import export
+from corank_lab.grading.agreement import AlphaInterval, alpha_interval
+from corank_lab.grading.answers import GradingEntry
+from corank_lab.grading.features import GradingFeatures, grading_features, own_columns
+from corank_lab.grading.reading import read_grading_task
+from corank_lab.grading.session import ORDERS, GradingSession
+from corank_lab.grading.task import GradingScale, GradingTask, title_column
+from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
+from corank_lab.database.stored_journal import entry_values, read_entry
+from corank_lab.pages.grading import training
+from corank_lab.pages.markup import clean, link, one_line, rich
+from corank_lab.pages.uploads import Upload
+from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
+
+_LONG = 80
+_SNIPPET = 200
+_SHOWN = 100
+"""Number of queries and conflicts that the overview lists."""
+
+
+class GradeWorkspace(Workspace):  # noqa: D101
+    __doc__ = Workspace.__doc__
+    kind = "grade"
+    settings = (
+        Setting("question", "", "text"),
+        Setting("guidelines", "", "lines"),
+        Setting("scale", GradingScale().lines(), "lines"),
+        Setting("view", "one", "choice", choices=("one", "list")),
+        Setting("order", "query", "choice", choices=ORDERS),
+        Setting("depth", 0, "number", 0, 1_000_000),
+        Setting("judges", 1, "number", 1, 50),
+        Setting("shared", 1.0, "share", 0.0, 1.0),
+        Setting("show_rank", False, "flag"),
+        Setting("use_texts", True, "flag"),
+        Setting("index", "documents", "text"),
+    )
+
+    def __init__(self, store: AnswerStore, project: Project) -> None:
+        super().__init__(store, project)
+        self.task = GradingTask.from_json(store.payload(project.id))
+        self.images = store.file_names(project.id)
+        self.session = GradingSession(
+            self.task, GradingScale.of_lines(self.setting("scale")), order=self.setting("order"),
+            depth=int(self.setting("depth")), overlap=int(self.setting("judges")), shared=self.setting("shared"),
+        )  # fmt: skip
+        self._computed: dict[bool, GradingFeatures] = {}
+        self._alpha: tuple[int, AlphaInterval] | None = None
+        if self.session.order == "model":
+            self.background.request()
+
+    @classmethod
+    def create(cls, upload: Upload) -> Created:
+        """Read queries and documents, and the grades that they have."""
+        if not upload.tables:
+            raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
+        with upload.on_disk() as paths:
+            try:
+                found = read_grading_task(*paths)
+            except InputError as error:
+                message = str(error)
+                for path, file in zip(paths, upload.tables, strict=True):
+                    message = message.replace(str(path), file.name)
+                raise InputError(message) from None
+        scale = found.task.scale or GradingScale()
+        answers = [
+            (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
+        ]
+        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
+
+    @property
+    def is_list(self) -> bool:
+        """Whether judges see result lists."""
+        return bool(self.setting("view") == "list")
+
+    def apply(self, answer: StoredAnswer) -> None:
+        """Take an answer of the store into account."""
+        self.session.add(answer.judge, read_entry(GradingEntry, answer.entry, f"answer {answer.number}"))
+
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """Read a line of a log of grades."""
+        entry = read_entry(GradingEntry, values, values["place"])
+        key = ""
+        if entry.action != "undo":
+            key = self.task.keys[self.session.number(entry)]
+        if entry.action in ("grade", "settle") and entry.grade not in map(str, self.session.scale.grades):
+            raise InputError(f"{entry.place}: the grade is {entry.grade!r}, which the scale of the project lacks.")
+        return key, entry_values(entry), str(values.get("time", ""))
+
+    def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
+        """Return a document with its query, or a query with its documents."""
+        if self.is_list:
+            return self._result_list(judge, item)
+        if item is not None:
+            number, is_change = self._number(item), True
+        else:
+            with self.lock:
+                found, seen = self.session.open_for(judge), self.last
+            candidates = [Candidate(self.task.keys[one.number], one.slots) for one in found]
+            held = self.store.held_by(self.project.id, judge)
+            at = next((at for at, one in enumerate(candidates) if one.item == held), None)
+            if at:  # the same question until it is answered
+                candidates.insert(0, candidates.pop(at))
+            claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
+            if claimed is None:
+                return None
+            number, is_change = self._number(claimed), False
+        document = self.task.documents[number]
+        with self.lock:
+            before = self.session.judges.get(judge, {}).get(number)
+            n_entries = self.counts.get(judge, 0)
+        return {
+            "template": "grade_question.html", **self._asked(document.query), "card": self.card(number),
+            "rank": document.position if self.setting("show_rank") else None,
+            "item": self.task.keys[number], "client_id": f"{n_entries}-{number}",
+            "is_change": is_change, "before": before if is_change or (before and before.action == "later") else None,
+        }  # fmt: skip
+
+    def _result_list(self, judge: str, item: str | None) -> dict[str, Any] | None:
+        """
+        Return a query with its documents: those that the judge answered, and those that the judge may answer.
+
+        item: a document of the list, the current one; None for the list that the judge holds, or the next one.
+        """
+        held = item or self.store.held_by(self.project.id, judge)
+        with self.lock:
+            mine, seen = dict(self.session.judges.get(judge, {})), self.last
+            lists = self.session.open_lists(judge)
+            here = [] if held is None else self.session.list_of(self._number(held))
+        lists.sort(key=lambda found: found[0].number not in here)  # the same list until the judge leaves it
+        asked = -1 if item is None else self._number(item)
+        is_asked = asked in mine  # a change, even if no document of the list is open
+        if is_asked:
+            lists = [found for found in lists if found[0].number in here]
+        groups = [[Candidate(self.task.keys[one.number], one.slots) for one in found] for found in lists]
+        claimed = [self._number(one) for one in self.store.claim_group(self.project.id, judge, groups, seen)]
+        if not is_asked and not claimed:
+            return None
+        if not is_asked and claimed[0] not in here:
+            here = self.session.list_of(claimed[0])
+        shown = [number for number in here if number in claimed or number in mine]
+        if not self.setting("show_rank"):  # an order of each judge's own
+            shown.sort(key=lambda number: sha256(f"{judge} {self.task.keys[number]}".encode()).digest())
+        waiting = [number for number in shown if number not in mine]
+        current = asked if asked in shown else (waiting or shown)[0]
+        following = {
+            number: next((one for one in shown[at + 1 :] + shown[: at + 1] if one in waiting and one != number), number)
+            for at, number in enumerate(shown)
+        }
+        query = self.task.documents[shown[0]].query
+        with self.lock:
+            n_entries = self.counts.get(judge, 0)
+        return {
+            "template": "grade_list.html", **self._asked(query),
+            "n_done": len(shown) - len(waiting), "is_done": not waiting, "item": self.task.keys[shown[0]],
+            "rows": [
+                {
+                    "card": self._row(number), "item": self.task.keys[number],
+                    "client_id": f"{n_entries}-{number}", "before": mine.get(number), "is_current": number == current,
+                    "following": self.task.keys[following[number]],
+                    "rank": self.task.documents[number].position if self.setting("show_rank") else None,
+                }
+                for number in shown
+            ],
+        }  # fmt: skip
+
+    def _asked(self, number: int) -> dict[str, Any]:
+        """Return what pages show of a query, and the scale."""
+        query, scale = self.task.queries[number], self.session.scale
+        return {
+            "query": clean(query.text), "need": rich(query.need),
+            "grades": [
+                {"grade": grade, "label": label, "key": str(grade) if grade < 10 else ""}
+                for grade, label in zip(scale.grades, scale.labels, strict=True)
+            ],
+            "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
+        }  # fmt: skip
+
+    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Store the answer of a form."""
+        number = self._number(form.get("item", ""))
+        action, grade = form.get("action", ""), ""
+        if action.startswith("grade-"):
+            action, grade = "grade", action.removeprefix("grade-")
+        if action == "next" and self.is_list:
+            with self.lock:
+                after = self.session.list_after(judge, number)
+            return Saved(True, self.task.keys[after[0].number] if after else None)
+        if action not in ("grade", "unrateable", "later"):
+            raise InputError("the form has no answer; choose a grade.")
+        by = "change" if form.get("change") else self.session.order
+        saved = self._store(judge, number, action, grade, form, by)
+        return saved._replace(item=form.get("following") or form["item"]) if self.is_list else saved
+
+    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Fix the grade of a document."""
+        return self._store(judge, self._number(form.get("item", "")), "settle", form.get("grade", ""), form, "conflict")
+
+    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Withdraw the last answer of a judge."""
+        with self.lock:
+            last = self.session.last(judge)
+        saved = Saved(False) if last is None else self._store(judge, last, "undo", "", form, "")
+        if saved.is_new and last is not None:
+            if self.is_list:
+                return saved._replace(item=self.task.keys[last])
+            self.ask_again(judge, self.task.keys[last])
+        return saved
+
+    def history(self, judge: str) -> list[dict[str, Any]]:
+        """Return the answers of a judge, the newest first."""
+        with self.lock:
+            recent = self.session.recent(judge)
+        labels = dict(zip(self.session.scale.grades, self.session.scale.labels, strict=True))
+        rows = []
+        for number, one in recent:
+            document = self.task.documents[number]
+            title, query = self._title(number), self.task.queries[document.query].text
+            rows.append(
+                {
+                    "query": one_line(query, 120), "title": title, "action": one.action, "grade": one.grade,
+                    "label": labels.get(one.grade, "") if one.grade is not None else "", "note": one.text,
+                    "item": self.task.keys[number], "text": f"{query} {title} {document.id} {one.text}",
+                }
+            )  # fmt: skip
+        return rows
+
+    def progress(self, judge: str) -> dict[str, Any]:
+        """Return counts for the head of a judge's page."""
+        with self.lock:
+            mine = self.session.judges.get(judge, {})
+            return {
+                "answered": sum(one.action != "later" for one in mine.values()), **self.session.counts,
+                "n_entries": self.counts.get(judge, 0), "can_undo": self.session.last(judge) is not None,
+            }  # fmt: skip
+
+    def overview(self) -> dict[str, Any]:
+        """Return progress, agreement and conflicts."""
+        with self.lock:
+            final, grades, conflicts = self.session.final(), self.session.grades(), self.session.conflicts()
+            counts = self.session.counts
+            if self._alpha is None or self._alpha[0] != self.last:
+                self._alpha = (self.last, alpha_interval([list(one.values()) for one in grades]))
+        queries: list[dict[str, Any]] = [
+            {"text": one_line(one.text, 120), "documents": 0, "graded": 0, "sum": 0.0} for one in self.task.queries
+        ]
+        for document, grade in zip(self.task.documents, final.tolist(), strict=True):
+            row = queries[document.query]
+            row["documents"] += 1
+            if grade == grade:
+                row["graded"] += 1
+                row["sum"] += grade
+        return {
+            "template": "grade_overview.html", **counts, "n_queries": len(queries), "queries": queries[:_SHOWN],
+            "job": training.job_of(self.store, self.project.id), "result": self._last_training(),
+            "alpha": self._alpha[1], "scale": self.session.scale, "n_conflicts": len(conflicts),
+            "conflicts": [
+                {
+                    "item": self.task.keys[number], "title": self._title(number), "number": number,
+                    "query": one_line(self.task.queries[self.task.documents[number].query].text, 120),
+                    "grades": grades[number], "lead": self._row(number)["lead"],
+                }
+                for number in conflicts[:_SHOWN]
+            ],
+        }  # fmt: skip
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """Judgement lists."""
+
+        def locked(
+            make: Callable[..., str | bytes], *more: str, with_features: bool = False
+        ) -> Callable[[], str | bytes]:
+            def content() -> str | bytes:
+                if with_features:
+                    features = self.features  # may take seconds, so before the lock
+                    with self.lock:
+                        return make(self.session, features)
+                with self.lock:
+                    return make(self.session, *more)
+
+            return content
+
+        name = self.project.name
+        result = training.last_result(self.store, self.project.id)
+        found = {
+            "qrels": Export("qrels.txt", "text/plain", locked(export.as_qrels)),
+            "queries": Export("queries.csv", "text/csv", locked(export.as_queries)),
+            "features": Export("features.csv", "text/csv", locked(export.as_features, with_features=True)),
+            "letor": Export("letor.txt", "text/plain", locked(export.as_letor, with_features=True)),
+            "quepid": Export("quepid.csv", "text/csv", locked(export.as_quepid_csv)),
+            "book": Export("book.json", "application/json", locked(export.as_quepid_book, name)),
+            "opensearch": Export("opensearch.json", "application/json", locked(export.as_opensearch, name)),
+            "rank_eval": Export(
+                "rank-eval.json", "application/json", locked(export.as_rank_eval, self.setting("index"))
+            ),
+            "judgements": Export("judgements.csv", "text/csv", locked(export.as_judgements)),
+        }
+        if result is not None and result["has_model"]:
+            found["model"] = Export("model.safetensors", "application/octet-stream", self._model)
+        return found
+
+    def _model(self) -> bytes:
+        kept = self.store.file(self.project.id, training.MODEL)
+        return b"" if kept is None else kept[1]
+
+    def train(self) -> None:
+        """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
+        with self.lock:
+            y, n_answers = self.session.final(), self.n_kept
+        reason = training.too_few(y, np.array([one.query for one in self.task.documents]))
+        if reason:
+            raise InputError(reason)
+        rows = [(self.task.queries[one.query].id, one.id) for one in self.task.documents]
+        training.start(self.store, self.project, self._feature_sets, y, rows, n_answers)
+
+    @property
+    def features(self) -> GradingFeatures:
+        """Features of all documents: those of the model that was trained last, else all."""
+        result = training.last_result(self.store, self.project.id)
+        sets = self._feature_sets()
+        return sets.get(result["kept"] if result else "", list(sets.values())[-1])
+
+    def _feature_sets(self) -> dict[str, GradingFeatures]:
+        """Return the sets of features that training tries, by name."""
+        if not self.setting("use_texts"):
+            return {"numbers": self._features(False)}
+        if not own_columns(self.task):
+            return {"texts": self._features(True)}
+        alone, both = self._features(False), self._features(True)
+        return {"numbers": alone, **({"numbers and texts": both} if both.columns != alone.columns else {})}
+
+    def _features(self, use_texts: bool) -> GradingFeatures:
+        if use_texts not in self._computed:
+            self._computed[use_texts] = grading_features(self.task, use_texts=use_texts)
+        return self._computed[use_texts]
+
+    def _last_training(self) -> dict[str, Any] | None:
+        found = training.last_result(self.store, self.project.id)
+        return None if found is None else {**found, "n_new": max(0, self.n_kept - found["n_answers"])}
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raise if the scale is not one, or lacks a grade that was given."""
+        scale = GradingScale.of_lines(settings["scale"])
+        if len(scale.grades) > 11:
+            raise InputError(f"the scale has {len(scale.grades)} grades; 11 is the most.")
+        with self.lock:
+            given = {one.grade for mine in self.session.judges.values() for one in mine.values()}
+            given |= set(self.session.settled.values())
+        lost = sorted(grade for grade in given if grade is not None and grade not in scale.grades)
+        if lost:
+            raise InputError(f"judges gave the grade {lost[0]}, which the new scale lacks; keep it in the scale.")
+
+    def card(self, number: int) -> dict[str, Any]:
+        """Return what is shown of a document."""
+        facts: list[tuple[str, Markup]] = []
+        texts: list[tuple[str, Markup]] = []
+        image = None
+        fields = dict(self.task.documents[number].fields)
+        for column, value in fields.items():
+            if column == title_column(fields):
+                continue
+            name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
+            if image is None and name in self.images:
+                image = name
+            elif len(value) > _LONG or "\n" in value:
+                texts.append((column, rich(value[:50_000])))
+            elif column not in self.task.columns:  # numbers are for models
+                facts.append((column, link(value)))
+        return {"title": self._title(number), "image": image, "texts": texts, "facts": facts}
+
+    def _row(self, number: int) -> dict[str, Any]:
+        """Return what a list shows of a document: its first text, or the beginning of it."""
+        card = self.card(number)
+        fields = self.task.documents[number].fields
+        first = fields[card["texts"][0][0]] if card["texts"] else ""
+        if len(first) <= _SNIPPET:
+            return {**card, "lead": rich(first), "texts": card["texts"][1:]}
+        return {**card, "lead": Markup("<p>{}</p>").format(one_line(first, _SNIPPET))}
+
+    def _learn(self) -> None:
+        if self.session.order != "model":
+            return
+        with self.lock:
+            y = self.session.final()
+        ahead = self.session.suggest(y)
+        with self.lock:
+            self.session.install(ahead)
+
+    def _title(self, number: int) -> str:
+        fields = self.task.documents[number].fields
+        column = title_column(fields)
+        return one_line(fields[column] if column else self.task.documents[number].id)
+
+    def _number(self, item: str) -> int:
+        number = self.task.number.get(item)
+        if number is None:
+            raise InputError("this project does not have the document of the form; open the project again.")
+        return number
+
+    def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> Saved:
+        document = self.task.documents[number]
+        note = clean(form.get("note", "")).strip()[:MOST_TEXT] if action != "undo" else ""
+        if action in ("grade", "settle") and grade not in map(str, self.session.scale.grades):
+            raise InputError(f"the grade is {grade!r}; choose one of the scale.")
+        entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)
+        return self.append(judge, self.task.keys[number], entry_values(entry), form.get("client_id", ""))

@@ -1,0 +1,276 @@
+"""
+Uploads become projects: small ones at once, large ones in a process of their own while a page shows the progress.
+
+The files of a large upload are stored before the browser gets an answer. After a restart, the server begins those again
+that were not finished. The process ends with the server that started it, even if that is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from corank.data.io.budget import Budget, spending
+from corank.errors import InputError
+from corank_lab.database.imports import (
+    MOST_ATTEMPTS,
+    begin_import,
+    fail_import,
+    files_of_import,
+    find_import,
+    report_import,
+    unfinished_imports,
+)  # fmt: skip
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.store import AnswerStore, Project, StoreError
+from corank_lab.database.transfer import import_project
+from corank_lab.pages.markup import one_line
+from corank_lab.pages.security import MEGABYTE
+from corank_lab.pages.texts import text
+from corank_lab.pages.uploads import Report, UploadedFile, image_type, no_report, sort_upload
+
+if TYPE_CHECKING:
+    from corank_lab.pages.workspaces import Workspace
+
+LARGE = MEGABYTE
+"""Size of the files, unpacked, from which an upload is read in the background; images of their own do not count."""
+LARGE_VALUES = 100_000
+"""Cells, or values of JSON, from which an upload is read in the background."""
+MAX_BYTES = 200 * MEGABYTE
+"""Largest total size of the files of a project, after unpacking."""
+MAX_SAVED_BYTES = 1 << 30
+"""Largest size of a saved project, after unpacking."""
+MAX_VALUES = 20_000_000
+"""Largest number of cells, and of values of JSON, in an upload."""
+MAX_MEMORY_GB = 4.0
+"""Memory of the process that reads an upload; the environment variable `MEMORY_VARIABLE` sets another limit."""
+MEMORY_VARIABLE = "CORANK_IMPORT_GB"
+REPORT_SECONDS = 0.5
+"""Shortest time between two reports of the progress."""
+RETRY_SECONDS = 5.0
+"""Pause before an upload is read again because the database could not be used."""
+AGAIN = 75
+"""Status of a process that could not use the database."""
+SAVED = "project"
+"""Kind of an upload that holds a saved project."""
+
+
+def read_small(
+    store: AnswerStore,
+    kinds: Mapping[str, type[Workspace]],
+    kind: str,
+    name: str,
+    files: Sequence[UploadedFile],
+    upload: str,
+) -> Project | None:
+    """Make a project of uploaded files, as `make_project` does; None if they are large once unpacked."""
+    images = sum(len(file.content) for file in files if image_type(file.content) is not None)
+    if sum(len(file.content) for file in files) - images >= LARGE and (kind in kinds or kind == SAVED):
+        return None
+    budget = Budget(n_bytes=LARGE + images, cells=LARGE_VALUES, values=LARGE_VALUES)
+    try:
+        with spending(budget):
+            return make_project(store, kinds, kind, name, files, upload=upload)
+    except InputError:
+        if budget.is_exceeded:
+            return None
+        raise
+
+
+def make_project(
+    store: AnswerStore,
+    kinds: Mapping[str, type[Workspace]],
+    kind: str,
+    name: str,
+    files: Sequence[UploadedFile],
+    *,
+    upload: str,
+    report: Report = no_report,
+) -> Project:
+    """
+    Make a project of uploaded files; raise `InputError` if they cannot be judged.
+
+    kind: kind of work, or "project" for a saved project.
+    name: empty for the name of the first file.
+    upload: id of the upload.
+    report: called with the stage and the share that is done.
+    """
+    if not files:
+        raise InputError(text("error.no_file"))
+    if kind == SAVED:
+        _require_opening(files[0].content, kinds)
+        return import_project(store, files[0].content, kinds, upload)
+    if kind not in kinds:
+        raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join(kinds)}.")
+    found = replace(sort_upload(files), report=report)
+    created = kinds[kind].create(found)
+    report("save", 0.9)
+    settings = {one.name: one.default for one in kinds[kind].settings} | dict(created.settings)
+    first = (found.tables[0].name if found.tables else next(iter(found.images))).split(".")[0]
+    rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
+    return store.add_project(
+        kind, name or one_line(first, 100) or text("project.unnamed"), settings, created.payload,
+        files={**found.images, **created.files}, answers=rows, upload=upload,
+    )  # fmt: skip
+
+
+def _require_opening(content: bytes, kinds: Mapping[str, type[Workspace]]) -> None:
+    """Open a saved project with all its pages in a database of its own; raise `InputError` if one of them fails."""
+    with tempfile.TemporaryDirectory(prefix="corank-") as folder, open_answer_store(Path(folder, "corank.db")) as store:
+        project = import_project(store, content, kinds)
+        try:
+            kinds[project.kind](store, project).open_everything()
+        except InputError as error:
+            raise InputError(f"the project cannot be opened: {error}") from None
+        except Exception as error:  # a forged or damaged file may fail anywhere
+            raise InputError(
+                f"the project cannot be opened ({type(error).__name__}); its file is damaged, so save it anew, or "
+                "import its records."
+            ) from None
+
+
+class Importer:
+    """
+    Reads large uploads, one after another.
+
+    store: the database.
+    """
+
+    def __init__(self, store: AnswerStore) -> None:
+        self._store = store
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+        for one in unfinished_imports(store):
+            self.begin(one.id)
+
+    def begin(self, id: str) -> None:
+        """Read an upload soon; nothing changes if it is being read."""
+        with self._lock:
+            if id in self._known:
+                return
+            self._known.add(id)
+            if len(self._known) == 1:
+                threading.Thread(target=self._work, name="corank-imports", daemon=True).start()
+        self._waiting.put(id)
+
+    def _work(self) -> None:
+        while True:
+            id = self._waiting.get()
+            try:
+                is_over = self._read(id)
+            except (StoreError, RuntimeError):  # the database is away, or closed
+                is_over = False
+            if not is_over:
+                time.sleep(RETRY_SECONDS)
+                self._waiting.put(id)
+
+    def _read(self, id: str) -> bool:
+        """Read an upload; return whether it became a project, or never will."""
+        found = find_import(self._store, id)
+        if found is None or found.project is not None or found.error:
+            return True
+        if found.attempts >= MOST_ATTEMPTS:
+            fail_import(self._store, id, text("upload.attempts", n=found.attempts))
+            return True
+        begin_import(self._store, id)
+        words = [sys.executable, "-m", "corank_lab.pages.imports"]
+        # a session of its own: Ctrl-C on the terminal is for the server
+        child = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+        assert child.stdin is not None
+        with child.stdin as stdin:
+            # the address may hold a password, so it is not a word of the command
+            with suppress(OSError):
+                stdin.write(json.dumps([self._store.address, id]).encode() + b"\n")
+                stdin.flush()
+            status = child.wait()
+        if status and status != AGAIN:
+            fail_import(self._store, id, text("upload.ended", status=status))
+        return status != AGAIN
+
+
+def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: str) -> None:
+    """Make the project of a stored upload, or store why that cannot be done."""
+    found = find_import(store, id)
+    if found is None or found.project is not None:
+        return
+    last = 0.0
+
+    def report(stage: str, share: float) -> None:
+        nonlocal last
+        if time.monotonic() - last > REPORT_SECONDS:
+            last = time.monotonic()
+            with suppress(StoreError):
+                report_import(store, id, stage, share)
+
+    report("read", 0.0)
+    files = [UploadedFile(name, content) for name, content in files_of_import(store, id)]
+    n_bytes = MAX_SAVED_BYTES if found.kind == SAVED else MAX_BYTES
+    failure = ""
+    try:
+        with spending(Budget(n_bytes=n_bytes, cells=MAX_VALUES, values=MAX_VALUES)):
+            make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
+    except StoreError:
+        raise
+    except InputError as error:
+        failure = str(error)
+    except MemoryError:
+        failure = text("upload.memory", limit=f"{_memory_limit():g}", variable=MEMORY_VARIABLE)
+    if failure:  # stored when the memory is free again
+        fail_import(store, id, failure)
+
+
+def main() -> None:
+    """Read the upload that a line of the input names: address of the database and id."""
+    from corank_lab.pages.app import KINDS
+
+    address, id = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_server, daemon=True).start()
+    _limit_memory()
+    try:
+        with open_answer_store(address) as store:
+            read_import(store, KINDS, id)
+    except StoreError as error:
+        print(f"corank: {error}", file=sys.stderr)
+        sys.exit(AGAIN)
+
+
+def _memory_limit() -> float:
+    """Return the memory of the process that reads an upload, in gigabytes."""
+    wanted = os.environ.get(MEMORY_VARIABLE, "")
+    try:
+        return float(wanted) if 0 < float(wanted) < 1e6 else MAX_MEMORY_GB
+    except ValueError:
+        return MAX_MEMORY_GB
+
+
+def _limit_memory() -> None:
+    """Limit the memory that this process may map, where the platform can."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limit = int(_memory_limit() * (1 << 30))
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    with suppress(OSError, ValueError):  # macOS refuses it
+        resource.setrlimit(resource.RLIMIT_AS, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+
+
+def _end_with_server() -> None:
+    sys.stdin.read()  # until the server closes its end, or is killed
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

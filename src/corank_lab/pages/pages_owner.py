@@ -1,0 +1,178 @@
+"""Pages of the owner: overview of a project, judges and their links, settings, and files to save."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from starlette.responses import PlainTextResponse, Response
+
+from corank.errors import InputError
+from corank_lab.database.transfer import export_project
+from corank_lab.pages.markup import one_line
+from corank_lab.pages.security import download_headers
+from corank_lab.pages.site import Visit
+from corank_lab.pages.texts import text
+
+MOST_JUDGES = 200
+
+
+def overview(visit: Visit) -> Response:
+    """Show progress, results and judges of a project."""
+    return show_overview(visit)
+
+
+def add_judge(visit: Visit) -> Response:
+    """Add a judge and show the link, which is shown once."""
+    name = one_line(visit.form.get("name", ""), 64)
+    store = visit.site.store
+    try:
+        if not name:
+            raise InputError(text("error.no_name"))
+        if name == visit.me.name:
+            raise InputError(text("error.own_name", name=name))
+        if len(store.judges(visit.here.id)) >= MOST_JUDGES:
+            raise InputError(text("error.many_judges", n=MOST_JUDGES))
+        token = store.add_judge(visit.here.id, name)
+    except InputError as error:
+        return show_overview(visit, error=str(error), status=422)
+    return show_overview(visit, link=_link(visit, token), link_name=name)
+
+
+def renew_link(visit: Visit) -> Response:
+    """Make a new link for a judge; the former one becomes invalid."""
+    judge = _judge(visit)
+    if judge is None:
+        return show_overview(visit, error=text("error.missing"), status=404)
+    return show_overview(visit, link=_link(visit, visit.site.store.renew_token(judge[0])), link_name=judge[1])
+
+
+def revoke_link(visit: Visit) -> Response:
+    """Make the link of a judge invalid."""
+    judge = _judge(visit)
+    if judge is None:
+        return show_overview(visit, error=text("error.missing"), status=404)
+    visit.site.store.revoke(judge[0])
+    return visit.go(f"/p/{visit.here.id}#judges")
+
+
+def to_judges(visit: Visit) -> Response:
+    """Show the judges; a browser asks for this when the page with a new link is opened again."""
+    return visit.go(f"/p/{visit.here.id}#judges")
+
+
+def confirm_delete(visit: Visit) -> Response:
+    """Ask whether to delete a project; it need not be readable."""
+    return visit.render("delete.html", error="")
+
+
+def delete(visit: Visit) -> Response:
+    """Delete a project whose name was typed."""
+    if one_line(visit.form.get("name", ""), 100) != one_line(visit.here.name, 100):
+        return visit.render("delete.html", 422, error=text("delete.wrong"))
+    visit.site.store.delete_project(visit.here.id)
+    visit.site.workspaces.forget(visit.here.id)
+    return visit.go("/")
+
+
+def change_settings(visit: Visit) -> Response:
+    """Change name, options and visibility."""
+    workspace = visit.workspace
+    try:
+        settings = {one.name: one.read(visit.form.get(one.name)) for one in workspace.settings}
+        workspace.check_settings(settings)
+    except InputError as error:
+        return show_overview(visit, error=str(error), status=422)
+    name = one_line(visit.form.get("project_name", ""), 100) or visit.here.name
+    visit.site.store.change_project(
+        visit.here.id, name=name, settings={**visit.here.settings, **settings}, is_archived="archived" in visit.form
+    )
+    return visit.go(f"/p/{visit.here.id}")
+
+
+def settle(visit: Visit) -> Response:
+    """Settle a conflict of judges."""
+    visit.workspace.settle(visit.me.name, visit.form)
+    back = "/import" if visit.form.get("back") == "import" else visit.workspace.conflicts_place
+    return visit.go(f"/p/{visit.here.id}{back}")
+
+
+def import_answers(visit: Visit) -> Response:
+    """Add the answers of journals, such as those of the terminal: one file per judge, named by the judge."""
+    workspace, rows = visit.workspace, []
+    try:
+        if not visit.files:
+            raise InputError(text("error.no_file"))
+        for file in visit.files:
+            judge = one_line(file.name.rpartition(".")[0], 64) or file.name
+            digest = sha256(file.content).hexdigest()[:12]
+            for number, line in enumerate(file.content.splitlines(), 1):
+                item, entry, time = workspace.read_line(_json(line, f"{file.name}, line {number}"))
+                rows.append((judge, item, entry, f"journal-{digest}-{number}", time))
+    except InputError as error:
+        return show_overview(visit, error=str(error), status=422)
+    visit.site.store.append_all(visit.here.id, rows)
+    return visit.go(f"/p/{visit.here.id}")
+
+
+def _json(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise InputError(f"{where} is not a line of a journal; expected a JSON object with an action.")
+    return {**values, "place": where}
+
+
+def export(visit: Visit) -> Response:
+    """Send a file to save."""
+    if visit.request.path_params["name"] == "project":
+        packed = export_project(visit.site.store, visit.here)
+        return Response(packed, media_type="application/zip", headers=download_headers(f"{visit.here.name}.zip"))
+    found = visit.workspace.exports.get(visit.request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("not found\n", 404)
+    try:
+        content = found.content()
+    except InputError as error:
+        return show_overview(visit, error=str(error), status=422)
+    headers = download_headers(f"{visit.here.name}-{found.suffix}")
+    return Response(content, media_type=found.media_type, headers=headers)
+
+
+def _judge(visit: Visit) -> tuple[str, str] | None:
+    wanted = visit.request.path_params["judge"]
+    judges = visit.site.store.judges(visit.here.id)
+    return next(((judge.id, judge.name) for judge, _ in judges if judge.id == wanted), None)
+
+
+def _link(visit: Visit, token: str) -> str:
+    return f"{visit.request.url.scheme}://{visit.request.headers['host']}/enter?token={token}"
+
+
+def show_overview(visit: Visit, status: int = 200, **values: Any) -> Response:
+    """
+    Return the overview.
+
+    values: an error, or the link of a judge.
+    """
+    workspace = visit.workspace
+    found = workspace.overview()
+    known = {judge.name: (judge.id, is_valid) for judge, is_valid in visit.site.store.judges(visit.here.id)}
+    names = list(dict.fromkeys([visit.me.name, *known, *workspace.counts]))
+    people = [
+        {
+            "name": name, "id": known.get(name, ("", False))[0], "is_valid": known.get(name, ("", False))[1],
+            "is_me": name == visit.me.name,
+            "n_answers": workspace.progress(name)["answered"] if name in workspace.counts else 0,
+            "seconds": workspace.seconds_per_answer(name), "last": (workspace.times.get(name) or [""])[-1],
+        }
+        for name in names
+    ]  # fmt: skip
+    settings = [(one, workspace.setting(one.name)) for one in workspace.settings]
+    shown = {"link": "", "link_name": "", "error": "", **values}
+    return visit.render(
+        "overview.html", status, found=found, people=people, settings=settings, exports=workspace.exports, **shown
+    )

@@ -1,0 +1,120 @@
+"""Pages of a screening: the summary of the import, conflicts of judges, the report, and similar records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from corank_lab.records.summary import summarise
+from corank.errors import InputError
+from corank_lab.screening.reporting.methods import methods_paragraph
+from corank_lab.screening.judges import find_conflicts
+from corank_lab.database.store import StoreError
+from corank_lab.pages.markup import one_line, rich
+from corank_lab.pages.screening.results import agreement_rows
+from corank_lab.pages.screening.view import record_values
+from corank_lab.pages.screening.workspace import MAX_REASONS, ScreenWorkspace
+from corank_lab.pages.site import Visit
+
+MOST_GROUPS = 200
+MOST_SETTLED = 100
+
+
+def import_summary(visit: Visit) -> Response:
+    """Show what was read: records of each file, missing fields, groups of duplicates, labels."""
+    workspace = _screening(visit)
+    records, unique = workspace.everything, workspace.session.unique
+    found = summarise(records, unique.groups)
+    groups = unique.groups.groups if unique.groups is not None else []
+    shown = [
+        {
+            "item": records.ids[group.representative],
+            "evidence": "; ".join(group.evidence),
+            "members": [_member(workspace, number, number == group.representative) for number in group.members],
+        }
+        for group in groups[:MOST_GROUPS]
+    ]
+    return visit.render(
+        "screen_import.html", table=found.table(), sentences=found.sentences(), groups=shown, n_groups=len(groups),
+        n_labels=found.n_relevant + found.n_irrelevant, use_labels=workspace.setting("use_labels"),
+    )  # fmt: skip
+
+
+def conflicts(visit: Visit) -> Response:
+    """Show the next record on which judges disagree, with their answers, and those that were settled."""
+    workspace = _screening(visit)
+    with workspace.lock:
+        session = workspace.session
+        left = session.conflicts
+        everything = find_conflicts(session.judges, settled=True) if len(session.judges) > 1 else []
+        settled = [
+            (number, entry)
+            for answers in session.judges.values()
+            for number, entry in answers.adjudicated.items()
+            if number in set(everything)
+        ]
+        found: dict[str, Any] = {}
+        if left:
+            number = left[0]
+            found = {
+                "record": record_values(session.unique, number, workspace.words),
+                "item": session.records.ids[number],
+                "verdicts": [
+                    {"judge": judge, "entry": answers.current[number], "note": answers.notes.get(number, "")}
+                    for judge, answers in session.judges.items()
+                    if number in answers.relevant and answers.chosen_by[number] != "adjudication"
+                ],
+                "client_id": f"settle-{workspace.last}-{number}",
+            }
+        rows = [
+            {"item": session.records.ids[number], "title": one_line(session.records.titles[number]), "entry": entry}
+            for number, entry in reversed(settled[-MOST_SETTLED:])
+        ]
+    return visit.render(
+        "screen_conflicts.html", n_left=len(left), n_settled=len(settled), rows=rows, last=workspace.last,
+        reasons=list(enumerate(workspace.reasons[:MAX_REASONS], 1)), criteria=rich(workspace.setting("criteria")),
+        found=found,
+    )  # fmt: skip
+
+
+def report(visit: Visit) -> Response:
+    """Show the PRISMA numbers and diagram, the methods paragraph and the agreement."""
+    workspace = _screening(visit)
+    facts = workspace.results.facts()
+    agreement = workspace.results.agreement()
+    return visit.render(
+        "screen_report.html", counts=facts.counts.table(), methods=methods_paragraph(facts), number=workspace.last,
+        pairs=agreement_rows(agreement), n_conflicts=agreement.n_conflicts, n_settled=agreement.n_settled,
+        forecast=workspace.session.forecast,
+    )  # fmt: skip
+
+
+def similar(visit: Visit) -> Response:
+    """Show the records of which a record may be a duplicate."""
+    workspace = _screening(visit)
+    try:
+        found = workspace.similar(visit.me.name, visit.request.query_params.get("item", ""))
+    except StoreError:
+        raise
+    except InputError:
+        raise HTTPException(404) from None
+    return visit.render("screen_similar.html", **found)
+
+
+def _screening(visit: Visit) -> ScreenWorkspace:
+    workspace = visit.workspace
+    if not isinstance(workspace, ScreenWorkspace):
+        raise HTTPException(404)
+    return workspace
+
+
+def _member(workspace: ScreenWorkspace, number: int, is_judged: bool) -> dict[str, Any]:
+    records = workspace.everything
+    details = records.details[number]
+    return {
+        "title": one_line(records.titles[number], 200) or records.ids[number],
+        "about": " · ".join(filter(None, [str(details.year or ""), one_line(details.journal, 80), details.source])),
+        "is_judged": is_judged,
+    }

@@ -1,0 +1,182 @@
+"""Results of a screening project: exports, report, and a certificate with everything that its check needs."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corank_lab.records.writer import EXCEL
+from corank.errors import InputError
+from corank_lab.screening.reporting.certificate_page import certificate_page
+from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
+from corank_lab.screening.reporting.export import ONLY, export_screening
+from corank_lab.screening.reporting.facts import screening_facts, settled_answers
+from corank_lab.screening.reporting.flow_diagram import flow_diagram
+from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
+from corank_lab.screening.reporting.report import table_csv
+from corank_lab.screening.agreement import ScreeningAgreement, screening_agreement
+from corank_lab.screening.team import KNOWN
+from corank_lab.database.stored_journal import entry_values
+from corank_lab.pages.workspaces import Export
+
+if TYPE_CHECKING:
+    from corank_lab.pages.screening.workspace import ScreenWorkspace
+
+FORMATS = {
+    "ris": ("application/x-research-info-systems", ".ris"),
+    "csv": ("text/csv", ".csv"),
+    "excel": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", EXCEL),
+}
+"""Media type and suffix of the formats of an export."""
+RECORDS = "records/"
+"""Begin of the names under which the store keeps the uploaded files: ``records/NUMBER/NAME``."""
+_RECORD_FILE = re.compile(r"records/(\d{1,6})/([^/]+)", flags=re.ASCII)
+
+
+class Results:
+    """
+    Files and figures of a screening project.
+
+    workspace: the project.
+    """
+
+    def __init__(self, workspace: ScreenWorkspace) -> None:
+        self._workspace = workspace
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """Files to save, by name."""
+        found = {}
+        for only in ONLY:
+            for name, (media_type, suffix) in FORMATS.items():
+                found[f"{name}-{only}"] = Export(f"{only}{suffix}", media_type, self._records(only, suffix))
+        for name, (media_type, suffix) in FORMATS.items():
+            content = self._records("all", suffix, all_copies=True)
+            found[f"{name}-copies"] = Export(f"copies{suffix}", media_type, content)
+        found["log"] = Export("log.jsonl", "application/jsonl", self._log)
+        found["methods"] = Export("methods.txt", "text/plain", lambda: methods_paragraph(self.facts()) + "\n")
+        found["prisma"] = Export("prisma.csv", "text/csv", lambda: table_csv(self.facts().counts.table()))
+        found["diagram"] = Export("prisma.svg", "image/svg+xml", lambda: flow_diagram(self.facts().counts))
+        found["agreement"] = Export("agreement.csv", "text/csv", lambda: table_csv(self.agreement().table()))
+        found["certificate"] = Export("certificate.zip", "application/zip", self._certificate)
+        return found
+
+    def agreement(self) -> ScreeningAgreement:
+        """Return how far the judges agree."""
+        with self._workspace.lock:
+            return screening_agreement(self._workspace.session.judges)
+
+    def facts(self) -> ScreeningFacts:
+        """Return what is known about the screening; without an answer, all records are unread."""
+        agreement = self.agreement()
+        with self._workspace.lock:
+            session = self._workspace.session
+            session.answers_of(self._workspace.any_judge)
+            return screening_facts(
+                session.unique, session.judges, agreement, rule=session.rule.name, target=session.rule.target,
+                confidence=session.rule.confidence,
+            )  # fmt: skip
+
+    def _records(self, only: str, suffix: str, *, all_copies: bool = False) -> Callable[[], bytes]:
+        def content() -> bytes:
+            with self._workspace.lock:
+                unique = self._workspace.session.unique
+                settled = settled_answers(unique, self._workspace.session.judges)
+            with tempfile.TemporaryDirectory(prefix="corank-") as folder:
+                path = Path(folder, f"records{suffix}")
+                try:
+                    export_screening(
+                        path, unique.everything, settled, groups=unique.groups, only=only, all_copies=all_copies
+                    )  # fmt: skip
+                except InputError as error:
+                    raise InputError(str(error).replace(str(path), "the file")) from None
+                return path.read_bytes()
+
+        return content
+
+    def _logs(self) -> dict[str, str]:
+        """Return the journal of each judge, as the terminal writes it; labels of the file are one of them."""
+        lines: dict[str, list[str]] = {}
+        with self._workspace.lock:
+            known = self._workspace.session.judges.get(KNOWN)
+            for entry in known.current.values() if known is not None else ():
+                number = self._workspace.session.unique.find(entry.id)
+                whole = entry if number is None else entry.about(self._workspace.session.unique, number)
+                lines.setdefault(KNOWN, []).append(json.dumps({**entry_values(whole), "judge": KNOWN}))
+        for answer in self._workspace.store.answers(self._workspace.project.id):
+            lines.setdefault(answer.judge, []).append(json.dumps({"judge": answer.judge, **answer.entry}))
+        return {judge: "".join(f"{line}\n" for line in found) for judge, found in lines.items()}
+
+    def _log(self) -> str:
+        return "".join(self._logs().values())
+
+    def _certificate(self) -> bytes:
+        """Return an archive with the certificate, the files of records and the journals, as `corank verify` needs."""
+        store, project = self._workspace.store, self._workspace.project
+        rule = self._workspace.session.rule
+        files = []
+        for name in store.file_names(project.id):
+            parts = _RECORD_FILE.fullmatch(name)
+            if parts is not None:
+                files.append((int(parts[1]), name, parts[2]))
+            elif name.startswith(RECORDS):
+                raise InputError(f"the project has a file {name!r:.80}, which corank does not name so; import it anew.")
+        out = io.BytesIO()
+        with tempfile.TemporaryDirectory(prefix="corank-") as folder:
+            # names of files and of judges come from outside: they are data, and the files have numbers
+            top = Path(folder)
+            paths = []
+            titles = {}
+            for number, (_, name, title) in enumerate(sorted(files), 1):
+                place = top / "records" / f"{number}{_suffix(title)}"
+                place.parent.mkdir(exist_ok=True)
+                place.write_bytes((store.file(project.id, name) or ("", b""))[1])
+                paths.append(place)
+                titles[f"records/{place.name}"] = title
+            answers = top / "answers"
+            answers.mkdir()
+            for number, (judge, text) in enumerate(sorted(self._logs().items()), 1):
+                (answers / f"{number}.jsonl").write_text(text, encoding="utf-8")
+                titles[f"answers/{number}.jsonl"] = judge
+            (top / "names.json").write_text(json.dumps(titles, indent=1, ensure_ascii=False), encoding="utf-8")
+            try:
+                made = make_certificate(
+                    paths, answers, rule=rule.name, target=rule.target, confidence=rule.confidence
+                )  # fmt: skip
+            except InputError as error:
+                raise InputError(str(error).replace(f"{folder}/", "")) from None
+            (top / "certificate.json").write_bytes(certificate_bytes(made))
+            page = certificate_page(made, "certificate.json")
+            (top / "certificate.html").write_text(page, encoding="utf-8", errors="replace")
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+                for path in sorted(top.rglob("*")):
+                    if path.is_file():
+                        archive.write(path, path.relative_to(top))
+        return out.getvalue()
+
+
+def _suffix(name: str) -> str:
+    """Return the suffixes of a file name in plain letters, such as .csv.gz; they say how to read it."""
+    found = re.search(r"(\.[a-z]{2,8})?\.[a-z]{2,8}$", name.lower())
+    return found.group() if found else ""
+
+
+def agreement_rows(agreement: ScreeningAgreement) -> list[dict[str, Any]]:
+    """Return the agreement for a page."""
+    return [
+        {
+            "judges": f"{one.first}, {one.second}", "question": one.question, "both": one.n_both, "same": one.n_same,
+            "kappa": _number(one.kappa), "low": _number(one.low), "high": _number(one.high),
+        }
+        for one in agreement.pairs
+    ]  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")

@@ -1,0 +1,414 @@
+"""The workspace of screening: records one after another, the most likely relevant one next."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from corank_lab.records.duplicates import find_duplicates, restore_duplicates
+from corank_lab.records.records import Records, read_records
+from corank_lab.records.stored import records_from_json, records_to_json
+from corank.errors import InputError
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.choosing import similar_records, telling_words
+from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.team import TeamScreening
+from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
+from corank_lab.database.stored_journal import entry_values, read_entry
+from corank_lab.pages.markup import clean, one_line, rich
+from corank_lab.pages.plots import curve
+from corank_lab.pages.screening.results import RECORDS, Results, agreement_rows
+from corank_lab.pages.screening.view import record_values, split_words
+from corank_lab.pages.uploads import Upload
+from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
+
+RULES = ("agree", "decline", "poisson", "hypergeometric", "draws", "sample")
+AHEAD = 64
+"""Number of records that are offered before all are."""
+MAX_REASONS = 9
+N_TELLING = 30
+N_SIMILAR = 6
+MOST_RECORDS = 200_000
+
+
+class ScreenWorkspace(Workspace):  # noqa: D101
+    __doc__ = Workspace.__doc__
+    kind = "screen"
+    conflicts_place = "/conflicts"
+    settings = (
+        Setting("criteria", "", "lines"),
+        Setting("reasons", "", "lines"),
+        Setting("topic", "", "lines"),
+        Setting("highlight", "", "lines"),
+        Setting("highlight_against", "", "lines"),
+        Setting("readers", 1, "number", 1, 50),
+        Setting("shared_records", 1.0, "share", 0.0, 1.0),
+        Setting("rule", "agree", "choice", choices=RULES),
+        Setting("target", 0.95, "share", 0.5, 0.999),
+        Setting("confidence", 0.95, "share", 0.5, 0.999),
+        Setting("use_labels", True, "flag"),
+    )
+
+    def __init__(self, store: AnswerStore, project: Project) -> None:
+        super().__init__(store, project)
+        found = store.payload(project.id)
+        self.everything = records_from_json(found["records"])
+        self.groups = restore_duplicates(self.everything, found["pairs"])
+        self.single = UniqueRecords(self.everything)
+        self.separate: set[tuple[int, int]] = set()
+        self.log: list[tuple[str, ScreeningEntry]] = []
+        self.results = Results(self)
+        self._shown: dict[tuple[str, int], ScreeningEntry] = {}
+        self._is_split = False
+        self.words = {
+            "for": split_words(self.setting("highlight")), "against": split_words(self.setting("highlight_against")),
+        }  # fmt: skip
+        self.session = self._session()
+        self.background.request()
+
+    @classmethod
+    def create(cls, upload: Upload) -> Created:
+        """Read files of records, and find duplicates."""
+        if not upload.tables:
+            raise InputError("found no records; send a file such as .ris, .nbib, .bib, .csv, .xlsx or .xml.")
+        upload.report("read", 0.0)
+        with upload.on_disk() as paths:
+            try:
+                records = read_records(*paths)
+            except InputError as error:
+                message = str(error)
+                for path, file in zip(paths, upload.tables, strict=True):
+                    message = message.replace(str(path), file.name)
+                raise InputError(message) from None
+            records = _renamed(records, [file.name for file in upload.tables])
+        if not 1 <= len(records) <= MOST_RECORDS:
+            raise InputError(f"found {len(records)} records; from 1 to {MOST_RECORDS:,} can be screened.")
+        groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
+        pairs = [list(one) for one in groups.pairs]
+        files = {
+            f"{RECORDS}{number}/{path.name}": ("application/octet-stream", file.content)
+            for number, (path, file) in enumerate(zip(paths, upload.tables, strict=True))
+        }
+        is_labelled = bool(np.isnan(records.labels).any())
+        payload = {"records": records_to_json(records), "pairs": pairs}
+        return Created({"use_labels": is_labelled}, payload, files=files)
+
+    @property
+    def any_judge(self) -> str:
+        """Name of a judge of the project, for figures without any answer."""
+        return next(iter(self.counts), "me")
+
+    @property
+    def reasons(self) -> list[str]:
+        """Reasons of exclusion, for the keys 1 to 9."""
+        lines = (" ".join(line.split()) for line in self.setting("reasons").splitlines())
+        return list(dict.fromkeys(line for line in lines if line))
+
+    def apply(self, answer: StoredAnswer) -> None:
+        """Take an answer of the store into account."""
+        entry = read_entry(ScreeningEntry, answer.entry, f"answer {answer.number}")
+        if not entry.time:
+            entry = replace(entry, time=answer.time)
+        self.log.append((answer.judge, entry))
+        if entry.action == "distinct":
+            pair = (self.single.find(entry.id), self.single.find(entry.of))
+            if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
+                self.separate.add((pair[0], pair[1]))
+                self._is_split = True
+        self.session.add(answer.judge, entry)
+
+    def refresh(self) -> None:
+        """Read the answers that are new; groups that were separated are made anew."""
+        super().refresh()
+        with self.lock:
+            if not self._is_split:
+                return
+            self._is_split = False
+            self.session = self._session()
+            for judge, entry in self.log:
+                self.session.add(judge, entry)
+        self.background.request()
+
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """Read a line of a journal of `corank screen`."""
+        entry = read_entry(ScreeningEntry, values, values["place"])
+        number = self.session.unique.find(entry.id, entry.keys, entry.title) if entry.id else None
+        if entry.id and number is None:
+            raise InputError(f"{values['place']}: the project has no record {entry.id!r:.80}; check the file.")
+        item = "" if number is None else self.session.records.ids[number]
+        if number is not None and not entry.keys:
+            entry = entry.about(self.session.unique, number)
+        return item, entry_values(entry), str(values.get("time", ""))
+
+    def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
+        """Return a record."""
+        is_change = item is not None
+        number = self._number(item) if item is not None else self._next(judge)
+        if number is None:
+            return None
+        with self.lock:
+            session, mine = self.session, self.session.answers_of(judge)
+            before, note, tags = mine.current.get(number), mine.notes.get(number, ""), mine.tags.get(number, ())
+            is_unread = is_change and number not in mine.relevant
+            if is_unread and session.team.is_sampled:
+                raise InputError("the random sample is being read; other records can be opened when it is finished.")
+            if not is_change:
+                self._shown[judge, number] = session.why(number)
+            judged, n_entries = session.snapshot(), self.counts.get(judge, 0)
+        words = dict(self.words)
+        if session.views is not None:
+            text = f"{session.records.titles[number]} {session.records.abstracts[number]}"
+            told = telling_words(session.views, text, *judged, n=N_TELLING)
+            words["tellfor"] = [word for word, weight in told if weight > 0]
+            words["tellagainst"] = [word for word, weight in told if weight < 0]
+        return {
+            "template": "screen_question.html", "record": record_values(session.unique, number, words),
+            "item": session.records.ids[number], "client_id": f"{n_entries}-{number}", "is_change": is_change,
+            "is_unread": is_unread, "before": before, "note": note, "tags": tags,
+            "reasons": list(enumerate(self.reasons[:MAX_REASONS], 1)),
+            "criteria": rich(self.setting("criteria")), "advice": session.advice,
+            "has_words": bool(words.get("tellfor") or words.get("tellagainst")),
+        }  # fmt: skip
+
+    def similar(self, judge: str, item: str) -> dict[str, Any]:
+        """Return the records most similar to a record, of which it may be a duplicate."""
+        number, session = self._number(item), self.session
+        found = similar_records(session.views, number, n=N_SIMILAR) if session.views is not None else []
+        with self.lock:
+            is_change, n_entries = number in session.answers_of(judge).relevant, self.counts.get(judge, 0)
+        return {
+            "title": one_line(session.records.titles[number]), "item": session.records.ids[number],
+            "is_change": is_change, "client_id": f"{n_entries}-{number}",
+            "similar": [record_values(session.unique, one, {}) for one in found],
+        }  # fmt: skip
+
+    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Store the answer of a form, and the note if it was changed."""
+        number = self._number(form.get("item", ""))
+        action, client_id = form.get("action", ""), form.get("client_id", "")
+        with self.lock:
+            mine, id = self.session.answers_of(judge), self.session.records.ids[number]
+            is_answered, note = number in mine.relevant, mine.notes.get(number, "")
+            why = self._shown.get((judge, number)) or self.session.why(number)
+        is_change = bool(form.get("change"))
+        if is_answered and not is_change:
+            return Saved(False)
+        if is_change:
+            why = ScreeningEntry("", by="history" if is_answered else "search")
+        entry = replace(why, action=action, id=id, tags=_tags(form.get("tags", "")))
+        if action.startswith("not-"):
+            entry = replace(entry, action="not", reason=self._reason(action.removeprefix("not-")))
+        elif action == "duplicate":
+            other = self._number(form.get("of", ""))
+            if other == number:
+                raise InputError("a record cannot be a duplicate of itself; choose another record.")
+            entry = replace(entry, of=self.session.records.ids[other])
+        elif action not in ("relevant", "not", "later"):
+            raise InputError("the form has no answer; choose include, exclude or put aside.")
+        said = clean(form.get("note", note)).strip()[:MOST_TEXT]
+        if said != note:
+            self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note", keep_hold=True)
+        saved = self._store(judge, number, entry, client_id)
+        self._shown.pop((judge, number), None)
+        return saved
+
+    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Withdraw the last answer of a judge."""
+        with self.lock:
+            last = self.session.answers_of(judge).last
+        if last is None:
+            return Saved(False)
+        entry = ScreeningEntry("undo", self.session.records.ids[last])
+        saved = self._store(judge, last, entry, form.get("client_id", ""))
+        if saved.is_new:
+            self.ask_again(judge, self.session.records.ids[last])
+        return saved
+
+    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Settle a conflict of judges, or open a settled one again; or separate records that are not duplicates."""
+        number, action = self._number(form.get("item", "")), form.get("action", "")
+        id = self.session.records.ids[number]
+        client_id = form.get("client_id", "")
+        with self.lock:
+            is_conflict = number in self.session.conflicts
+        if action == "distinct":
+            first, *others = (self.everything.ids[one] for one in self.session.unique.members(number))
+            saved = Saved(False)  # without duplicates, such as those that were separated before
+            for at, other in enumerate(others):
+                saved = self._store(judge, number, ScreeningEntry("distinct", first, of=other), f"{client_id}-{at}")
+            return saved
+        entry = ScreeningEntry(action, id, "adjudication", tags=_tags(form.get("tags", "")))
+        if action == "reopen":
+            entry = ScreeningEntry("undo", id, "adjudication")
+            judges = self.session.judges.items()
+            judge = next((name for name, answers in judges if number in answers.adjudicated), judge)
+        elif action.startswith("not-"):
+            entry = replace(entry, action="not", reason=self._reason(action.removeprefix("not-")))
+        elif action not in ("relevant", "not"):
+            raise InputError("the form has no answer; choose include or exclude.")
+        if action != "reopen" and not is_conflict:
+            return Saved(False)
+        return self._store(judge, number, entry, client_id)
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raise if there are more reasons than keys."""
+        lines = [line for line in settings["reasons"].splitlines() if line.strip()]
+        if len(lines) > MAX_REASONS:
+            raise InputError(f"there are {len(lines)} reasons; the keys 1 to 9 allow {MAX_REASONS}, so merge some.")
+
+    def history(self, judge: str) -> list[dict[str, Any]]:
+        """Return the answers of a judge, the newest first."""
+        with self.lock:
+            session, mine = self.session, self.session.answers_of(judge)
+            rows = []
+            for number, entry in mine.search():
+                row, note = self._row(session.unique, number), mine.notes.get(number, "")
+                text = " ".join([row["text"], entry.reason, *entry.tags, note])
+                more = {"action": entry.action, "reason": entry.reason, "tags": entry.tags, "note": note}
+                rows.append({**row, **more, "time": entry.time, "text": text})
+        return rows
+
+    def unanswered(self, judge: str) -> list[dict[str, Any]]:
+        """Return the records that a judge has not answered, in the order of the files."""
+        with self.lock:
+            session, mine = self.session, self.session.answers_of(judge)
+            numbers = [number for number in range(len(session.records)) if number not in mine.relevant]
+        return [self._row(session.unique, number) for number in numbers]
+
+    def progress(self, judge: str) -> dict[str, Any]:
+        """Return counts for the head of a judge's page."""
+        with self.lock:
+            mine = self.session.answers_of(judge)
+            return {
+                "answered": len(self.session.answers_of(judge).relevant), "found": mine.n_found,
+                "aside": len(mine.later), "finished": self.session.n_finished, "n": len(self.session.records),
+                "n_entries": self.counts.get(judge, 0), "can_undo": mine.last is not None,
+                "since": _since(mine) if mine.finds else None,
+            }  # fmt: skip
+
+    def overview(self) -> dict[str, Any]:
+        """Return counts, curve, forecast and agreement."""
+        with self.lock:
+            session, team = self.session, self.session.team
+            n = len(session.records)
+            found = {
+                "template": "screen_overview.html", "n": n, "read": len(team.relevant), "relevant": team.n_found,
+                "finished": session.n_finished, "unread": n - len(team.relevant), "known": len(team.beforehand),
+                "n_files": len(self.everything.sources), "n_everything": len(self.everything),
+                "n_duplicates": len(self.everything) - n, "forecast": session.advice,
+                "n_conflicts": len(session.conflicts), "target": session.rule.target,
+                "curve": curve(
+                    list(team.finds), len(team.ranked), session.rule.n, team.n_known, session.forecast.figures
+                ),
+                "since": _since(team),
+            }  # fmt: skip
+        agreement = self.results.agreement()
+        pairs = [row for row in agreement_rows(agreement) if row["question"] == "included"]
+        return {**found, "pairs": pairs, "export_rows": True}
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """Files to save, by name."""
+        return self.results.exports
+
+    def _learn(self) -> None:
+        session = self.session
+        session.prepare()
+        with self.lock:
+            judged, forecast = session.snapshot(), session.plan_forecast()
+        scores = session.fit(judged)
+        with self.lock:
+            session.install(scores)
+        state = forecast()
+        with self.lock:
+            session.forecast = state
+
+    def _session(self) -> TeamScreening:
+        groups = self.groups.without(self.separate) if self.separate else self.groups
+        unique = UniqueRecords(self.everything, groups)
+        return TeamScreening(
+            unique, overlap=int(self.setting("readers")), shared=self.setting("shared_records"),
+            topic=self.setting("topic"), labels=self.setting("use_labels"), rule=self.setting("rule"),
+            target=self.setting("target"), confidence=self.setting("confidence"),
+        )  # fmt: skip
+
+    def _next(self, judge: str) -> int | None:
+        """Hold the next record for a judge: the one that the judge holds already, else the best free one."""
+        held = self.store.held_by(self.project.id, judge)
+        for most in (AHEAD, None):
+            with self.lock:
+                found, seen = self.session.open_for(judge, most), self.last
+                ids = self.session.records.ids
+                kept = self._held(judge, held) if held is not None else None
+            candidates = [Candidate(ids[one.number], one.slots) for one in found]
+            if kept is not None:  # the same question until it is answered
+                candidates.insert(0, kept)
+            claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
+            if claimed is not None:
+                return self._number(claimed)
+            if len(found) < AHEAD:
+                return None
+        return None
+
+    def _held(self, judge: str, held: str) -> Candidate | None:
+        number = self.session.unique.find(held)
+        slots = 0 if number is None else self.session.slots_for(judge, number)
+        return None if number is None or not slots else Candidate(self.session.records.ids[number], slots)
+
+    def _number(self, item: str) -> int:
+        number = self.everything.number.get(item)
+        if number is None:
+            raise InputError("this project does not have the record of the form; open the project again.")
+        return self.session.unique.place(number)
+
+    @staticmethod
+    def _row(unique: UniqueRecords, number: int) -> dict[str, Any]:
+        """Return a record for a list; `text` is what a search looks at."""
+        records, details = unique.unique, unique.unique.details[number]
+        about = [str(details.year or ""), one_line("; ".join(details.authors), 80), one_line(details.journal)]
+        parts = (records.titles[number], records.abstracts[number], records.ids[number], details.doi, *details.authors)
+        return {
+            "title": one_line(records.titles[number]) or records.ids[number], "action": "", "reason": "", "tags": (),
+            "about": " · ".join(filter(None, about)), "note": "", "time": "", "item": records.ids[number],
+            "text": " ".join((*parts, *details.keywords)),
+        }  # fmt: skip
+
+    def _reason(self, key: str) -> str:
+        if not re.fullmatch(r"[1-9]", key) or int(key) > len(self.reasons):
+            raise InputError("the project does not have the reason of the form; reload the page.")
+        return self.reasons[int(key) - 1]
+
+    def _store(
+        self, judge: str, number: int, entry: ScreeningEntry, client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
+        unique = self.session.unique
+        whole = replace(entry.about(unique, number), records=unique.hash)
+        id = self.session.records.ids[number]
+        return self.append(judge, id, entry_values(whole), client_id, keep_hold=keep_hold)
+
+
+def _since(answers: ScreeningAnswers) -> int:
+    """Number of records read after the last relevant one, in the order of the ranking."""
+    return len(answers.ranked) - (answers.finds[-1] if answers.finds else 0)
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    """Return tags that commas separate."""
+    found = (one_line(part, 60) for part in clean(text)[:2000].split(","))
+    return tuple(dict.fromkeys(one for one in found if one))
+
+
+def _renamed(records: Records, names: Sequence[str]) -> Records:
+    """Return records whose sources have the names of the uploaded files instead of those on the server's disk."""
+    times: Counter[str] = Counter()
+    given = {}
+    for source, name in zip(records.sources, names, strict=True):
+        times[name] += 1
+        given[source.name] = name if times[name] == 1 else f"{name} ({times[name]})"
+    details = [replace(one, source=given.get(one.source, one.source)) for one in records.details]
+    return replace(records, details=details, sources=[replace(one, name=given[one.name]) for one in records.sources])

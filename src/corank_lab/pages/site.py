@@ -1,0 +1,125 @@
+"""What all pages share: the store, the workspaces, the templates, and the visit of one request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from corank._version import __version__
+from corank_lab.database.store import AnswerStore, Judge, Project
+from corank_lab.pages.access import cookie_name
+from corank_lab.pages.imports import Importer
+from corank_lab.pages.markup import one_line
+from corank_lab.pages.security import AttemptLimit
+from corank_lab.pages.texts import LANGUAGE, text
+from corank_lab.pages.uploads import UploadedFile
+from corank_lab.pages.workspaces import Workspace, Workspaces
+
+FRAGMENT = "x-corank"
+"""Header by which the script asks for the main part of the next page instead of a redirect."""
+
+
+class Site:
+    """
+    What all pages share.
+
+    store: the database.
+    kinds: classes of workspaces by name.
+    """
+
+    def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
+        self.store = store
+        self.workspaces = Workspaces(store, kinds)
+        self.importer = Importer(store)
+        self.cookie = cookie_name(store)
+        self.attempts = AttemptLimit()
+        # a browser with a replaced link sends its cookie with every request, so that more are allowed
+        self.cookie_attempts = AttemptLimit(60)
+        self.templates = Environment(
+            loader=PackageLoader("corank_lab.pages"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+            lstrip_blocks=True,
+        )  # fmt: skip
+        self.templates.globals.update(t=text, language=LANGUAGE, version=__version__)
+        self.templates.filters.update(one_line=one_line, share=_share, when=_when, seconds=_seconds, signed=_signed)
+        self.templates.tests["begins"] = str.startswith
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return a page."""
+        return HTMLResponse(self.templates.get_template(template).render(**values), status)
+
+
+@dataclass
+class Visit:
+    """
+    One request, after it was permitted.
+
+    site: what all pages share.
+    request: the request.
+    judge: who makes it; None on public pages.
+    judges: all links that were opened in the browser.
+    project: the project in the address.
+    form: text fields.
+    files: uploaded files.
+    """
+
+    site: Site
+    request: Request
+    judge: Judge | None = None
+    judges: Sequence[Judge] = ()
+    project: Project | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
+    files: Sequence[UploadedFile] = ()
+
+    @property
+    def me(self) -> Judge:
+        """Who makes the request."""
+        assert self.judge is not None
+        return self.judge
+
+    @property
+    def here(self) -> Project:
+        """The project in the address."""
+        assert self.project is not None
+        return self.project
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace of the project, up to date."""
+        return self.site.workspaces.get(self.here)
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Return a page with the frame of this visitor."""
+        frame = {
+            "me": self.judge, "project": self.project, "is_owner": any(one.is_owner for one in self.judges),
+            "is_fragment": FRAGMENT in self.request.headers, "here": self.request.url.path,
+        }  # fmt: skip
+        return self.site.render(template, status, **frame, **values)
+
+    def go(self, address: str) -> Response:
+        """Send the browser to another page."""
+        return RedirectResponse(address, 303)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def _when(time: str) -> str:
+    """Return a time in UTC; the script shows it in the reader's time zone."""
+    return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _signed(value: float) -> str:
+    """Return a number with its sign; a rounded zero has none."""
+    shown = f"{value:+.2f}".replace("-", "−")
+    return "0.00" if float(f"{value:.2f}") == 0.0 else shown
+
+
+def _seconds(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f} s" if value < 10 else f"{value:.0f} s"

@@ -1,0 +1,374 @@
+"""
+Projects in memory: what is judged, all answers, and the last model.
+
+A workspace follows the store: before it is used, it reads the answers that are new, whichever process stored them.
+Models learn in a thread of their own, one per project, so that no question waits for one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from typing import Any, ClassVar, NamedTuple
+
+from corank._version import __version__
+from corank.errors import InputError
+from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
+from corank_lab.database.stored_journal import utc_now
+from corank_lab.pages.markup import clean
+from corank_lab.pages.uploads import Upload
+
+MOST_WORKSPACES = 30
+PAUSE_SECONDS = 600
+"""A longer time between two answers of a judge is a pause, and does not count as time per answer."""
+MOST_TEXT = 10_000
+MOST_REST = 5.0
+"""Longest pause between two fits of a model, in seconds."""
+ANY_NUMBER = 1_000_000
+"""Places of an item that any number of judges may get at once."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """
+    An option of a project that the owner may change.
+
+    name: key of the settings; the texts of the page are `setting.<name>` and `setting.<name>.help`.
+    default: value of a new project.
+    kind: "number", "share", "text", "lines", "choice" or "flag".
+    low, high: limits of a number.
+    choices: names of the choices; their texts are `choice.<name>`.
+    """
+
+    name: str
+    default: Any
+    kind: str
+    low: float = 0.0
+    high: float = 1.0
+    choices: tuple[str, ...] = ()
+
+    def read(self, text: str | None) -> Any:
+        """Return the value of a form's field; raise `InputError` if it is not allowed."""
+        if self.kind == "flag":
+            return text is not None
+        text = clean(text or "").strip()
+        if self.kind in ("text", "lines"):
+            if len(text) > MOST_TEXT:
+                raise InputError(f"a text has {len(text)} characters; the limit is {MOST_TEXT}.")
+            return text
+        if self.kind == "choice":
+            if text not in self.choices:
+                raise InputError(f"{self.name} is {text!r}; choose one of {', '.join(self.choices)}.")
+            return text
+        try:
+            number = float(text)
+        except ValueError:
+            raise InputError(f"{self.name} is {text!r}; write a number.") from None
+        if self.kind == "share":
+            number /= 100
+        if not self.low <= number <= self.high:
+            raise InputError(f"{self.name} is {text}; write a number within the limits of the field.")
+        return number if self.kind == "share" or not number.is_integer() else int(number)
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a stored value is one that `read` may have returned."""
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind in ("text", "lines"):
+            return isinstance(value, str) and len(value) <= MOST_TEXT
+        if self.kind == "choice":
+            return value in self.choices
+        return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+
+
+class Export(NamedTuple):
+    """
+    A file that the owner may save.
+
+    suffix: end of its name.
+    media_type: for the browser.
+    content: makes the text or bytes.
+    """
+
+    suffix: str
+    media_type: str
+    content: Callable[[], str | bytes]
+
+
+class Saved(NamedTuple):
+    """
+    Result of an answer.
+
+    is_new: False if it had been stored before.
+    item: question to show next; None for the one that is due.
+    """
+
+    is_new: bool
+    item: str | None = None
+
+
+@dataclass(frozen=True)
+class Created:
+    """
+    What an upload becomes.
+
+    settings: besides the defaults.
+    payload: what is judged, as JSON values.
+    answers: answers that the files hold: judge, item and entry.
+    files: media type and content of files that are kept, by name.
+    """
+
+    settings: Mapping[str, Any]
+    payload: Any
+    answers: Sequence[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
+
+
+class Workspace(ABC):
+    """
+    One project in memory. Subclasses are the kinds of work.
+
+    store: the database.
+    project: the project.
+
+    counts: number of entries of each judge, with notes and undos.
+    n_kept: number of answers of all judges that were not undone.
+    """
+
+    kind: ClassVar[str]
+    settings: ClassVar[tuple[Setting, ...]]
+    conflicts_place: ClassVar[str] = "#conflicts"
+    """Where the owner continues after a conflict was settled, behind the address of the project."""
+
+    def __init__(self, store: AnswerStore, project: Project) -> None:
+        self.store, self.project = store, project
+        self.lock = threading.RLock()
+        self.last = 0
+        self.times: dict[str, list[str]] = {}
+        self.counts: dict[str, int] = {}
+        self.n_kept = 0
+        self.background = Background(self._learn)
+
+    @classmethod
+    @abstractmethod
+    def create(cls, upload: Upload) -> Created:
+        """Read uploaded files; raise `InputError` if they cannot be judged in this way."""
+
+    @abstractmethod
+    def apply(self, answer: StoredAnswer) -> None:
+        """Take an answer of the store into account."""
+
+    @abstractmethod
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """
+        Read a line of a journal that another program wrote; raise `InputError` if it is not about this project.
+
+        values: keys and values of the line; `place` names file and line.
+        Returns: key of the item, entry, and time (empty if unknown).
+        """
+
+    @abstractmethod
+    def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
+        """
+        Return the values of the page with the judge's next question; None if there is none.
+
+        item: an earlier question to change.
+        """
+
+    @abstractmethod
+    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Store the answer of a form."""
+
+    @abstractmethod
+    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Withdraw the last answer of a judge."""
+
+    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+        """Store the owner's decision about an item on which judges disagree."""
+        raise InputError("projects of this kind have no conflicts to settle.")
+
+    def check_settings(self, settings: Mapping[str, Any]) -> None:  # noqa: B027
+        """Raise `InputError` if settings contradict each other or the answers so far."""
+
+    @abstractmethod
+    def history(self, judge: str) -> list[dict[str, Any]]:
+        """Return the answers of a judge, the newest first."""
+
+    def unanswered(self, judge: str) -> list[dict[str, Any]]:
+        """Return what a judge has not answered, if this kind of work lets judges look for it."""
+        return []
+
+    @abstractmethod
+    def progress(self, judge: str) -> dict[str, Any]:
+        """Return counts for the head of a judge's page."""
+
+    @abstractmethod
+    def overview(self) -> dict[str, Any]:
+        """Return the values of the owner's page."""
+
+    @property
+    @abstractmethod
+    def exports(self) -> Mapping[str, Export]:
+        """Files to save, by name."""
+
+    @abstractmethod
+    def _learn(self) -> None:
+        """Learn from all answers; runs in the background."""
+
+    def open_everything(self) -> None:
+        """Compute what all pages and files of the project show; raise if one of them fails."""
+        for setting in self.settings:
+            if not setting.allows(value := self.setting(setting.name)):
+                raise InputError(f"its setting {setting.name} is {value!r:.40}, which is not allowed.")
+        self.check_settings({setting.name: self.setting(setting.name) for setting in self.settings})
+        self.refresh()
+        self._learn()
+        self.overview()
+        for judge in ("me", *self.counts):
+            self.progress(judge)
+            self.seconds_per_answer(judge)
+            self.history(judge)
+            self.unanswered(judge)
+            self.question(judge)
+        for export in self.exports.values():
+            with suppress(InputError):  # such as an export of nothing
+                export.content()
+
+    def setting(self, name: str) -> Any:
+        """Return the value of a setting."""
+        default = next(one.default for one in self.settings if one.name == name)
+        return self.project.settings.get(name, default)
+
+    def refresh(self) -> None:
+        """Read the answers that are new."""
+        with self.lock:
+            new = self.store.answers(self.project.id, after=self.last)
+            for answer in new:
+                self.apply(answer)
+                if not answer.client_id.startswith("import-"):  # those of a file have no times
+                    self.times.setdefault(answer.judge, []).append(answer.time)
+                self.counts[answer.judge] = self.counts.get(answer.judge, 0) + 1
+                self.n_kept += {"undo": -1, "note": 0}.get(answer.action, 1)
+                self.last = answer.number
+        if new:
+            self.background.request()
+
+    def append(
+        self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
+    ) -> Saved:
+        """Store an answer, and take it into account."""
+        if not 0 < len(client_id) <= 200:
+            raise InputError("the form lacks the id of its question; reload the page.")
+        line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
+        _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
+        self.refresh()
+        return Saved(is_new)
+
+    def ask_again(self, judge: str, item: str) -> None:
+        """Let an item be the next question of a judge."""
+        self.store.claim(self.project.id, judge, [Candidate(item, ANY_NUMBER)], self.last)
+
+    def seconds_per_answer(self, judge: str) -> float | None:
+        """Return the median time between two answers of a judge, without pauses."""
+        times = [datetime.fromisoformat(one).timestamp() for one in self.times.get(judge, ())]
+        gaps = [after - before for before, after in pairwise(times)]
+        gaps = [gap for gap in gaps if 0 <= gap <= PAUSE_SECONDS]  # a clock may go back
+        return median(gaps) if gaps else None
+
+
+class Background:
+    """
+    Runs a function in a thread when it is requested; requests during a run lead to one more run.
+
+    work: the function; an exception ends the thread, and the next request starts another.
+    """
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._lock = threading.Condition()
+        self._is_requested = self._is_running = self._is_hurried = False
+        self.error: Exception | None = None
+
+    def request(self) -> None:
+        """Run the function soon."""
+        with self._lock:
+            self._is_requested = True
+            if self._is_running:
+                return
+            self._is_running = True
+        threading.Thread(target=self._run, name="corank-model", daemon=True).start()
+
+    def wait(self, seconds: float = 60.0) -> None:
+        """Wait until all requests are done; for tests and exports."""
+        with self._lock:
+            self._is_hurried = True
+            self._lock.notify_all()
+            self._lock.wait_for(lambda: not self._is_running, seconds)
+            self._is_hurried = False
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._is_requested:
+                    self._is_running = False
+                    self._lock.notify_all()
+                    return
+                self._is_requested = False
+            began = time.monotonic()
+            try:
+                self._work()
+                self.error = None
+            except Exception as error:  # the last model stays
+                self.error = error
+            # rest as long as the work took, so that questions get at least half of a processor
+            with self._lock:
+                self._lock.wait_for(lambda: self._is_hurried, min(time.monotonic() - began, MOST_REST))
+
+
+class Workspaces:
+    """
+    The workspaces that are in use.
+
+    store: the database.
+    kinds: classes of workspaces by name.
+    """
+
+    def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
+        self._store, self.kinds = store, kinds
+        self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
+        self._open: OrderedDict[str, Workspace] = OrderedDict()
+
+    def forget(self, project: str) -> None:
+        """Close the workspace of a project that was deleted."""
+        with self._lock:
+            self._open.pop(project, None)
+            self._opening.pop(project, None)
+
+    def get(self, project: Project) -> Workspace:
+        """Return the workspace of a project, up to date."""
+        if project.kind not in self.kinds:
+            raise InputError(f"this corank cannot open projects of the kind {project.kind!r}; install a newer version.")
+        with self._lock:
+            opening = self._opening.setdefault(project.id, threading.Lock())
+        with opening:  # a large project is read once
+            with self._lock:
+                found = self._open.get(project.id)
+            if found is None or found.project != project:
+                found = self.kinds[project.kind](self._store, project)
+                found.refresh()
+                with self._lock:
+                    self._open[project.id] = found
+                    self._open.move_to_end(project.id)
+                    while len(self._open) > MOST_WORKSPACES:
+                        self._open.popitem(last=False)
+        found.refresh()
+        return found

@@ -1,0 +1,22 @@
+"""Rank items by asking which of two is better: questions, journal of answers, ranking with uncertainty."""
+
+from __future__ import annotations
+
+from corank.data.io.items import Items, read_items
+from corank_lab.preferences.answers import PairwiseAnswer, PreferenceJournal, Question
+from corank_lab.preferences.ranking import Ranking
+from corank_lab.preferences.session import PreferenceProgress, PreferenceSession
+from corank_lab.preferences.simulate import PreferenceReplay, simulate
+
+__all__ = [
+    "Items",
+    "PairwiseAnswer",
+    "PreferenceJournal",
+    "PreferenceProgress",
+    "PreferenceReplay",
+    "PreferenceSession",
+    "Question",
+    "Ranking",
+    "read_items",
+    "simulate",
+]

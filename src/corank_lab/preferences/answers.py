@@ -1,0 +1,172 @@
+"""Questions about two items, the journal of answers, and what the answers amount to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from corank.data.io.items import Items
+from corank.errors import InputError
+from corank_lab.database.journal import Journal, JournalEntry
+
+# answers between a question and its repetition, so that the judge does not answer from memory
+_APART = 4
+
+
+class Question(NamedTuple):
+    """
+    Two items to compare, by number.
+
+    Attributes
+    ----------
+    left, right : int
+        The items on the left and on the right.
+    chosen_by : {"start", "model", "repeat", "overlap"}
+        How the pair was chosen: at random before the first answer, by the strategy, as a repetition, or because another
+        judge answered it.
+    """
+
+    left: int
+    right: int
+    chosen_by: str = "model"
+
+
+class PairwiseAnswer(NamedTuple):
+    """
+    The better and the worse of two items, by number; if they are equal, in any order.
+
+    Attributes
+    ----------
+    better, worse : int
+        The items.
+    is_equal : bool
+        Whether the judge finds them equal.
+    """
+
+    better: int
+    worse: int
+    is_equal: bool = False
+
+
+@dataclass(frozen=True)
+class PreferenceEntry(JournalEntry):
+    """
+    One line of a journal of preferences.
+
+    action {"left", "right", "equal", "bad", "skip", "undo"}: which item is better; "bad" means that both are equally
+        bad, "skip" gives no answer, "undo" withdraws the last entry.
+    left, right: names of the items.
+    by {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
+        the same pair.
+    """
+
+    ACTIONS: ClassVar[tuple[str, ...]] = ("left", "right", "equal", "bad", "skip", "undo")
+
+    left: str = ""
+    right: str = ""
+    by: str = ""
+
+
+class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
+    __doc__ = Journal.__doc__
+    entry = PreferenceEntry
+    folder = "preferences"
+
+
+class PreferenceAnswers:
+    """
+    The answers so far.
+
+    items: the items that entries name.
+    entries: entries of a journal.
+
+    n_entries: number of entries, including withdrawn ones.
+    """
+
+    def __init__(self, items: Items, entries: Iterable[PreferenceEntry] = ()) -> None:
+        self._items = items
+        self._kept: list[tuple[str, Question]] = []
+        self.n_entries = 0
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: PreferenceEntry) -> None:
+        """Apply one entry."""
+        self.n_entries += 1
+        if entry.action == "undo":
+            if self._kept:
+                self._kept.pop()
+            return
+        number = self._items.number
+        for name in (entry.left, entry.right):
+            if name not in number:
+                raise entry.unknown(name, f"{len(self._items)} items")
+        if entry.left == entry.right:
+            where = f"{entry.place}: " if entry.place else ""
+            raise InputError(f"{where}an answer compares {entry.left!r} with itself; remove this line.")
+        question = Question(number[entry.left], number[entry.right], entry.by)
+        if entry.by == "change":
+            before = [at for at, (_, one) in enumerate(self._kept) if _pair(one) == _pair(question)]
+            if before:
+                question = question._replace(chosen_by=self._kept[before[-1]][1].chosen_by)
+                del self._kept[before[-1]]
+        self._kept.append((entry.action, question))
+
+    @property
+    def last(self) -> Question | None:
+        """The question that was answered or skipped last."""
+        return self._kept[-1][1] if self._kept else None
+
+    @property
+    def pairwise(self) -> list[PairwiseAnswer]:
+        """The answers, in the order of answering."""
+        return [_answer(action, question) for action, question in self._kept if action != "skip"]
+
+    @property
+    def asked(self) -> list[tuple[int, int]]:
+        """Pairs that were answered or skipped, each once."""
+        return list(dict.fromkeys(_pair(question) for _, question in self._kept))
+
+    @property
+    def kept(self) -> Sequence[tuple[str, Question]]:
+        """Actions and questions that were not withdrawn, in the order of answering."""
+        return self._kept
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of skipped questions."""
+        return sum(action == "skip" for action, _ in self._kept)
+
+    @property
+    def repeatable(self) -> list[tuple[int, int]]:
+        """Pairs that were asked once, answered, and not recently."""
+        times = Counter(_pair(question) for _, question in self._kept)
+        earlier = self._kept[: max(len(self._kept) - _APART, 0)]
+        return [_pair(question) for action, question in earlier if action != "skip" and times[_pair(question)] == 1]
+
+    @property
+    def repeats(self) -> list[bool]:
+        """For each repeated question, whether it was answered as before."""
+        before: dict[tuple[int, int], int] = {}
+        is_same = []
+        for action, question in self._kept:
+            if action == "skip":
+                continue
+            pair, answer = _pair(question), _answer(action, question)
+            better = -1 if answer.is_equal else answer.better
+            if question.chosen_by == "repeat" and pair in before:
+                is_same.append(better == before[pair])
+            before[pair] = better
+        return is_same
+
+
+def _pair(question: Question) -> tuple[int, int]:
+    return min(question[:2]), max(question[:2])
+
+
+def _answer(action: str, question: Question) -> PairwiseAnswer:
+    if action == "right":
+        return PairwiseAnswer(question.right, question.left)
+    return PairwiseAnswer(question.left, question.right, action in ("equal", "bad"))

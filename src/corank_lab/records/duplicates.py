@@ -1,0 +1,340 @@
+"""
+Groups of records that describe one work, with the evidence; no record is deleted.
+
+Pairs come from `corank_lab.records.blocking` and are decided by `corank_lab.records.evidence`. They are merged from
+the surest to the least sure, and two groups are merged only if no record of one contradicts a record of the other. So
+a chain of resembling records does not join two works.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from corank_lab.records.blocking import candidate_pairs
+from corank_lab.records.evidence import Entry, Match, compare, contradict, entry_of, make_entries
+from corank_lab.records.records import Records
+from corank.errors import InputError
+
+MAX_VERSIONS = 100
+"""Number of different versions of a work up to which groups are merged; more are hardly one work."""
+SAME_ROW = Match(300.0, "the same id, title and abstract")
+"""Evidence for copies with a common title."""
+
+
+@dataclass(frozen=True)
+class DuplicateGroup:
+    """
+    Records that describe one work.
+
+    Attributes
+    ----------
+    members : tuple of int
+        Numbers of the records, from 0, in the order of the file.
+    representative : int
+        The most complete of them, which is judged for all.
+    evidence : tuple of str
+        Why they belong together, one text per kind of evidence.
+    """
+
+    members: tuple[int, ...]
+    representative: int
+    evidence: tuple[str, ...]
+
+
+class DuplicatePair(NamedTuple):
+    """Two records of one work, how sure that is, and why."""
+
+    one: int
+    other: int
+    strength: float
+    text: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DuplicateGroups:
+    """
+    Duplicates in a collection; made by `find_duplicates`.
+
+    Attributes
+    ----------
+    n_records : int
+        Size of the collection.
+    groups : list of DuplicateGroup
+        Groups of at least two records, in the order of their first members.
+    """
+
+    n_records: int
+    groups: list[DuplicateGroup]
+    _pairs: tuple[DuplicatePair, ...]
+    _entries: Sequence[Entry]
+    _order: Sequence[Any]
+    _rejected: frozenset[tuple[int, int]] = frozenset()
+    _confirmed: frozenset[tuple[int, int]] = frozenset()
+
+    def __repr__(self) -> str:
+        n_groups = len(self.groups)
+        return f"<DuplicateGroups: {self.n_duplicates} duplicates in {n_groups} groups of {self.n_records} records>"
+
+    @property
+    def pairs(self) -> tuple[DuplicatePair, ...]:
+        """The pairs of records that the groups were made of, to restore them with `restore_duplicates`."""
+        return self._pairs
+
+    @property
+    def n_duplicates(self) -> int:
+        """Number of records that need no judgement of their own."""
+        return sum(len(group.members) - 1 for group in self.groups)
+
+    @cached_property
+    def _group(self) -> dict[int, DuplicateGroup]:
+        return {at: group for group in self.groups for at in group.members}
+
+    @cached_property
+    def representatives(self) -> list[int]:
+        """Numbers of the records to judge, in the order of the file: one of each group, and all single records."""
+        return [
+            at for at in range(self.n_records) if (group := self._group.get(at)) is None or group.representative == at
+        ]
+
+    def group_of(self, number: int) -> tuple[int, ...]:
+        """
+        Return the records that describe the same work as one record.
+
+        Parameters
+        ----------
+        number : int
+            Number of the record, from 0.
+
+        Returns
+        -------
+        tuple of int
+            Numbers in the order of the file, with the record itself.
+        """
+        group = self._group.get(number)
+        return group.members if group else (number,)
+
+    def without(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
+        """
+        Return groups in which some pairs of records are in different groups, as a person decided.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of int
+            Numbers of records that are different works.
+
+        Returns
+        -------
+        DuplicateGroups
+            The other members stay with the record that they resemble most.
+        """
+        rejected = self._rejected | self._checked(pairs)
+        return _grouped(self._pairs, self._entries, self._order, rejected, self._confirmed - rejected)
+
+    def joined(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
+        """
+        Return groups in which some pairs of records are in one group, as a person decided.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of int
+            Numbers of records that describe one work.
+
+        Returns
+        -------
+        DuplicateGroups
+            Groups with ``"confirmed by a person"`` as evidence where pairs were added.
+        """
+        confirmed = self._confirmed | self._checked(pairs)
+        return _grouped(self._pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
+
+    def _checked(self, pairs: Iterable[tuple[int, int]]) -> frozenset[tuple[int, int]]:
+        found = frozenset((min(pair), max(pair)) for pair in pairs)
+        for pair in found:
+            if pair[0] == pair[1] or pair[0] < 0 or pair[1] >= self.n_records:
+                raise InputError(
+                    f"the pair of records is {pair}; pass two different numbers from 0 to {self.n_records - 1}."
+                )
+        return found
+
+
+def find_duplicates(records: Records, *, report: Callable[[float], None] | None = None) -> DuplicateGroups:
+    """
+    Find records that describe one work, by identifiers and by similar titles with agreeing details.
+
+    A shared DOI is not enough if titles differ, as for abstracts of one supplement. Similar titles are not enough if
+    numbers, first author, page or journal differ, as for parts of a series or a conference abstract and its article.
+    The result does not depend on the order of the records.
+
+    Parameters
+    ----------
+    records : Records
+        The collection.
+    report : callable, optional
+        Called from time to time with the share of the work that is done.
+
+    Returns
+    -------
+    DuplicateGroups
+        Groups of at least two records, with the evidence.
+
+    Examples
+    --------
+    >>> from corank_lab.records.records import RecordDetails
+    >>> details = [RecordDetails(year=2001, authors=("Roe, A.",)), RecordDetails(year=2001, authors=("A Roe",))]
+    >>> titles = ["Sleep and memory in young rats", "Sleep and memory in young rats."]
+    >>> find_duplicates(Records(["a", "b"], titles, ["", ""], details=details)).groups[0].evidence
+    ('the same title, same year and first author',)
+    """
+    report = report or (lambda share: None)
+    entries = make_entries(records)
+    order = _order(records)
+    report(0.2)
+    copies: dict[Entry, list[int]] = defaultdict(list)
+    for at in sorted(range(len(records)), key=lambda at: order[at]):
+        copies[entries[at]].append(at)
+    pairs, distinct = [], []
+    for entry, members in copies.items():
+        match = compare(entry, entry) if len(members) > 1 else None
+        parts = [members] if match else _with_same_id(records, members)
+        for first, *others in parts:
+            pairs += [DuplicatePair(first, other, *(match or SAME_ROW)) for other in others]
+        # copies that no evidence joins, such as two editorials without any details, are left alone
+        distinct += members[:1] if match or len(members) == 1 else []
+    candidates = candidate_pairs([entries[at] for at in distinct], lambda share: report(0.2 + 0.5 * share))
+    for number, (one, other) in enumerate(candidates):
+        if not number % 1000:
+            report(0.7 + 0.3 * number / len(candidates))
+        match = compare(entries[distinct[one]], entries[distinct[other]])
+        if match:
+            pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
+    return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
+
+
+def _with_same_id(records: Records, members: Sequence[int]) -> Iterable[list[int]]:
+    """Return the parts of copies with one id and abstract; their titles are too common to identify a work."""
+    parts: dict[str, list[int]] = defaultdict(list)
+    for at in members:
+        if records.details[at].given_id and records.abstracts[at]:
+            parts[records.details[at].given_id].append(at)
+    return parts.values()
+
+
+def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:
+    """
+    Make groups of pairs that were found before, without comparing the records again.
+
+    records: the same collection.
+    pairs: the attribute `pairs` of the groups, or its values as JSON holds them.
+    """
+    found = tuple(DuplicatePair(*one) for one in pairs)
+    entries = _Computed(len(records), lambda at: entry_of(records, at))
+    order = _Computed(len(records), lambda at: (*_content(records, at), at))  # sorts as the places of `_order` do
+    return _grouped(found, entries, order, frozenset(), frozenset())
+
+
+class _Computed(Sequence[Any]):
+    """Values that are computed when they are needed: most records have no duplicates."""
+
+    def __init__(self, n: int, compute: Callable[[int], Any]) -> None:
+        self._n, self._compute = n, cache(compute)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._compute(at)
+
+
+def _order(records: Records) -> list[int]:
+    """Place of each record in an order by content, so that the order of the file does not matter."""
+    order = [0] * len(records)
+    texts = [_texts(records, at) for at in range(len(records))]
+    by_texts = sorted(range(len(records)), key=texts.__getitem__)
+    place = 0
+    for _, members in groupby(by_texts, key=texts.__getitem__):
+        same = list(members)
+        if len(same) > 1:
+            same.sort(key=lambda at: _rest(records, at))
+        for at in same:
+            order[at] = place
+            place += 1
+    return order
+
+
+def _content(records: Records, at: int) -> tuple[object, ...]:
+    """Sort key by content, the most complete record first, so that the order of the file does not matter."""
+    return *_texts(records, at), *_rest(records, at)
+
+
+def _texts(records: Records, at: int) -> tuple[object, ...]:
+    """Return the first part of `_content`, which few records share."""
+    one, abstract, title = records.details[at], records.abstracts[at], records.titles[at]
+    known = (one.doi, one.pmid, one.year, one.authors, one.journal, one.accession, one.url, one.keywords)
+    return not abstract, not one.doi, -sum(map(bool, known)), -len(abstract), -len(title), title, abstract
+
+
+def _rest(records: Records, at: int) -> tuple[object, ...]:
+    """Return the rest of `_content`."""
+    one = records.details[at]
+    return (
+        one.doi, one.pmid, one.year or 0, one.authors, one.journal, one.accession, one.given_id, one.source,
+        sorted((name, tuple(values)) for name, values in records.fields[at].items()),
+    )  # fmt: skip
+
+
+def _grouped(
+    pairs: tuple[DuplicatePair, ...],
+    entries: Sequence[Entry],
+    order: Sequence[Any],
+    rejected: frozenset[tuple[int, int]],
+    confirmed: frozenset[tuple[int, int]],
+) -> DuplicateGroups:
+    """Merge pairs from the surest to the least sure; rejected pairs stay apart."""
+    group = list(range(len(entries)))
+    members: dict[int, list[int]] = {}
+    versions: dict[int, dict[Entry, None]] = {}
+    texts: dict[int, list[str]] = defaultdict(list)
+    matched = {(entries[pair.one], entries[pair.other]) for pair in pairs}
+
+    trusted = {at for pair in confirmed for at in pair}
+
+    def is_consistent(left: int, right: int) -> bool:
+        mine, theirs = versions[left], versions[right]
+        return len(mine) * len(theirs) <= MAX_VERSIONS**2 and not any(
+            (a, b) not in matched and (b, a) not in matched and contradict(a, b) for a in mine for b in theirs
+        )
+
+    def merge(one: int, other: int, text: str, is_sure: bool) -> None:
+        left, right = sorted((group[one], group[other]), key=lambda at: (-len(members.get(at, ())), order[at]))
+        for at in (left, right):
+            members.setdefault(at, [at])
+            # what a person confirmed need not resemble the rest
+            versions.setdefault(at, {} if at in trusted else {entries[at]: None})
+        if left != right:
+            if any({group[a], group[b]} == {left, right} for a, b in rejected):
+                return
+            if not is_sure and not is_consistent(left, right):
+                return
+            for at in members[right]:
+                group[at] = left
+            members[left] += members.pop(right)
+            versions[left] |= versions.pop(right)
+            texts[left] += texts.pop(right, [])
+        texts[left].append(text)
+
+    for one, other in sorted(confirmed, key=lambda pair: sorted((order[pair[0]], order[pair[1]]))):
+        merge(one, other, "confirmed by a person", True)
+    for pair in sorted(pairs, key=lambda pair: (-pair.strength, *sorted((order[pair.one], order[pair.other])))):
+        merge(pair.one, pair.other, pair.text, False)
+    groups = [
+        DuplicateGroup(tuple(sorted(found)), min(found, key=lambda at: order[at]), tuple(dict.fromkeys(texts[at])))
+        for at, found in members.items()
+        if len(found) > 1
+    ]
+    groups.sort(key=lambda one: one.members)
+    return DuplicateGroups(len(entries), groups, pairs, entries, order, rejected, confirmed)

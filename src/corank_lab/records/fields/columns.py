@@ -1,0 +1,247 @@
+"""Names of columns: which column of a table, or key of a JSON object, holds the title, the abstract, the year, ..."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
+
+from corank_lab.records.fields.labels import LABEL_COLUMNS
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "title": (
+        "title", "primary title", "article title", "document title", "paper title", "work title", "item title",
+        "display name", "ti", "t1", "title primary", "reference title", "record title", "citation title",
+        "study title", "publication title en", "titles", "titles title", "main title", "full title", "bti", "titel",
+        "titre", "titulo", "titolo", "标题", "题名", "篇名", "title题名", "title 题名", "タイトル", "original title",
+        "title original", "title english", "english title", "translated title", "book title", "booktitle", "bt", "ct",
+    ),
+    "abstract": (
+        "abstract", "abstract note", "abstract text", "abstracttext", "abstracts", "ab", "n2",
+        "abstract inverted index", "article abstract", "document abstract", "abstract english", "english abstract",
+        "abstract en", "original abstract", "abstract original", "summary", "description", "zusammenfassung", "resume",
+        "resumen", "resumo", "riassunto", "摘要", "summary 摘要", "要旨", "抄録", "oab",
+    ),
+    "year": (
+        "year", "publication year", "published year", "pubyear", "pub year", "year published", "year of publication",
+        "py", "y1", "yr", "pyear", "date of publication", "publication date", "date published", "published date",
+        "pub date", "pubdate", "publicationdate", "publicationdateyear", "published", "published print",
+        "published online", "issued", "cover date", "coverdate", "date", "da", "dp", "online date",
+        "early access date", "publication date online", "date year", "dates year", "jahr", "annee", "ano", "anno",
+        "年份", "year 年", "firstpublicationdate",
+    ),
+    "authors": (
+        "authors", "author", "author names", "author s", "authors names", "author name",
+        "authorships author display name", "authors author display name", "authors name", "authors list",
+        "author list", "authorlist", "authorstring", "creators", "creator", "dc creator", "au", "a1", "fau", "af",
+        "author full names", "authors full names", "authorships raw author name", "raw author name", "contributors",
+        "all authors", "book authors", "first author", "autor", "autoren", "auteurs", "autores", "autori", "作者",
+        "author 作者",
+    ),
+    "journal": (
+        "journal", "source title", "journal title", "publication title", "journal book", "journal name",
+        "container title", "primary location source display name", "host venue display name", "source publication",
+        "source name", "publication name", "publicationname", "pubtitle", "pub title", "journal info journal title",
+        "journalinfo journal title", "journaltitle", "parent title", "secondary title", "periodical full title",
+        "venue", "publication venue name", "journal full title", "full journal name", "so", "jf", "jo", "jt", "t2",
+        "ja", "j2", "publication", "source", "journal abbreviation", "abbreviated source title",
+        "journal iso abbreviation", "ta", "book title", "booktitle", "conference title", "conference name",
+        "conference", "proceedings title", "published in", "series title", "source full title", "zeitschrift", "revue",
+        "revista", "期刊", "刊名", "source 文献来源", "来源",
+    ),
+    "doi": (
+        "doi", "digital object identifier", "digitalobjectidentifier", "di", "do", "article doi", "ids doi", "doi url",
+        "doi link", "dois", "external ids doi", "externalids doi", "prism doi", "electronic resource num",
+        "doi number", "book doi",
+    ),
+    "pmid": (
+        "pmid", "pubmed id", "pubmedid", "medline pmid", "pm", "pubmed", "pubmed pmid", "ids pmid",
+        "external ids pubmed", "externalids pubmed", "pubmed number",
+    ),
+    "accession": (
+        "accession number", "accession", "accession no", "accession num", "accession id", "unique wos id",
+        "ut unique wos id", "ut", "wos id", "wos uid", "eid", "scopus id", "pui", "embase accession id", "central id",
+        "an", "eric number", "arxiv id", "proquest document id", "store id", "storeid",
+    ),
+    "id": (
+        "id", "record id", "recordid", "openalex id", "lens id", "key", "citation key", "citekey", "covidence",
+        "covidence number", "covidence id", "internal id", "item id", "itemid", "paper id", "paperid", "work id",
+        "reference id", "ref id", "refid", "publication id", "corpusid", "document id", "documentid", "article id",
+        "uid", "uuid", "identifier", "ids openalex", "ref",
+    ),
+    "keywords": (
+        "keywords", "author keywords", "keyword", "index keywords", "keywords plus", "mesh terms", "mesh",
+        "mesh headings", "mesh term", "mesh major topics", "subjects", "subject", "subject headings", "subject terms",
+        "subjectterms", "descriptors", "manual tags", "automatic tags", "kw", "de", "keywords author", "ieee terms",
+        "inspec controlled terms", "inspec non controlled terms", "thesaurus terms", "identifiers keywords",
+        "emtree drug index terms major focus", "emtree drug index terms", "emtree medical index terms major focus",
+        "emtree medical index terms", "keywords display name", "keywords keyword", "keywordlist keyword",
+        "meshheadinglist meshheading descriptorname", "fields of study", "topics", "topics display name",
+        "concepts display name", "keywords author keywords", "identifier keyword", "schlagworter", "mots cles",
+        "palabras clave", "palavras chave", "关键词", "keyword 关键词", "descriptor", "index terms", "fieldsofstudy",
+    ),
+    "url": (
+        "url", "link", "urls", "article url", "landing page url", "primary location landing page url", "external url",
+        "source url", "source urls", "full text link", "full text url", "fulltext url", "fulltexturl",
+        "fulltexturllist fulltexturl url", "plink", "embase link", "pdf link", "pdf url", "permalink",
+        "persistent link", "web link", "weblink", "record url", "ur", "open access url", "openaccesspdf url",
+        "doi link", "article link", "document url", "documenturl", "links", "uri", "ee", "openurl",
+        "best oa location landing page url", "article url s", "abstract url", "urls url",
+    ),
+    "references": (
+        "references", "referenced works", "cited works", "cr", "cited references", "cited reference", "reference list",
+        "bibliography", "citedreferences",
+    ),
+    "label": LABEL_COLUMNS,
+}  # fmt: skip
+"""Normalised names of each field; the first that is present and not empty is used, for keywords all."""
+
+DOCUMENT_COLUMNS: dict[str, tuple[str, ...]] = {
+    "title": ("subject", "email subject", "subject line", "file name", "filename", "file title", "document name"),
+    "abstract": (
+        "body", "text", "content", "contents", "extracted text", "email body", "body text", "message", "message body",
+        "document text", "full text", "fulltext", "ocr text",
+    ),
+    "id": (
+        "bates", "bates number", "bates no", "bates begin", "begin bates", "beg bates", "begbates", "batesbegin",
+        "control number", "control no", "control id", "docid", "doc id", "begdoc", "beg doc", "doc number",
+        "message id",
+    ),
+    "authors": ("from", "email from", "sender", "custodian"),
+    "year": ("date sent", "sent date", "sent", "email sent", "sent on", "document date", "date created"),
+}  # fmt: skip
+"""Normalised names in tables of e-mails and documents; used for fields that no name of `COLUMNS` gives."""
+
+_NEAR = {
+    "title": (
+        r"title",
+        r"source|journal|publication|short|series|book|abbreviated|abbreviation|alternative|alternate|original|container|"
+        r"secondary|tertiary|host|conference|parent|running|job|volume|issue|proceedings|event|meeting|thesis|tool|"
+        r"section|id|url|link|length|score|translated|has",
+    ),
+    "abstract": (r"abstract", r"url|link|id|flag|has|number|length|count|language|label|score|screening|screener|at"),
+    "authors": (
+        r"authors?|creators?",
+        r"ids?|affiliations?|keywords?|address(?:es)?|corresponding|correspondence|count|number|email|orcids?|with|h|url",
+    ),
+    "year": (
+        r"year|date", r"access|accessed|added|modified|entry|updated?|search|conference|created?|indexed|citation|per",
+    ),
+    "journal": (r"journal|periodical|venue", r"issn|id|abbr|abbreviation|rank|quartile|country|url|volume|issue|type"),
+    "doi": (r"dois?", r"has|count|cited|references?"),
+    "pmid": (r"pmid|pubmed", r"pmcid|has|url|central|cited"),
+    "keywords": (r"keywords?|mesh|descriptors?", r"count|number|search|has|highlighted"),
+    "url": (
+        r"urls?|links?|uri|permalink", r"orcid|image|photo|journal|publisher|issn|profile|author|citing|cites|related",
+    ),
+}  # fmt: skip
+"""Words in the name of a column that has no known name, and words that it must not have."""
+
+_NEAR_WORDS = {
+    field: (re.compile(rf"\b(?:{words})\b"), re.compile(rf"\b(?:{others})\b"))
+    for field, (words, others) in _NEAR.items()
+}
+MOST_COLUMNS = 20_000
+"""Columns that are looked at; a sheet of Excel has up to 16,384."""
+
+_LONGEST = 100
+"""Letters of a name that are looked at."""
+
+_WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def normalise_name(name: str) -> str:
+    """
+    Return the words of a name in lower case, without accents and punctuation.
+
+    >>> normalise_name("Author(s)"), normalise_name("Abstract_Note"), normalise_name(" publicationYear")
+    ('author s', 'abstract note', 'publication year')
+    """
+    plain = _words(name)
+    return plain if plain in _KNOWN else parted if (parted := _words(_CAMEL.sub(" ", name))) in _KNOWN else plain
+
+
+@lru_cache(maxsize=4096)
+def _words(name: str) -> str:
+    folded = unicodedata.normalize("NFKD", name[:_LONGEST]).casefold()
+    return " ".join(_WORD.findall("".join(one for one in folded if not unicodedata.combining(one))))
+
+
+_FIELDS: dict[str, list[str]] = {}
+for _field, _spellings in COLUMNS.items():
+    for _spelling in _spellings:
+        _FIELDS.setdefault(_words(_spelling), []).append(_field)
+_KNOWN = frozenset(_FIELDS).union(*DOCUMENT_COLUMNS.values())
+
+
+def fields_of(name: str) -> Sequence[str]:
+    """Return the fields that a column of this name may hold; none for an unknown name."""
+    return _FIELDS.get(normalise_name(name), ())
+
+
+def is_known(name: str) -> bool:
+    """Return whether a column of this name may hold a field."""
+    return normalise_name(name) in _KNOWN
+
+
+def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
+    """
+    Return the columns of each field, the preferred first; fields without a column are left out.
+
+    A field without a known name is looked for in columns whose names contain its word, such as "paper title (en)".
+    """
+    by_name: dict[str, list[str]] = {}
+    for one in islice(names, MOST_COLUMNS):
+        by_name.setdefault(normalise_name(one), []).append(one)
+    if _is_wos(by_name):
+        return {field: [by_name[tag][0] for tag in tags if tag in by_name] for field, tags in WOS_COLUMNS.items()}
+    found: dict[str, list[str]] = {}
+    for field, spellings in COLUMNS.items():
+        columns = [column for one in spellings for column in by_name.get(_words(one), ())]
+        if columns:
+            found[field] = list(dict.fromkeys(columns))
+    for field, (words, others) in _NEAR_WORDS.items():
+        if field not in found:
+            near = [
+                column for one, columns in by_name.items() if one not in _KNOWN for column in columns
+                if len(column) < _LONGEST and words.search(parted := _words(_CAMEL.sub(" ", column)))
+                and not others.search(parted)
+            ]  # fmt: skip
+            if near:
+                found[field] = near
+    for field, spellings in DOCUMENT_COLUMNS.items():
+        if field not in found:
+            columns = [column for one in spellings for column in by_name.get(one, ())]
+            found |= {field: columns} if columns else {}
+    if subjects := set(found.get("title", ())) & set(found.get("keywords", ())):
+        found["keywords"] = [one for one in found["keywords"] if one not in subjects]
+    _settle(found)
+    return found
+
+
+def _settle(found: dict[str, list[str]]) -> None:
+    """Give a column that two fields claim to the one that needs it."""
+    titles, journals = found.get("title", []), found.get("journal", [])
+    own = [one for one in titles if one not in journals]
+    if own:
+        found["title"] = own
+    elif titles:
+        found["journal"] = [one for one in journals if one not in titles]
+    if len(found.get("year", ())) > 1:  # a column of years before dates
+        found["year"].sort(key=lambda one: "year" not in normalise_name(one))
+
+
+WOS_COLUMNS = {
+    "title": ("ti",), "abstract": ("ab",), "year": ("py", "ey", "pd"), "authors": ("au", "af", "ba", "ca", "gp"),
+    "journal": ("so", "ji", "j9"), "doi": ("di", "d2"), "pmid": ("pm",), "accession": ("ut",), "id": ("ut",),
+    "keywords": ("de", "id"), "url": ("dl", "ur"), "references": ("cr",),
+}  # fmt: skip
+"""Tags of Web of Science, where ID holds keywords."""
+
+
+def _is_wos(names: Iterable[str]) -> bool:
+    known = set(names)
+    return {"pt", "au", "ti", "so"} <= known and "title" not in known

@@ -1,0 +1,257 @@
+"""
+Identity of records: the keys by which a record is recognised in another file, in another order, with a corrected title.
+
+A key is a text with its kind: ``doi:10.1000/x1``, ``pmid:123``, ``accession:L20298``, ``id:W17``, or a fingerprint
+``title:5c0e…`` of the normalised title, the year and the first author. The place in a file is never a key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from corank_lab.records.records import Records
+
+# old DOIs contain parts such as <1::AID-ASI1>, which distinguish the works of an issue
+_DOI = re.compile(r"\b10\.\d{4,9}/(?:[^\s\"<>{}|\\^`]|<[^\s<>]{0,40}:[^\s<>]{0,40}>)+")
+_DOI_PAGE = re.compile(r"(?:/(?:full|fulltext|abstract|pdf|epdf|summary|meta|html)|\.pdf)$")
+_ADDRESS = re.compile(r"[?#].*$")
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_WORD = re.compile(r"[^\W_]+")
+_BLANKS = {one: " " for one in range(128) if not chr(one).isalnum()}
+_PMID = re.compile(r"(?:\D*\b)?0*([1-9]\d{0,8})\b")
+_PARTICLES = frozenset((
+    "af", "al", "bin", "da", "das", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el", "ibn", "la",
+    "le", "las", "los", "ten", "ter", "van", "von", "y", "zu",
+))  # fmt: skip
+STRONG = ("doi", "pmid", "accession")
+"""Kinds of keys that a database gives to one work."""
+
+KINDS = (*STRONG, "title", "id")
+SAME_TITLE, RELATED_TITLE = 85.0, 55.0
+"""Similarity of titles, in percent, from which a given id is trusted, and from which an identifier is trusted."""
+
+
+def normalise_doi(text: str) -> str:
+    """
+    Return the DOI in a text or URL in lower case, or an empty string.
+
+    >>> normalise_doi("https://doi.org/10.1000/ABC.1 "), normalise_doi("doi:10.1000/a(b)."), normalise_doi("no")
+    ('10.1000/abc.1', '10.1000/a(b)', '')
+    """
+    if "10." not in text:
+        return ""
+    plain = unquote(html.unescape(text)) if "%" in text else html.unescape(text)
+    found = _DOI.search(plain)
+    if found is None:
+        return ""
+    doi = found[0].lower()
+    before = plain[: found.start()]
+    if "://" in before and not before.lower().endswith("doi.org/"):
+        doi = _DOI_PAGE.sub("", _ADDRESS.sub("", doi))
+    doi = doi.rstrip(".,;:'")
+    while doi.endswith((")", "]")) and doi.count(doi[-1]) > doi.count({")": "(", "]": "["}[doi[-1]]):
+        doi = doi[:-1].rstrip(".,;:'")
+    return doi
+
+
+def normalise_pmid(text: str) -> str:
+    """
+    Return the number of a PubMed id, or an empty string.
+
+    >>> normalise_pmid("PMID: 0123 "), normalise_pmid("https://pubmed.ncbi.nlm.nih.gov/99/"), normalise_pmid("0")
+    ('123', '99', '')
+    """
+    found = _PMID.match(text.strip())
+    return found[1] if found else ""
+
+
+def normalise_title(text: str) -> str:
+    """
+    Return the words of a title in lower case, without accents, markup and punctuation.
+
+    >>> normalise_title("The <i>Café</i>&nbsp;effect: α-waves!")
+    'the cafe effect α waves'
+    """
+    folded = fold_text(text)
+    return " ".join(folded.translate(_BLANKS).split() if folded.isascii() else _WORD.findall(folded))
+
+
+def fold_text(text: str) -> str:
+    """
+    Return a text in lower case, without accents and markup.
+
+    >>> fold_text("The <i>Café</i>, 2nd")
+    'the cafe, 2nd'
+    """
+    plain = html.unescape(text)
+    if "<" in plain:
+        plain = _TAG.sub("", plain)
+    if not plain.isascii():
+        plain = "".join(one for one in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(one))
+    return plain.casefold()
+
+
+def family_name(author: str) -> str:
+    """
+    Return the normalised family name of an author without particles: before the comma, or the last word but initials.
+
+    >>> [family_name(one) for one in ("Yang, Z.", "Zixiao Yang", "Griffin DK", "LEE J", "van Gogh, V.", "J. Roe Jr.")]
+    ['yang', 'yang', 'griffin', 'lee', 'gogh', 'roe']
+    """
+    name, comma, _ = author.partition(",")
+    if not comma:
+        words = [word for word in author.replace(".", " ").split() if word.lower() not in ("jr", "sr")]
+        long = [word for word in words if not (len(word) <= 3 and word.isupper())]
+        name = long[-1] if long else max(words, key=len, default="")
+    parts = normalise_title(name).split()
+    while len(parts) > 1 and parts[0] in _PARTICLES:
+        del parts[0]
+    return " ".join(parts)
+
+
+def fingerprint(title: str, year: int | None, authors: Sequence[str]) -> str:
+    """
+    Return a short hash of normalised title, year and family name of the first author; empty without a title.
+
+    >>> fingerprint("On tin.", 1990, ["Roe, A"]) == fingerprint("ON TIN", 1990, ["A. Roe"])
+    True
+    """
+    plain = normalise_title(title)
+    if not plain:
+        return ""
+    known = (plain, str(year or ""), family_name(authors[0]) if authors else "")
+    return hashlib.blake2b("\n".join(known).encode(), digest_size=8).hexdigest()
+
+
+class IdentityIndex:
+    """
+    Records by their keys, to find the record that an earlier answer is about.
+
+    Parameters
+    ----------
+    records : Records
+        The collection as it is now.
+
+    Examples
+    --------
+    >>> from corank_lab.records.records import RecordDetails, Records
+    >>> old = Records(["1", "2"], ["Sleep and memory in rats", "Tin"], ["", ""])
+    >>> new = Records(["1", "2"], ["Tin", "Sleep and memory in rats."], ["", ""])
+    >>> [IdentityIndex(new).find(keys, title) for keys, title in zip(old.keys, old.titles)]
+    [1, 0]
+    """
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._by_key: dict[str, list[int]] = defaultdict(list)
+        self._by_title: dict[str, list[int]] = defaultdict(list)
+        for at, keys in enumerate(records.keys):
+            own = f"id:{records.ids[at]}"
+            for key in keys if own in keys else (*keys, own):
+                self._by_key[key].append(at)
+            self._by_title[normalise_title(records.titles[at])].append(at)
+
+    def find(self, keys: Sequence[str], title: str = "") -> int | None:
+        """
+        Return the record that has these keys, or None if no record surely has.
+
+        An identifier of a database decides unless the titles have little in common, as abstracts of one supplement
+        that share a DOI. Next is the fingerprint. A given id counts only if the titles are alike or one is unknown,
+        because a file may be numbered anew. Last is a long title that only one record has.
+
+        Parameters
+        ----------
+        keys : sequence of str
+            Keys such as ``"doi:10.1000/x1"`` or ``"id:17"``, as in `Records.keys`; a key without a kind is an id.
+        title : str
+            Title, which may be shortened; empty if it is unknown.
+
+        Returns
+        -------
+        int or None
+            Number of the record, from 0.
+        """
+        wanted = [key if key.partition(":")[0] in KINDS else f"id:{key}" for key in keys]
+        candidates = dict.fromkeys(at for key in wanted for at in self._by_key.get(key, ()))
+        graded = [(grade, at) for at in candidates if (grade := self._grade(at, wanted, title)) is not None]
+        if not graded:
+            return self._by_long_title(wanted, title)
+        best = max(grade for grade, _ in graded)
+        first, *others = [at for grade, at in graded if grade == best]
+        # the keys may be those of a group of duplicates: any record whose own title is among them will do
+        return first if best[1] or all(self._is_copy(first, other) for other in others) else None
+
+    def _grade(self, at: int, wanted: Sequence[str], title: str) -> tuple[int, int, int, float] | None:
+        """Strong keys, fingerprint and id that agree, and the similarity of the titles; None if it is another work."""
+        own = self._records.keys[at]
+        shared = {key.partition(":")[0] for key in wanted if at in self._by_key.get(key, ())}
+        n_strong = sum(kind in shared for kind in STRONG)
+        alike = self._similarity(at, wanted, title)
+        conflict = self._conflict(own, wanted)
+        if "title" in shared:
+            accepted = n_strong > 0 or not conflict or self._is_telling(at)
+        elif n_strong:
+            # a PubMed id or a second identifier identifies the work whatever its title is; a given id may be a number
+            accepted = alike is None or alike >= RELATED_TITLE or "pmid" in shared or n_strong > 1
+        else:
+            known = alike if alike is not None else self._unknown(own, wanted)
+            accepted = known >= SAME_TITLE and not conflict
+        return (n_strong, int("title" in shared), int("id" in shared), alike or 0.0) if accepted else None
+
+    def _similarity(self, at: int, wanted: Sequence[str], title: str) -> float | None:
+        """Similarity of the titles in percent; None if one of them is unknown, 0 if their numbers differ."""
+        from corank_lab.records.titles import comparable_title, numbers_differ, title_similarity
+
+        one, other = comparable_title(title), comparable_title(self._records.titles[at])
+        if not one or not other:
+            return None
+        if len(one) >= 40 and len(one) < len(other):
+            other = other[: len(one)]  # a shortened title is compared with as much of the other
+            one = one[: one.rindex(" ") if " " in one else len(one)]
+            other = other[: len(one)]
+        alike = title_similarity(one, other)
+        return min(alike, RELATED_TITLE) if numbers_differ(one, other) else alike
+
+    def _unknown(self, own: Sequence[str], wanted: Sequence[str]) -> float:
+        """100 if a title is unknown on one side; 0 if both have fingerprints, which then differ."""
+        return 0.0 if _kinds(own).get("title") and _kinds(wanted).get("title") else 100.0
+
+    def _conflict(self, own: Iterable[str], wanted: Iterable[str]) -> bool:
+        """Whether both have an identifier of the same kind, and all such identifiers differ."""
+        mine, theirs = _kinds(own), _kinds(wanted)
+        both = [kind for kind in STRONG if kind in mine and kind in theirs]
+        return bool(both) and all(not (mine[kind] & theirs[kind]) for kind in both)
+
+    def _is_telling(self, at: int) -> bool:
+        """Whether title, year and first author together identify a work even if an identifier was changed."""
+        one = self._records.details[at]
+        return bool(one.year and one.authors) and len(normalise_title(self._records.titles[at]).split()) >= 4
+
+    def _is_copy(self, one: int, other: int) -> bool:
+        """Whether two records differ at most in their ids."""
+        mine, theirs = (_kinds(self._records.keys[at]) for at in (one, other))
+        return all(mine.get(kind) == theirs.get(kind) for kind in (*STRONG, "title"))
+
+    def _by_long_title(self, wanted: Sequence[str], title: str) -> int | None:
+        """Find the only record that has a title of at least five words; year or author may have been corrected."""
+        plain = normalise_title(title)
+        found = self._by_title.get(plain, []) if len(plain.split()) >= 5 and len(plain) >= 30 else []
+        if len(found) != 1 or self._conflict(self._records.keys[found[0]], wanted):
+            return None
+        return found[0]
+
+
+def _kinds(keys: Iterable[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for key in keys:
+        kind, _, value = key.partition(":")
+        found[kind].add(value)
+    return dict(found)

@@ -1,0 +1,161 @@
+"""JSON: one object per line, an array, or the answer of a service such as OpenAlex, Semantic Scholar or Europe PMC."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from corank.data.io.budget import current_budget
+from corank_lab.records.fields.columns import find_columns
+from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
+from corank.errors import InputError
+
+INVERTED = "abstract_inverted_index"
+_DEEPEST = 6
+"""Levels of nested objects that become columns with dots in their names; deeper ones stay JSON."""
+
+_MOST_KEYS = 2_000
+
+
+def parse_json(text: str, name: str) -> ParsedFile:
+    """
+    Parse objects; nested values become columns such as ``primary_location.source.display_name``.
+
+    text: content of the file.
+    name: its name, for messages.
+    """
+    current_budget().take_json(text, name)
+    whole = _whole(text)
+    format = "JSON lines" if whole is None else "JSON"
+    objects = _of_lines(text, name) if whole is None else _numbered(whole, name)
+    records, places = [], []
+    for place, one in objects:
+        records.append(_flatten(one, place))
+        places.append(place)
+    if not records:
+        raise InputError(f"{name} contains no records; expected at least one JSON object.")
+    columns = columns_of(records)
+    if any(one in columns for one in ("authorships.author.display_name", INVERTED)):
+        format = f"OpenAlex {format}"
+    return ParsedFile(format, records, places, find_columns(columns), derived=frozenset((INVERTED,)))
+
+
+def _numbered(objects: list[dict[str, Any]], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((f"{name}, record {at}", one) for at, one in enumerate(objects, 1))
+
+
+def _whole(text: str) -> list[dict[str, Any]] | None:
+    """Return the objects of a text that is one JSON value; None if it is not, or one object without a list."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    found = _longest(value)
+    if found is None and isinstance(value, dict) and "\n" in text.strip():
+        return [value]
+    return found
+
+
+def _longest(value: Any, depth: int = 0) -> list[dict[str, Any]] | None:
+    """Return the longest list of objects in a JSON value, at most three levels deep."""
+    if isinstance(value, list):
+        objects = [_unwrapped(one) for one in value if isinstance(one, dict)]
+        return objects or None
+    if not isinstance(value, dict) or depth > 3 or _is_record(value):
+        return None
+    lists = [found for one in value.values() if (found := _longest(one, depth + 1))]
+    return max(lists, key=lambda one: (any(map(_is_record, one)), len(one)), default=None)
+
+
+def _is_record(value: dict[str, Any]) -> bool:
+    return any(isinstance(value.get(key), str | list) for key in ("title", "Title", "display_name", "TITLE"))
+
+
+def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+    inner = value.get("_source")
+    return inner if isinstance(inner, dict) else value
+
+
+def _of_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    for at, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        if not isinstance(row, dict):
+            shown = repr(line.strip()[:40])
+            raise InputError(f"{name}, line {at}: expected a JSON object, found {shown}; write one object per line.")
+        yield f"{name}, line {at}", row
+
+
+def _flatten(one: dict[str, Any], place: str) -> RawRecord:
+    record: RawRecord = {}
+    index = one.get(INVERTED)
+    for key, value in one.items():
+        if key == INVERTED and isinstance(value, dict):
+            continue
+        _add(record, _text(key), value, 0)
+    if isinstance(index, dict):
+        record[INVERTED] = [_rebuilt(index, place)]
+    return {key: values for key, values in record.items() if any(values)}
+
+
+def _add(record: RawRecord, key: str, value: Any, depth: int) -> None:
+    if value is None or value == "":
+        return
+    if isinstance(value, list) and depth < _DEEPEST:
+        for one in value:
+            _add(record, key, one, depth + 1)
+    elif isinstance(value, dict) and depth < _DEEPEST and len(record) < _MOST_KEYS:
+        known = _person(value) or _date(value)
+        if known:
+            record.setdefault(key, []).append(known)
+            return
+        for inner, part in value.items():
+            _add(record, f"{key}.{_text(inner)}", part, depth + 1)
+    else:
+        record.setdefault(key, []).append(_text(value))
+
+
+def _person(value: dict[str, Any]) -> str:
+    """Return "family, given" of a person in CSL or Crossref, or an empty string."""
+    family = next((value[key] for key in ("family", "last_name", "lastName") if isinstance(value.get(key), str)), "")
+    given = next(
+        (value[key] for key in ("given", "first_name", "firstName", "initials") if isinstance(value.get(key), str)), ""
+    )
+    literal = value.get("literal")
+    name = ", ".join(one for one in (family, given) if one) if family else literal if isinstance(literal, str) else ""
+    return _text(name)
+
+
+def _date(value: dict[str, Any]) -> str:
+    parts = value.get("date-parts")
+    while isinstance(parts, list) and parts and isinstance(parts[0], list):
+        parts = parts[0]
+    if not isinstance(parts, list) or not parts or not all(isinstance(one, int | str) for one in parts):
+        return ""
+    return "-".join(_text(one) for one in parts[:3])
+
+
+def _rebuilt(index: dict[str, Any], place: str) -> str:
+    """Return the text of an inverted index: positions of each word."""
+    places = [
+        (at, word) for word, positions in index.items() if isinstance(positions, list) for at in positions
+        if type(at) is int
+    ]  # fmt: skip
+    n_listed = sum(len(positions) if isinstance(positions, list) else 1 for positions in index.values())
+    if len(places) < n_listed:
+        raise InputError(f"{place}: expected a list of positions for each word of the inverted index of the abstract.")
+    return _text(" ".join(word for _, word in sorted(places)))
+
+
+def _text(value: Any) -> str:
+    """Text unchanged, other values as JSON; lone surrogates, which UTF-8 cannot encode, become question marks."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (RecursionError, ValueError):  # a nested value, or an integer of thousands of digits
+        text = ""
+    return text.encode("utf-8", "replace").decode()

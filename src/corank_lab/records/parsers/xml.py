@@ -1,0 +1,200 @@
+"""XML: EndNote (also of Zotero and Mendeley), PubMed, and other files of repeated elements with a title."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from typing import Any
+
+from corank.data.io.budget import current_budget
+from corank_lab.records.fields.columns import fields_of, find_columns
+from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
+from corank.errors import InputError, import_extra
+
+ENDNOTE_FIELDS = {
+    "title": ("title", "alt-title", "translated-title", "short-title"), "abstract": ("abstract",),
+    "year": ("year", "date"), "authors": ("author",),
+    "journal": ("full-title", "secondary-title", "abbr-1", "alt-title", "tertiary-title"),
+    "doi": ("electronic-resource-num", "url"), "pmid": (), "accession": ("accession-num",), "id": ("accession-num",),
+    "keywords": ("keyword",), "url": ("url", "pdf-urls"), "references": (), "notes": ("notes", "research-notes"),
+}  # fmt: skip
+PUBMED_FIELDS = {
+    "title": ("ArticleTitle", "BookTitle", "VernacularTitle"), "abstract": ("AbstractText",), "year": ("Year",),
+    "authors": ("Author",), "journal": ("Journal",), "doi": ("DOI",), "pmid": ("PMID",), "id": ("PMID",),
+    "keywords": ("Keyword", "DescriptorName"), "references": ("Reference",),
+}  # fmt: skip
+
+_GROUPS = frozenset(
+    [
+        "secondary-authors",
+        "tertiary-authors",
+        "subsidiary-authors",
+        "translated-authors",
+        "pdf-urls",
+        "image-urls",
+        "text-urls",
+    ]
+)
+_FORBIDDEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|&#(?:[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F])|0*(?:[0-8]|1[124-9]|2\d|3[01]));"
+)
+_NAMED = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][A-Za-z0-9]{1,31});")
+_BARE = re.compile(r"&(?!#?\w{1,32};)")
+_DEEPEST = 12
+_MOST_LEVELS = 500
+
+
+def parse_xml(text: str, name: str) -> ParsedFile:
+    """
+    Parse XML. Entities that the file defines itself, and external ones, are refused.
+
+    text: content of the file.
+    name: its name, for messages.
+    """
+    root = _root(text.encode("utf-8", "replace").decode(), name)
+    tags = Counter(_local(one.tag) for one in root.iter() if isinstance(one.tag, str))
+    if tags["PubmedArticle"] or tags["PubmedBookArticle"]:
+        articles = [one for one in root.iter() if one.tag in ("PubmedArticle", "PubmedBookArticle")]
+        return _parsed("PubMed XML", [_pubmed(one) for one in articles], name, PUBMED_FIELDS)
+    if tags["record"] and tags["titles"]:
+        return _parsed("EndNote XML", [_endnote(one) for one in root.iter("record")], name, ENDNOTE_FIELDS)
+    elements = _repeated(root)
+    if not elements:
+        raise InputError(
+            f"{name} is XML with the elements {', '.join(list(tags)[:12])}; expected an export of EndNote, Zotero, "
+            "Mendeley or PubMed."
+        )
+    records = [_flat(one) for one in elements]
+    return _parsed("XML", records, name, find_columns(columns_of(records)))
+
+
+def _parsed(format: str, records: list[RawRecord], name: str, names: Any) -> ParsedFile:
+    return ParsedFile(format, records, [f"{name}, record {at}" for at in range(1, len(records) + 1)], names)
+
+
+def _root(text: str, name: str) -> Any:
+    tree = import_extra("defusedxml.ElementTree", "records")
+    current_budget().take("values", text.count("<") - text.count("</"), name)
+    text = _FORBIDDEN.sub("", text).lstrip()
+    try:
+        return _shallow(tree.fromstring(text), name)
+    except (tree.ParseError, ValueError, LookupError) as error:
+        first = error
+    repaired = _BARE.sub("&amp;", _NAMED.sub(lambda found: html.unescape(found[0]), text))
+    try:
+        if repaired != text and isinstance(first, tree.ParseError):
+            return _shallow(tree.fromstring(repaired), name)
+    except (tree.ParseError, ValueError, LookupError):
+        pass
+    if isinstance(first, InputError):
+        raise first
+    said = f"{type(first).__name__}: {str(first)[:100]}"
+    raise InputError(f"{name} is not valid XML ({said}); export it again, or as RIS.") from None
+
+
+def _shallow(root: Any, name: str) -> Any:
+    level, depth = [root], 0
+    while level:
+        level, depth = [child for one in level for child in one if len(child)], depth + 1
+        if depth > _MOST_LEVELS:
+            raise InputError(f"{name} has more than {_MOST_LEVELS} levels of XML elements; check that it is an export.")
+    return root
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _all_text(element: Any) -> str:
+    return "".join(element.itertext()).strip()
+
+
+def _endnote(record: Any) -> RawRecord:
+    """Return the leaves of a record by name; the text of an element may be in several ``style`` elements."""
+    found: RawRecord = {}
+
+    def add(element: Any, group: str, depth: int) -> None:
+        parts = [one for one in element if one.tag != "style"]
+        if parts and depth < _DEEPEST:
+            for one in parts:
+                add(one, element.tag if element.tag in _GROUPS else group, depth + 1)
+            return
+        value = _all_text(element) or (element.get("name", "") if element.tag == "ref-type" else "")
+        if element.tag == "ref-type":
+            value = element.get("name", value)
+        if value:
+            found.setdefault(group or str(element.tag), []).append(value)
+
+    for child in record:
+        add(child, "", 0)
+    return found
+
+
+def _pubmed(article: Any) -> RawRecord:
+    def texts(path: str) -> list[str]:
+        return [text for one in article.iterfind(path) if (text := _all_text(one))]
+
+    authors = []
+    for one in article.iterfind(".//AuthorList/Author"):
+        parts = {child.tag: _all_text(child) for child in one}
+        given = parts.get("ForeName") or parts.get("Initials")
+        names = [part for part in (parts.get("LastName"), given) if part]
+        authors.append(", ".join(names) or parts.get("CollectiveName", ""))
+    abstract = [
+        f"{label}: {text}" if (label := one.get("Label")) else text
+        for one in article.iterfind(".//Abstract/AbstractText")
+        if (text := _all_text(one))
+    ]
+    own = "PubmedData/ArticleIdList/ArticleId"
+    dois = [_all_text(one) for one in article.iterfind(own) if one.get("IdType") == "doi"]
+    dois += [_all_text(one) for one in article.iterfind(".//ELocationID") if one.get("EIdType") == "doi"]
+    found = {
+        "PMID": texts("MedlineCitation/PMID") or texts("BookDocument/PMID"),
+        "ArticleTitle": texts(".//ArticleTitle")[:1],
+        "BookTitle": texts(".//BookTitle")[:1],
+        "VernacularTitle": texts(".//VernacularTitle"),
+        "AbstractText": abstract,
+        "Author": [one for one in authors if one],
+        "Journal": texts(".//Journal/Title") or texts(".//MedlineTA") or texts(".//BookTitle"),
+        "Year": texts(".//PubDate/Year") or texts(".//PubDate/MedlineDate") or texts(".//DateCompleted/Year"),
+        "DOI": [one for one in dois if one][:1],
+        "DescriptorName": texts(".//MeshHeading/DescriptorName"),
+        "Keyword": texts(".//KeywordList/Keyword"),
+        "PublicationType": texts(".//PublicationType"),
+        "Language": texts(".//Article/Language"),
+        "Volume": texts(".//JournalIssue/Volume"),
+        "Issue": texts(".//JournalIssue/Issue"),
+        "MedlinePgn": texts(".//MedlinePgn"),
+        "Reference": [
+            _all_text(one) for one in article.iterfind(".//ReferenceList/Reference/ArticleIdList/ArticleId")
+            if one.get("IdType") == "pubmed"
+        ],
+    }  # fmt: skip
+    return {key: values for key, values in found.items() if values}
+
+
+def _repeated(root: Any) -> list[Any]:
+    """Return the elements of the most frequent kind among those that have a title as a child."""
+    titled: dict[str, list[Any]] = {}
+    for one in root.iter():
+        if any(isinstance(child.tag, str) and "title" in fields_of(_local(child.tag)) for child in one):
+            titled.setdefault(str(one.tag), []).append(one)
+    return max(titled.values(), key=len, default=[])
+
+
+def _flat(element: Any) -> RawRecord:
+    found: RawRecord = {}
+
+    def add(one: Any, path: str, depth: int) -> None:
+        if len(one) and depth < _DEEPEST:
+            for child in one:
+                if isinstance(child.tag, str):
+                    add(child, f"{path}.{_local(child.tag)}" if path else _local(child.tag), depth + 1)
+            return
+        value = _all_text(one) or one.get("href", "")
+        if value and path:
+            found.setdefault(path, []).append(value)
+
+    add(element, "", 0)
+    return found

@@ -1,0 +1,296 @@
+"""Bibliographic records with title, abstract, references and judgements, and the review of the package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.io.text import open_text
+from corank_lab.records.identity import fingerprint
+from corank.errors import InputError, closest
+
+REVIEW = "Donners_2021.jsonl"
+REVIEW_CITATION = (
+    "Donners et al., Pharmacokinetics and Associated Efficacy of Emicizumab in Humans: A Systematic Review (2021), "
+    "from SYNERGY (De Bruin et al. 2023, doi 10.34894/HE6NAQ, CC0)"
+)
+"""The review that comes with the package, and how to cite it; see reviews/ATTRIBUTION.md."""
+
+_REVIEW_FILE = resources.files("corank_lab.records").joinpath("reviews", f"{REVIEW}.xz")
+
+
+@dataclass(frozen=True)
+class RecordDetails:
+    """
+    Bibliographic details of a record; what the file does not hold is empty.
+
+    Attributes
+    ----------
+    year : int or None
+        Year of publication.
+    authors : tuple of str
+        Names as in the file, the first author first.
+    journal : str
+        Journal, book or conference.
+    doi : str
+        DOI in lower case, without address or prefix.
+    pmid : str
+        Number in PubMed.
+    accession : str
+        Number that the database gives to the work.
+    given_id : str
+        Id in the file itself.
+    keywords : tuple of str
+        Keywords and subject headings.
+    url : str
+        Address of the work.
+    source : str
+        Name of the file.
+    """
+
+    year: int | None = None
+    authors: tuple[str, ...] = ()
+    journal: str = ""
+    doi: str = ""
+    pmid: str = ""
+    accession: str = ""
+    given_id: str = ""
+    keywords: tuple[str, ...] = ()
+    url: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class RecordSource:
+    """
+    A file that records were read from.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    sha256 : str
+        Hash of its bytes.
+    format : str
+        What was recognised, such as ``"RIS"``.
+    n_records : int
+        Number of records in it.
+    remarks : tuple of str
+        What was assumed, one sentence each, such as the encoding.
+    """
+
+    name: str
+    sha256: str
+    format: str
+    n_records: int
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Records:
+    """
+    Records to screen, in the order of their file.
+
+    Attributes
+    ----------
+    ids : sequence of str
+        One per record, all different.
+    titles : sequence of str
+        May be empty.
+    abstracts : sequence of str
+        May be empty.
+    references : sequence of sequences of str, optional
+        Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the file
+        has free text, one reference as text; see `corank_lab.records.fields.citations`.
+    labels : array of float64, optional
+        1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
+    fields : sequence of mappings of str to list of str, optional
+        Columns or tags of the file as they are, which are kept for export.
+    details : sequence of RecordDetails, optional
+        Year, authors, journal, identifiers, keywords and address of each record.
+    sources : sequence of RecordSource, optional
+        The files that the records were read from.
+
+    Examples
+    --------
+    >>> Records(["a", "b"], ["Sleep and memory", "Tin"], ["Rats sleep.", ""], labels=[1, 0])
+    <Records: 2 works, 1 with abstract, 0 with references; 1 relevant, 1 not>
+    """
+
+    ids: Sequence[str]
+    titles: Sequence[str]
+    abstracts: Sequence[str]
+    references: Sequence[Sequence[str]] = ()
+    labels: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    fields: Sequence[Mapping[str, list[str]]] = ()
+    details: Sequence[RecordDetails] = ()
+    sources: Sequence[RecordSource] = ()
+
+    def __post_init__(self) -> None:
+        n = len(self.ids)
+        object.__setattr__(self, "references", self.references or [()] * n)
+        object.__setattr__(self, "fields", self.fields or [{}] * n)
+        object.__setattr__(self, "details", self.details or [RecordDetails()] * n)
+        labels = np.asarray(self.labels, dtype=np.float64)
+        object.__setattr__(self, "labels", labels if len(labels) else np.full(n, np.nan))
+        for name in ("titles", "abstracts", "references", "labels", "fields", "details"):
+            if len(getattr(self, name)) != n:
+                raise InputError(f"{name} has {len(getattr(self, name))} values for {n} ids; pass one for each record.")
+        if n == 0:
+            raise InputError("there are no records; pass at least one.")
+        known = (self.labels == 0) | (self.labels == 1) | np.isnan(self.labels)
+        if not known.all():
+            raise InputError(
+                f"labels contains {self.labels[~known][0]:g}; pass 1 (relevant), 0 (irrelevant) or NaN (not judged)."
+            )
+        if len(self.number) < n:
+            first: dict[str, int] = {}
+            for at, one in enumerate(self.ids):
+                if first.setdefault(one, at) != at:
+                    raise InputError(
+                        f"records {first[one] + 1} and {at + 1} have the same id {one!r}; remove one of them, or "
+                        "change one id."
+                    )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        relevant, other = (np.count_nonzero(self.labels == label) for label in (1, 0))
+        return (
+            f"<Records: {len(self)} works, {sum(map(bool, self.abstracts))} with abstract, "
+            f"{sum(map(bool, self.references))} with references; {relevant} relevant, {other} not>"
+        )
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """Number of each record, from 0, by id."""
+        return {one: at for at, one in enumerate(self.ids)}
+
+    @cached_property
+    def keys(self) -> list[tuple[str, ...]]:
+        """Keys of each record, the most reliable first; see `corank_lab.records.identity`."""
+        return [self._keys(at) for at in range(len(self))]
+
+    def _keys(self, at: int) -> tuple[str, ...]:
+        one = self.details[at]
+        kinds = {
+            "doi": one.doi, "pmid": one.pmid, "accession": one.accession,
+            # without a title the abstract identifies a record, since a file may be numbered anew
+            "title": fingerprint(self.titles[at] or self.abstracts[at], one.year, one.authors),
+            "id": one.given_id or self.ids[at],
+        }  # fmt: skip
+        return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
+
+    def take(self, numbers: Iterable[int]) -> Records:
+        """
+        Return some of the records.
+
+        Parameters
+        ----------
+        numbers : iterable of int
+            Numbers of the records, from 0, in the order wanted.
+
+        Returns
+        -------
+        Records
+            These records; the sources stay.
+        """
+        chosen = list(numbers)
+        columns = {
+            name: [getattr(self, name)[at] for at in chosen]
+            for name in ("ids", "titles", "abstracts", "references", "fields", "details")
+        }
+        return Records(**columns, labels=self.labels[chosen], sources=self.sources)
+
+    def numbers_of(self, ids: Iterable[str]) -> list[int]:
+        """
+        Find records by id.
+
+        Parameters
+        ----------
+        ids : iterable of str
+            Ids.
+
+        Returns
+        -------
+        list of int
+            Numbers of the records, from 0.
+        """
+        wanted = list(ids)
+        for one in wanted:
+            if one not in self.number:
+                guess = closest(one, self.ids)
+                raise InputError(
+                    f"there is no record {one!r}; " + (f"did you mean {guess!r}?" if guess else "check the id.")
+                )
+        return [self.number[one] for one in wanted]
+
+
+def read_records(
+    path: str | os.PathLike[str],
+    *more_paths: str | os.PathLike[str],
+    title: str | None = None,
+    text: str | None = None,
+) -> Records:
+    """
+    Read records from the exports of databases and reference managers.
+
+    The content decides on the format, not the name: RIS, PubMed, Ovid, Cochrane and Web of Science text, RefWorks and
+    EndNote tagged text, EndNote and PubMed XML, BibTeX, CSV, TSV, Excel, JSON lines and JSON (OpenAlex, CSL and
+    others), plain or compressed with gzip, xz or zstandard, in UTF-8, UTF-16 or Windows-1252. Columns are found by
+    name, in any case. `Records.sources` says what was recognised and assumed.
+
+    Parameters
+    ----------
+    path : path
+        A file.
+    *more_paths : paths
+        Further files, of the same or other formats.
+    title, text : str, optional
+        Columns or tags that hold the title and the text (the abstract), in files that have them. By default they are
+        found by name. Without a title, it is the beginning of the text.
+
+    Returns
+    -------
+    Records
+        The records of all files, in the order of the files. The id of a record is the id in its file if no other
+        record has it, otherwise its DOI, PubMed id, accession number, or a fingerprint of title, year and first
+        author. A file without titles and texts raises `InputError`.
+    """
+    from corank_lab.records.reading import read_files  # which imports this module
+
+    return read_files([path, *more_paths], title, text)
+
+
+def load_review() -> Records:
+    """
+    Load a small, fully judged review: 258 records on emicizumab, of which 15 were included.
+
+    The review is Donners et al., Pharmacokinetics and Associated Efficacy of Emicizumab in Humans: A Systematic Review,
+    2021, from SYNERGY (De Bruin et al. 2023, doi 10.34894/HE6NAQ, CC0). Please cite both.
+
+    Returns
+    -------
+    Records
+        With abstracts, references and labels. The abstracts are rebuilt from OpenAlex's inverted index.
+
+    Examples
+    --------
+    >>> load_review()
+    <Records: 258 works, 250 with abstract, 154 with references; 15 relevant, 243 not>
+    """
+    with resources.as_file(_REVIEW_FILE) as path:
+        return read_records(path)
+
+
+def review_text() -> bytes:
+    """Return the review of the package as JSON lines in UTF-8, with the abstracts as inverted indexes."""
+    with resources.as_file(_REVIEW_FILE) as path:
+        return open_text(path).read().tobytes()

@@ -1,0 +1,296 @@
+"""The summary after an import: records of each file, missing fields, duplicates, judgements and matched references."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from corank_lab.records.identity import normalise_doi
+from corank_lab.records.records import Records
+from corank.tables import ReportTable
+
+TITLE = 80
+"""Letters of a title in the table of duplicates."""
+LISTED = 5
+"""Number of groups that a remark names."""
+
+
+class Group(Protocol):
+    """A group of duplicates."""
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Numbers of the records."""
+
+    @property
+    def representative(self) -> int:
+        """Number of the record that is judged."""
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """Why they are duplicates."""
+
+
+class FoundGroups(Protocol):
+    """Groups of duplicates, as `corank_lab.records.duplicates.find_duplicates` returns them."""
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """Groups of at least two records."""
+
+    @property
+    def representatives(self) -> Sequence[int]:
+        """Numbers of the records to judge."""
+
+
+@dataclass(frozen=True)
+class FileSummary:
+    """
+    Records of one file.
+
+    Attributes
+    ----------
+    name : str
+        Name of the file.
+    format : str
+        Recognised format; empty if it is not known.
+    n_records : int
+        Number of records.
+    missing : mapping of str to int
+        Number of records without "title", "abstract", "year", "authors" and "identifier" (DOI or PubMed number).
+    n_duplicates : int
+        Number of duplicates of other records, which need no judgement of their own.
+    n_relevant, n_irrelevant : int
+        Number of records with each label.
+    n_citing : int
+        Number of records with references.
+    """
+
+    name: str
+    format: str
+    n_records: int
+    missing: dict[str, int]
+    n_duplicates: int
+    n_relevant: int
+    n_irrelevant: int
+    n_citing: int
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """
+    What an import found; made by `summarise`.
+
+    Attributes
+    ----------
+    files : tuple of FileSummary
+        The files, in the order of reading.
+    n_groups : int or None
+        Number of groups of duplicates; None if they were not searched.
+    n_references : int
+        Number of references of all records.
+    n_matched : int
+        Number of these that name a record of the collection.
+    remarks : tuple of str
+        What the readers assumed, one sentence each, with the name of the file.
+    """
+
+    files: tuple[FileSummary, ...]
+    n_groups: int | None
+    n_references: int
+    n_matched: int
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def n_records(self) -> int:
+        """Number of all records."""
+        return sum(file.n_records for file in self.files)
+
+    @property
+    def n_duplicates(self) -> int:
+        """Number of all duplicates."""
+        return sum(file.n_duplicates for file in self.files)
+
+    @property
+    def n_relevant(self) -> int:
+        """Number of records with the label 1."""
+        return sum(file.n_relevant for file in self.files)
+
+    @property
+    def n_irrelevant(self) -> int:
+        """Number of records with the label 0."""
+        return sum(file.n_irrelevant for file in self.files)
+
+    def sentences(self) -> tuple[str, ...]:
+        """
+        Return what is not in the columns of the table.
+
+        Returns
+        -------
+        tuple of str
+            One sentence each on duplicates, judgements and references, then the remarks.
+        """
+        found = []
+        if self.n_groups is not None and self.n_duplicates:
+            left = self.n_records - self.n_duplicates
+            found.append(
+                f"{_n(self.n_duplicates, 'duplicate')} in {_n(self.n_groups, 'group')}: {_n(left, 'record')} to judge."
+            )
+        elif self.n_groups is not None:
+            found.append("No duplicates were found.")
+        judged = self.n_relevant + self.n_irrelevant
+        if judged:
+            n_open = self.n_records - judged
+            have = "has a label" if judged == 1 else "have labels"
+            found.append(
+                f"{_n(judged, 'record')} {have}: {self.n_relevant} relevant, {self.n_irrelevant} irrelevant; {n_open} "
+                "without."
+            )
+        else:
+            found.append("No labels were found.")
+        if self.n_references:
+            named = "1 names a record" if self.n_matched == 1 else f"{self.n_matched} name records"
+            found.append(f"{_n(self.n_references, 'reference')}, of which {named} of this collection.")
+        else:
+            found.append("No references were found.")
+        return (*found, *self.remarks)
+
+    def table(self) -> ReportTable:
+        """
+        Return the summary as a table.
+
+        Returns
+        -------
+        ReportTable
+            One row per file, and their sum if there are several; a column of zeros is left out. Other findings are in
+            the note.
+        """
+        columns = (
+            "file", "format", "records", "no title", "no abstract", "no year", "no authors", "no DOI or PMID",
+            "duplicates", "relevant", "irrelevant", "with references",
+        )  # fmt: skip
+        rows = [_row(file) for file in self.files]
+        kept = [at for at in range(len(columns)) if at <= 2 or any(row[at] for row in rows)]
+        if len(rows) > 1:
+            sums = [sum(int(row[at]) for row in rows) for at in range(2, len(columns))]
+            rows.append(("all", "", *sums))
+        shown = tuple(tuple(row[at] for at in kept) for row in rows)
+        return ReportTable("Import", tuple(columns[at] for at in kept), shown, note=" ".join(self.sentences()))
+
+
+def summarise(records: Records, groups: FoundGroups | None = None, matched: int | None = None) -> ImportSummary:
+    """
+    Summarise an import.
+
+    Parameters
+    ----------
+    records : Records
+        The records of all files.
+    groups : groups of duplicates, optional
+        Result of `corank_lab.records.duplicates.find_duplicates`.
+    matched : int, optional
+        Number of references that name a record of the collection; by default those that are an id or DOI of one.
+
+    Returns
+    -------
+    ImportSummary
+        Numbers of records.
+
+    Examples
+    --------
+    >>> summarise(Records(["a", "b"], ["Tin", ""], ["", "Ore."], [("b", "x"), ()], [1, 0])).sentences()
+    ('2 records have labels: 1 relevant, 1 irrelevant; 0 without.',
+     '2 references, of which 1 names a record of this collection.')
+    """
+    judged = None if groups is None else set(groups.representatives)
+    listed = [source.name for source in records.sources]
+    names = list(dict.fromkeys([*listed, *(one.source for one in records.details)]))
+    members: dict[str, list[int]] = {name: [] for name in names}
+    for at, one in enumerate(records.details):
+        members[one.source].append(at)
+    formats = {source.name: source.format for source in records.sources}
+    files = tuple(
+        _file(records, name or "records", formats.get(name, ""), found, judged)
+        for name, found in members.items()
+        if found or name in formats
+    )
+    return ImportSummary(
+        files,
+        None if groups is None else len(groups.groups),
+        sum(map(len, records.references)),
+        _matched(records) if matched is None else matched,
+        (
+            *(f"{source.name}: {remark}" for source in records.sources for remark in source.remarks),
+            *_contradictions(records, groups),
+        ),
+    )
+
+
+def duplicate_table(records: Records, groups: FoundGroups) -> ReportTable:
+    """Return the groups of duplicates as a table with the evidence; a star marks the record that is judged."""
+    rows = [
+        (
+            number, "*" if at == group.representative else "", records.ids[at], _short(records.titles[at]),
+            records.details[at].year, records.details[at].source, "; ".join(group.evidence) if place == 0 else "",
+        )
+        for number, group in enumerate(groups.groups, 1)
+        for place, at in enumerate(group.members)
+    ]  # fmt: skip
+    columns = ("group", "judged", "id", "title", "year", "file", "evidence")
+    return ReportTable("Duplicates", columns, tuple(rows), note="The record with a star is judged for its group.")
+
+
+def _file(records: Records, name: str, form: str, numbers: list[int], judged: set[int] | None) -> FileSummary:
+    details = [records.details[at] for at in numbers]
+    missing = {
+        "title": sum(not records.titles[at].strip() for at in numbers),
+        "abstract": sum(not records.abstracts[at].strip() for at in numbers),
+        "year": sum(one.year is None for one in details),
+        "authors": sum(not one.authors for one in details),
+        "identifier": sum(not (one.doi or one.pmid) for one in details),
+    }
+    labels = Counter(records.labels[numbers].tolist())
+    n_duplicates = 0 if judged is None else sum(at not in judged for at in numbers)
+    n_citing = sum(bool(records.references[at]) for at in numbers)
+    return FileSummary(name, form, len(numbers), missing, n_duplicates, labels[1.0], labels[0.0], n_citing)
+
+
+def _row(file: FileSummary) -> tuple[str | int, ...]:
+    return (
+        file.name, file.format, file.n_records, *file.missing.values(), file.n_duplicates, file.n_relevant,
+        file.n_irrelevant, file.n_citing,
+    )  # fmt: skip
+
+
+def _matched(records: Records) -> int:
+    dois = {one.doi for one in records.details if one.doi}
+    return sum(
+        cited in records.number or bool(dois and normalise_doi(cited) in dois)
+        for listed in records.references
+        for cited in listed
+    )
+
+
+def _contradictions(records: Records, groups: FoundGroups | None) -> tuple[str, ...]:
+    """Name groups of duplicates whose labels differ."""
+    found = [
+        group
+        for group in (() if groups is None else groups.groups)
+        if {0.0, 1.0} <= set(records.labels[list(group.members)].tolist())
+    ]
+    if not found:
+        return ()
+    ids = ", ".join(records.ids[group.representative] for group in found[:LISTED])
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    which = "One group" if len(found) == 1 else f"{len(found)} groups"
+    return (f"{which} of duplicates with different labels count{'s' * (len(found) == 1)} as unlabelled: {ids}{more}.",)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TITLE else text[: TITLE - 1] + "\u2026"
+
+
+def _n(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")

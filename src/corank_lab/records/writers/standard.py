@@ -1,0 +1,306 @@
+"""
+Records as all writers see them: standard values under one name each, and the fields of the source.
+
+A field of the source is never lost. If it repeats a standard value, the value is written once; otherwise the field is
+written under its own name, or as a note in formats that have no place for it. A record that is written in the format
+it was read from keeps its own lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank_lab.records.fields.citations import split_references
+from corank_lab.records.fields.clean import clean_abstract, clean_line
+from corank_lab.records.fields.columns import find_columns
+from corank_lab.records.fields.names import split_authors, split_keywords
+from corank_lab.records.identity import normalise_doi, normalise_pmid
+from corank_lab.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
+from corank_lab.records.parsers.tagged import REFER_TAGS, REFWORKS_TAGS, RIS_TAGS, WOS_TAGS
+from corank_lab.records.parsers.xml import ENDNOTE_FIELDS, PUBMED_FIELDS
+from corank_lab.records.records import Records
+
+BETWEEN = "; "
+"""Separator of several values in one cell."""
+
+LISTS = ("authors", "keywords", "references")
+"""Standard values of which a record may have several."""
+
+KINDS = (
+    "id", "title", "abstract", "authors", "year", "journal", "doi", "pmid", "accession", "keywords", "url",
+    "references", "included",
+)  # fmt: skip
+"""Standard values in the order of columns; these are also the names of the columns."""
+
+SHARED: dict[str, dict[str, str]] = {
+    "volume": {"ris": "VL", "nbib": "VI", "bibtex": "volume", "wos": "VL", "endnote xml": "volume"},
+    "issue": {"ris": "IS", "nbib": "IP", "bibtex": "number", "wos": "IS", "endnote xml": "number"},
+    "pages": {"ris": "SP", "nbib": "PG", "bibtex": "pages", "wos": "BP", "endnote xml": "pages"},
+    "issn": {"ris": "SN", "nbib": "IS", "bibtex": "issn", "wos": "SN", "endnote xml": "isbn"},
+    "language": {"ris": "LA", "nbib": "LA", "bibtex": "language", "wos": "LA", "endnote xml": "language"},
+    "publisher": {"ris": "PB", "nbib": "PB", "bibtex": "publisher", "wos": "PU", "endnote xml": "publisher"},
+}
+"""Further fields that several formats have, under their own names."""
+
+MARKS = {1.0: "ASReview_relevant", 0.0: "ASReview_irrelevant"}
+"""Notes that hold a judgement where a format has no field for it, as ASReview writes them."""
+
+FieldNames = Mapping[str, Sequence[str]]
+FAMILIES: dict[str, FieldNames] = {
+    "ris": RIS_TAGS, "nbib": RIS_TAGS, "ovid": RIS_TAGS, "cochrane": RIS_TAGS, "wos": WOS_TAGS,
+    "refworks": REFWORKS_TAGS, "refer": REFER_TAGS, "bibtex": BIBTEX_FIELDS, "endnote xml": ENDNOTE_FIELDS,
+    "pubmed xml": PUBMED_FIELDS,
+}  # fmt: skip
+"""Names of fields by kind of format; tables and JSON, whose names vary, are not listed."""
+
+_DERIVED = re.compile(r"(doi|pmid|accession|title|content):")
+_FORMATS = {
+    "pubmed xml": "pubmed xml", "endnote xml": "endnote xml", "endnote tagged": "refer", "pubmed": "nbib",
+    "bibtex": "bibtex", "ovid": "ovid", "cochrane": "cochrane", "refworks": "refworks", "ris": "ris",
+    "web of science": "wos",
+}  # fmt: skip
+_TABLES = ("csv", "tsv", "excel")
+
+
+@dataclass(frozen=True)
+class OutputRecord:
+    """
+    One record to write.
+
+    values: texts of each standard value by its name in `KINDS`; absent values are left out.
+    fields: columns or tags of the source.
+    family: the kind of names in `fields`: a key of `FAMILIES`, "table" or "other".
+    names: names of the fields that hold each standard value in the source.
+    label: 1, 0 or NaN.
+    more: further columns, such as a note.
+    has_label: whether the label is written even if it is not known.
+    source: name of the file.
+    """
+
+    values: Mapping[str, Sequence[str]]
+    fields: Mapping[str, list[str]]
+    family: str
+    names: FieldNames
+    label: float
+    more: Mapping[str, str]
+    has_label: bool
+    source: str = ""
+
+    def text(self, kind: str) -> str:
+        """Return a standard value as one cell; empty if the record has none."""
+        return BETWEEN.join(self.values.get(kind, ()))
+
+    def repeats(self, name: str) -> bool:
+        """Return whether a field of the source is empty or equal to a standard value that it holds."""
+        given = self.fields.get(name, ())
+        kinds = [kind for kind in self.kinds_of(name) if kind in self.values]
+        if not kinds or any(given == self.values[kind] for kind in kinds):
+            return bool(kinds) or not any(one.strip() for one in given)
+        raw = [squeeze(one).casefold() for one in given if one.strip()]
+        folded = [self._folded[kind] for kind in kinds]
+        return not raw or any(raw == known[:-1] or BETWEEN.join(raw) == known[-1] for known in folded)
+
+    def kinds_of(self, name: str) -> list[str]:
+        """Return the standard values that a field of the source may hold."""
+        return [kind for kind, names in self.names.items() if name in names]
+
+    def says(self, kind: str) -> bool:
+        """Return whether the reader of the source finds a standard value in its fields."""
+        values = self.values.get(kind, ())
+        raw = [one for name in self.names.get(kind, ()) for one in self.fields.get(name, ())]
+        return not values or _says(kind, raw, values) or (kind == "id" and self.is_id_implied)
+
+    @property
+    def is_id_implied(self) -> bool:
+        """Whether readers take another identifier as the id, because the record has no id of its own."""
+        return self.text("id") == (self.text("accession") or self.text("pmid"))
+
+    @cached_property
+    def mark(self) -> str:
+        """The judgement as a note; empty if it is not known and not asked for."""
+        return MARKS.get(self.label, "ASReview_not_seen" if self.has_label else "")
+
+    @cached_property
+    def _folded(self) -> dict[str, list[str]]:
+        """Standard values in lower case, followed by the cell that holds them all."""
+        folded = {kind: [squeeze(one).casefold() for one in values] for kind, values in self.values.items()}
+        return {kind: [*values, BETWEEN.join(values)] for kind, values in folded.items()}
+
+
+def output_records(
+    records: Records,
+    labels: NDArray[np.float64] | None = None,
+    more: Mapping[str, Sequence[str]] | None = None,
+    *,
+    is_bibtex: bool = False,
+) -> list[OutputRecord]:
+    """
+    Return records in the form that all writers use.
+
+    labels: judgements to write instead of those of the records, also where they are NaN.
+    more: further columns, with one text per record.
+    is_bibtex: whether fields of BibTeX stay LaTeX.
+    """
+    formats = {source.name: family_of(source.format) for source in records.sources}
+    families = [
+        formats.get(one.source) or guess_family(fields)
+        for one, fields in zip(records.details, records.fields, strict=True)
+    ]
+    names = _names(records, families)
+    found = records.labels if labels is None else labels
+    rows = []
+    for at, family in enumerate(families):
+        source = records.details[at].source
+        fields = _own_fields(records.fields[at], family == "bibtex" and not is_bibtex)
+        rows.append(
+            OutputRecord(
+                _values(records, at, float(found[at]), fields, names[source, family]), fields, family,
+                names[source, family], float(found[at]), {name: column[at] for name, column in (more or {}).items()},
+                labels is not None, source,
+            )
+        )  # fmt: skip
+    return rows
+
+
+def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """
+    Return a record as lines of a tagged format, standard values first.
+
+    family: that of the format. A record that comes from it keeps its own lines.
+    tags: the tag of each standard value.
+    Returns: tag, name of the field in the source and value; the tag is empty if the format has none for the field.
+    """
+    is_own = record.family == family
+    lines = [
+        (tag, kind, value)
+        for kind, tag in tags.items()
+        if not (is_own and record.says(kind)) and not (kind == "id" and record.is_id_implied)
+        for value in record.values.get(kind, ())
+    ]
+    shared = {names.get(record.family, kind).casefold(): names[family] for kind, names in SHARED.items()}
+    for name, values in record.fields.items():
+        if is_own or not record.repeats(name):
+            tag = name if is_own else shared.get(name.casefold(), "")
+            lines += [(tag, name, value) for value in values if value.strip()]
+    return lines
+
+
+def one_cell(kind: str, values: Sequence[str]) -> str:
+    """
+    Return the values of a field as one cell that readers split into the same values.
+
+    kind: the standard value; other fields are joined by `BETWEEN`.
+
+    >>> one_cell("keywords", ["tin", "ore"]), one_cell("keywords", ["Child, Preschool"])
+    ('tin; ore', 'Child, Preschool;')
+    """
+    text, found = BETWEEN.join(values), tuple(values)
+    if not found:
+        return ""
+    if kind == "authors" and split_authors([text], is_cell=True) != found:
+        return f"{text};"
+    if kind == "keywords" and split_keywords([text], is_cell=True) != found:
+        return f"{text};"
+    if kind == "references" and split_references([text]) != found and len(found) > 1:
+        return "\n".join(found)
+    return text
+
+
+def family_of(form: str) -> str:
+    """
+    Return the kind of field names of a format that a reader recognised.
+
+    >>> family_of("RIS"), family_of("Web of Science"), family_of("Excel"), family_of("OpenAlex JSON lines")
+    ('ris', 'wos', 'table', 'other')
+    """
+    words = form.casefold()
+    return _FORMATS.get(words, "table" if words in _TABLES else "other")
+
+
+def guess_family(fields: Mapping[str, list[str]]) -> str:
+    """Return the kind of field names if the format of the source is not known."""
+    if "TY" in fields:
+        return "ris"
+    if "PT" in fields and "PMID" not in fields and "OWN" not in fields:
+        return "wos"
+    return "nbib" if {"PMID", "OWN", "FAU"} & fields.keys() else "table"
+
+
+def squeeze(text: str) -> str:
+    """Return a text as one line with single blanks."""
+    return " ".join(text.split())
+
+
+def _names(records: Records, families: Sequence[str]) -> dict[tuple[str, str], FieldNames]:
+    """Return the names of fields for each file."""
+    columns: dict[tuple[str, str], dict[str, None]] = {}
+    for one, fields, family in zip(records.details, records.fields, families, strict=True):
+        columns.setdefault((one.source, family), {}).update(dict.fromkeys(fields))
+    found: dict[tuple[str, str], FieldNames] = {}
+    for key, listed in columns.items():
+        names = dict(FAMILIES.get(key[1]) or find_columns(listed))
+        found[key] = {"included" if kind == "label" else kind: columns for kind, columns in names.items()}
+    return found
+
+
+def _values(
+    records: Records, at: int, label: float, fields: Mapping[str, list[str]], names: FieldNames
+) -> dict[str, list[str]]:
+    one = records.details[at]
+    given = one.given_id or ("" if _DERIVED.match(records.ids[at]) else records.ids[at])
+    found: dict[str, Iterable[str]] = {
+        "id": [given], "title": [_spelled(records.titles[at], fields, names.get("title", ()))],
+        "abstract": [_spelled(records.abstracts[at], fields, names.get("abstract", ()))], "authors": one.authors,
+        "year": [str(one.year or "")], "journal": [one.journal], "doi": [one.doi], "pmid": [one.pmid],
+        "accession": [one.accession], "keywords": one.keywords, "url": [one.url],
+        "references": records.references[at], "included": [] if np.isnan(label) else [str(int(label))],
+    }  # fmt: skip
+    listed = {kind: [text for text in texts if text.strip()] for kind, texts in found.items()}
+    return {kind: texts for kind, texts in listed.items() if texts}
+
+
+def _spelled(text: str, fields: Mapping[str, list[str]], names: Iterable[str]) -> str:
+    """Return a title or abstract with the markup of the source, which was cleaned for reading."""
+    for name in names:
+        for raw in fields.get(name, ()):
+            if ("<" in raw or "&" in raw) and raw != text and text in (clean_line(raw), clean_abstract(raw)):
+                return raw.strip()
+    return text
+
+
+def _own_fields(fields: Mapping[str, list[str]], decode: bool) -> dict[str, list[str]]:
+    """Return the fields without judgements that a writer adds itself."""
+    kept = {
+        name: [value for value in values if value.lstrip()[:9].casefold() != "asreview_"]
+        for name, values in fields.items()
+    }
+    return {name: [*map(decode_latex, values)] if decode else values for name, values in kept.items() if values}
+
+
+def _says(kind: str, raw: Sequence[str], values: Sequence[str]) -> bool:
+    """Return whether fields hold a value, in any spelling that a reader understands."""
+    if kind == "year":
+        return any(values[0] in one for one in raw)
+    if kind == "doi":
+        return values[0] in raw or any(normalise_doi(decode_latex(one)) == normalise_doi(values[0]) for one in raw)
+    if kind == "pmid":
+        return any(normalise_pmid(one) == values[0] for one in raw)
+    if kind in ("authors", "keywords"):
+        return bool(raw)
+    if values[0] in raw and len(values) == 1:
+        return True
+    folded = [squeeze(one).casefold() for one in raw]
+    wanted = [squeeze(one).casefold() for one in values]
+    if kind == "references":
+        return folded == wanted or BETWEEN.join(folded) == BETWEEN.join(wanted)
+    if kind in ("title", "abstract"):
+        cleaned = [clean_line(one).casefold() for one in (*raw, *map(decode_latex, raw), " ".join(raw))]
+        return clean_line(values[0]).casefold() in cleaned
+    together = clean_line(decode_latex(" ".join(raw))).casefold()
+    return bool(raw) and wanted[0] in together

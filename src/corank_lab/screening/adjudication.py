@@ -1,0 +1,195 @@
+"""Adjudication: records that one judge includes and another excludes are settled by a third answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from corank.errors import InputError
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank_lab.screening.judges import Judges, find_conflicts
+from corank_lab.screening.matching import UniqueRecords
+
+
+class JudgeVerdict(NamedTuple):
+    """
+    What a judge answered.
+
+    Attributes
+    ----------
+    judge : str
+        Name of the judge.
+    entry : ScreeningEntry
+        The answer, with its reason and tags.
+    note : str
+        Note of the judge; may be empty.
+    """
+
+    judge: str
+    entry: ScreeningEntry
+    note: str
+
+
+class Adjudication:
+    """
+    Settle the conflicts of judges, one record at a time.
+
+    Parameters
+    ----------
+    unique : UniqueRecords
+        The records.
+    judges : mapping of str to ScreeningAnswers
+        The answers of each judge, the adjudicator's included.
+    journal : ScreeningJournal
+        Journal of the adjudicator.
+
+    Attributes
+    ----------
+    records : Records
+        The records that are judged.
+    conflicts : list of int
+        Records in conflict, settled or not.
+    """
+
+    def __init__(self, unique: UniqueRecords, judges: Judges, journal: ScreeningJournal) -> None:
+        self.unique, self.records = unique, unique.unique
+        self._judges, self._journal = dict(judges), journal
+        journal.source = unique.hash
+        self._answers = ScreeningAnswers(unique, journal.entries)
+        self._judges[journal.path.stem] = self._answers
+        self.conflicts = find_conflicts(self._judges, settled=True)
+        self._aside: dict[int, None] = {}
+
+    @property
+    def left(self) -> list[int]:
+        """Records whose conflict is not settled, those put aside last."""
+        settled = {number for answers in self._judges.values() for number in answers.adjudicated}
+        left = [number for number in self.conflicts if number not in settled]
+        return sorted(left, key=lambda number: number in self._aside)
+
+    def next(self) -> int | None:
+        """
+        Return the next record in conflict.
+
+        Returns
+        -------
+        int or None
+            Its number; None if all are settled.
+        """
+        return next(iter(self.left), None)
+
+    def verdicts(self, record: int) -> list[JudgeVerdict]:
+        """
+        Return what the judges answered.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+
+        Returns
+        -------
+        list of JudgeVerdict
+            One for each judge who has read it.
+        """
+        return [
+            JudgeVerdict(judge, answers.current[record], answers.notes.get(record, ""))
+            for judge, answers in self._judges.items()
+            if record in answers.relevant and answers.chosen_by[record] != "adjudication"
+        ]
+
+    def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
+        """
+        Settle a conflict; the answer is on the disk when this returns.
+
+        Parameters
+        ----------
+        record : int
+            Number of a record in conflict.
+        relevant, reason, tags
+            As in `Screening.answer`.
+        """
+        if record not in self.conflicts:
+            raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
+        action = "relevant" if relevant else "not"
+        self._record(
+            ScreeningEntry(action, self.records.ids[record], "adjudication", reason=reason, tags=tuple(tags)), record
+        )
+
+    change = answer
+
+    def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
+        """
+        Put a record aside until no other conflict is left, in this session.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+        tags : iterable of str
+            Not used.
+        """
+        self._aside.pop(record, None)
+        self._aside[record] = None
+
+    def note(self, record: int, text: str) -> None:
+        """
+        Attach a note to a record.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+        text : str
+            The note; it replaces an older one of the adjudicator.
+        """
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text), record)
+
+    def undo(self) -> int | None:
+        """
+        Withdraw the adjudicator's last answer.
+
+        Returns
+        -------
+        int or None
+            Number of the record, which is in conflict again; None if there is no answer.
+        """
+        last = self._answers.last_adjudicated
+        if last is not None:
+            self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"), last)
+        return last
+
+    def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
+        """
+        Return the settled conflicts, the last one first.
+
+        Parameters
+        ----------
+        search : str
+            As in `Screening.history`.
+
+        Returns
+        -------
+        list of (int, ScreeningEntry)
+            Number of each record, and the adjudicator's answer.
+        """
+        return self._answers.search(search, self._answers.adjudicated)
+
+    @property
+    def entries(self) -> Mapping[int, ScreeningEntry]:
+        """The adjudicator's answers by record number."""
+        return self._answers.adjudicated
+
+    @property
+    def notes(self) -> Mapping[int, str]:
+        """The adjudicator's notes by record number."""
+        return self._answers.notes
+
+    @property
+    def tags(self) -> Mapping[int, tuple[str, ...]]:
+        """The tags that the adjudicator last gave to each record; those of a withdrawn answer stay."""
+        return self._answers.tags
+
+    def _record(self, entry: ScreeningEntry, record: int) -> None:
+        self._journal.append(entry.about(self.unique, record))
+        self._answers.add(self._journal.entries[-1])

@@ -1,0 +1,155 @@
+"""How far the judges of a screening agree: Cohen's kappa with intervals, on inclusion and on each reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.metrics.agreement.coefficients import cohen_kappa
+from corank_lab.screening.judges import Judges, find_conflicts, independent
+from corank.tables import ReportTable
+
+DRAWS = 4000
+"""Draws of the posterior of kappa."""
+
+
+class PairAgreement(NamedTuple):
+    """
+    Agreement of two judges on one question.
+
+    Attributes
+    ----------
+    first, second : str
+        The judges.
+    question : str
+        "included", or a reason of exclusion: whether a judge gave it, among the records that both excluded.
+    n_both : int
+        Number of records that both answered.
+    n_same : int
+        Number of these with the same answer.
+    n_yes : int
+        Number of these for which both answered yes.
+    kappa : float
+        Cohen's kappa; NaN if it is undefined.
+    low, high : float
+        95 % interval of kappa: quantiles of its posterior under a Jeffreys prior of the four shares.
+    """
+
+    first: str
+    second: str
+    question: str
+    n_both: int
+    n_same: int
+    n_yes: int
+    kappa: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ScreeningAgreement:
+    """
+    How far the judges of a screening agree.
+
+    Attributes
+    ----------
+    pairs : tuple of PairAgreement
+        For each pair of judges, inclusion first, then each reason.
+    n_conflicts : int
+        Number of records on which judges disagree.
+    n_settled : int
+        Number of these that an adjudicator settled.
+    """
+
+    pairs: tuple[PairAgreement, ...]
+    n_conflicts: int
+    n_settled: int
+
+    def table(self) -> ReportTable:
+        """
+        Return the agreement as a table.
+
+        Returns
+        -------
+        ReportTable
+            One row for each pair of judges and question.
+        """
+        rows = tuple(
+            (
+                f"{one.first}, {one.second}",
+                one.question,
+                one.n_both,
+                one.n_same,
+                one.n_yes,
+                one.kappa,
+                one.low,
+                one.high,
+            )
+            for one in self.pairs
+        )
+        conflicts = f"{self.n_conflicts} conflict{'s' * (self.n_conflicts != 1)}"
+        note = (
+            f"{conflicts}, {self.n_settled} settled. Kappa with 95 % interval; reasons are compared on records that "
+            "both judges excluded."
+        )
+        columns = ("judges", "question", "both read", "same", "both yes", "kappa", "low", "high")
+        return ReportTable("Agreement of judges", columns, rows, digits=2, note=note)
+
+
+def screening_agreement(judges: Judges) -> ScreeningAgreement:
+    """
+    Measure how far judges agree, on inclusion and on each reason of exclusion.
+
+    Parameters
+    ----------
+    judges : mapping of str to ScreeningAnswers
+        The answers of each judge; only answers by reading count, not labels of the file and not an adjudicator's.
+
+    Returns
+    -------
+    ScreeningAgreement
+        Cohen's kappa with intervals, and counts of conflicts.
+    """
+    read = {judge: independent(answers) for judge, answers in judges.items()}
+    pairs = []
+    for one, other in combinations(judges, 2):
+        both = [number for number in read[one] if number in read[other]]
+        if not both:
+            continue
+        a, b = (np.array([read[judge][number] for number in both]) for judge in (one, other))
+        pairs.append(_pair(one, other, "included", a, b))
+        excluded = [number for number, *verdicts in zip(both, a, b, strict=True) if not any(verdicts)]
+        given = [[judges[judge].current[number].reason for number in excluded] for judge in (one, other)]
+        for reason in sorted({*given[0], *given[1]} - {""}):
+            sides = (np.array([text == reason for text in side]) for side in given)
+            pairs.append(_pair(one, other, reason, *sides))
+    n_conflicts = len(find_conflicts(judges, settled=True))
+    return ScreeningAgreement(tuple(pairs), n_conflicts, n_conflicts - len(find_conflicts(judges)))
+
+
+def _pair(one: str, other: str, question: str, a: NDArray[np.bool_], b: NDArray[np.bool_]) -> PairAgreement:
+    low, high = kappa_interval(a, b)
+    kappa = cohen_kappa(a.astype(float), b.astype(float))
+    counts = len(a), int((a == b).sum()), int((a & b).sum())
+    return PairAgreement(one, other, question, *counts, kappa, float(np.fmin(low, kappa)), float(np.fmax(high, kappa)))
+
+
+def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_], confidence: float = 0.95) -> tuple[float, float]:
+    """
+    Return an interval of Cohen's kappa of two judges who answer yes or no.
+
+    The four shares of a table of two judges have a Dirichlet posterior, by Jeffreys' prior of 1/2 each. Unlike the
+    usual standard error, the interval has a width if the judges never disagree.
+
+    a, b: the answers of the two judges to the same records.
+    confidence: posterior probability of the interval.
+    """
+    counts = np.array([(a & b).sum(), (a & ~b).sum(), (~a & b).sum(), (~a & ~b).sum()]) + 0.5
+    yes, first, second, no = np.random.default_rng(0).dirichlet(counts, DRAWS).T
+    chance = (yes + first) * (yes + second) + (no + first) * (no + second)
+    low, high = np.quantile((yes + no - chance) / (1 - chance), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)

@@ -1,0 +1,379 @@
+"""The journal of a screening, and what its entries amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from corank_lab.records.records import Records
+from corank_lab.screening.matching import UniqueRecords
+from corank_lab.database.journal import Journal, JournalEntry
+
+TITLE = 120
+"""Number of letters of a title in a journal."""
+LABEL = "label of the file"
+"""Text of known answers that are labels of the records."""
+UNRANKED = ("known", "search", "adjudication")
+"""Ways of choosing a record other than by reading in the order of the ranking."""
+
+
+@dataclass(frozen=True)
+class ScreeningEntry(JournalEntry):
+    """
+    One line of a screening journal.
+
+    action {"relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic"}: what the judge did.
+    id: the record; empty for a topic.
+    by {"start", "model", "sample", "known", "search", "history", "adjudication"}: why the record was shown. "search"
+        marks a record that the judge looked for, "history" a change of an earlier answer, "adjudication" an answer
+        that settles a conflict of judges.
+    text: text of a note or topic.
+    keys, title: keys of the record and its duplicates, and the begin of its title, by which it is found again.
+    reason: why the record is excluded.
+    tags: words of the judge.
+    of: id of the record that this one is, or is not, a duplicate of.
+    rank, score: rank among the unread records and score of the model when the record was chosen.
+    """
+
+    ACTIONS: ClassVar[tuple[str, ...]] = (
+        "relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic",
+    )  # fmt: skip
+    LISTS: ClassVar[tuple[str, ...]] = ("keys", "tags")
+    NUMBERS: ClassVar[tuple[str, ...]] = ("rank", "score")
+
+    id: str = ""
+    by: str = ""
+    text: str = ""
+    keys: tuple[str, ...] = ()
+    title: str = ""
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    of: str = ""
+    rank: int | None = None
+    score: float | None = None
+
+    def about(self, unique: UniqueRecords, number: int) -> ScreeningEntry:
+        """Return the entry with the keys and the title of its record."""
+        return replace(self, keys=unique.keys(number), title=unique.unique.titles[number][:TITLE])
+
+
+class Upgrade(NamedTuple):
+    """
+    What the upgrade of a journal of an earlier version did.
+
+    n: number of lines that got the keys of their records.
+    by_place: number of these that name a record by its place in the file.
+    backup: copy of the old journal.
+    """
+
+    n: int
+    by_place: int
+    backup: Path
+
+
+class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
+    __doc__ = Journal.__doc__
+    entry = ScreeningEntry
+    folder = "answers"
+
+    def upgrade(self, unique: UniqueRecords) -> Upgrade | None:
+        """
+        Add the keys of their records to lines of an earlier version, which have none.
+
+        Parameters
+        ----------
+        unique : UniqueRecords
+            The records.
+
+        Returns
+        -------
+        Upgrade or None
+            What was done; None if there was nothing to do. Lines whose record is not found stay as they are.
+        """
+        entries, n, by_place = [], 0, 0
+        for entry in self.entries:
+            number = unique.find(entry.id) if entry.id and not entry.keys else None
+            entries.append(entry if number is None else entry.about(unique, number))
+            n += number is not None
+            is_id = number is None or entry.id in unique.everything.number
+            by_place += not is_id and f"id:{entry.id}" not in unique.keys(number or 0)
+        return Upgrade(n, by_place, self.rewrite(entries)) if n else None
+
+
+class ScreeningAnswers:
+    """
+    The answers of one judge so far.
+
+    Parameters
+    ----------
+    records : Records or UniqueRecords
+        The records that entries name; `UniqueRecords` if duplicates are judged as one.
+    entries : iterable of ScreeningEntry
+        Entries of a journal.
+
+    Attributes
+    ----------
+    current : dict of int to ScreeningEntry
+        The entry that holds for each answered or postponed record, by number.
+    relevant : dict of int to bool
+        The answer to each record, in the order of answering. A duplicate of another record is not relevant: it does
+        not count as a further find.
+    chosen_by, answered_at : dict of int to str
+        How each of these records was chosen, and the time of its first answer.
+    later, duplicates, notes, topic : dict of int, or str
+        Postponed records, ids of the records that records are duplicates of, notes, and the topic.
+    tags : dict of int to tuple of str
+        Tags that were last given to each record; those of a withdrawn answer stay, for the next answer.
+    adjudicated : dict of int to ScreeningEntry
+        Entries that settle conflicts of judges.
+    distinct : list of pairs of str
+        Ids of records that are different works.
+    unmatched : list of ScreeningEntry
+        Entries about records that are not among these.
+    n_found, n_known, n_sampled : int
+        Numbers of relevant records, of relevant ones known beforehand, and of sampled records.
+    """
+
+    def __init__(self, records: Records | UniqueRecords, entries: Iterable[ScreeningEntry] = ()) -> None:
+        self.unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
+        self.current: dict[int, ScreeningEntry] = {}
+        self.relevant: dict[int, bool] = {}
+        self.chosen_by: dict[int, str] = {}
+        self.answered_at: dict[int, str] = {}
+        self.later: dict[int, None] = {}
+        self.duplicates: dict[int, str] = {}
+        self.notes: dict[int, str] = {}
+        self.tags: dict[int, tuple[str, ...]] = {}
+        self.adjudicated: dict[int, ScreeningEntry] = {}
+        self.distinct: list[tuple[str, str]] = []
+        self.unmatched: list[ScreeningEntry] = []
+        self.topic = ""
+        self.n_found = 0
+        self.n_known = 0
+        self.n_sampled = 0
+        self._beforehand: dict[int, None] = {}
+        self._history: list[tuple[int, ScreeningEntry | None]] = []
+        self._ranked: list[int] | None = []
+        self._finds: list[int] | None = []
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: ScreeningEntry) -> int | None:
+        """
+        Apply one entry.
+
+        Parameters
+        ----------
+        entry : ScreeningEntry
+            The entry.
+
+        Returns
+        -------
+        int or None
+            Number of its record; None if it has no record among these.
+        """
+        if entry.action == "topic":
+            self.topic = entry.text
+            return None
+        if entry.action == "distinct":
+            self.distinct.append((entry.id, entry.of))
+            return None
+        number = self.unique.find(entry.id, entry.keys, entry.title)
+        if number is None:
+            self.unmatched.append(entry)
+        elif entry.action == "note":
+            self.notes[number] = entry.text
+        elif entry.action == "undo":
+            self._undo(number, entry)
+        elif entry.by == "adjudication":
+            self.adjudicated.pop(number, None)  # so that the last one is the last key
+            self.adjudicated[number] = entry
+            self.tags[number] = entry.tags
+            if number not in self.relevant:
+                self._set(number, entry)
+        else:
+            if entry.by != "known":
+                self._history.append((number, self.current.get(number)))
+            self._set(number, entry)
+        return number
+
+    def _undo(self, number: int, entry: ScreeningEntry) -> None:
+        """Withdraw the last answer to a record; the one before it holds again."""
+        if entry.by == "adjudication":
+            self.adjudicated.pop(number, None)
+            if self.chosen_by.get(number) == "adjudication":
+                self._set(number, None)
+        elif entry.by == "known":
+            self._set(number, None)
+        else:
+            self._set(number, self._forget(number))
+
+    def _forget(self, number: int) -> ScreeningEntry | None:
+        """Remove the last answer to a record from the history; return the entry before."""
+        for place in range(len(self._history) - 1, -1, -1):
+            if self._history[place][0] == number:
+                return self._history.pop(place)[1]
+        return None
+
+    def _set(self, number: int, entry: ScreeningEntry | None) -> None:
+        """Let an entry hold for a record; None withdraws every answer."""
+        before, way = self.current.get(number), self.chosen_by.get(number, "")
+        was_answered = number in self.relevant
+        if entry is not None:
+            self.tags[number] = entry.tags
+        self.n_found -= self.relevant.get(number, False)
+        self.n_known -= number in self._beforehand and self.relevant.get(number, False)
+        self.later.pop(number, None)
+        self.duplicates.pop(number, None)
+        if entry is None or entry.action == "later":
+            self.relevant.pop(number, None)
+            self.answered_at.pop(number, None)
+            self.n_sampled -= self.chosen_by.pop(number, "") == "sample"
+            self._beforehand.pop(number, None)
+            self.current.pop(number, None)
+            if was_answered:
+                self._ranked = self._finds = None
+            if entry is not None:
+                self.later[number] = None
+                self.current[number] = entry
+            return
+        if not was_answered:
+            way = entry.by if entry.by != "history" or before is None else before.by
+            self.chosen_by[number] = way
+            self.answered_at[number] = entry.time
+            self.n_sampled += way == "sample"
+            if way in ("known", "search"):
+                self._beforehand[number] = None
+        self.current[number] = entry
+        is_relevant = entry.action == "relevant"
+        if entry.action == "duplicate":
+            self.duplicates[number] = entry.of
+        self.relevant[number] = is_relevant
+        self.n_found += is_relevant
+        self.n_known += is_relevant and number in self._beforehand
+        self._extend(number, way, is_relevant, was_answered)
+
+    def _extend(self, number: int, way: str, is_relevant: bool, was_answered: bool) -> None:
+        """Extend the order of reading by a record, so that it need not be made anew after every answer."""
+        if was_answered:
+            self._finds = None
+        elif way not in UNRANKED and not self.n_sampled and self._ranked is not None:
+            self._ranked.append(number)
+            if is_relevant and self._finds is not None:
+                self._finds.append(len(self._ranked))
+
+    def search(
+        self, text: str = "", among: Mapping[int, ScreeningEntry] | None = None
+    ) -> list[tuple[int, ScreeningEntry]]:
+        """
+        Return records with all words of a text in their title, authors, reason, tags or note, the last first.
+
+        Parameters
+        ----------
+        text : str
+            Words to find; all records without any.
+        among : mapping of int to ScreeningEntry, optional
+            Entries by record; by default all that hold.
+
+        Returns
+        -------
+        list of pairs
+            Number and entry of each record.
+        """
+        words, entries = text.casefold().split(), self.current if among is None else among
+        found = [
+            (number, entry)
+            for number, entry in entries.items()
+            if not words or all(word in self._text(number, entry) for word in words)
+        ]
+        return sorted(found, key=lambda item: item[1].time)[::-1]
+
+    def _text(self, number: int, entry: ScreeningEntry) -> str:
+        records, note = self.unique.unique, self.notes.get(number, "")
+        parts = (records.titles[number], records.ids[number], *records.details[number].authors)
+        return " ".join((*parts, entry.action, entry.reason, *entry.tags, note)).casefold()
+
+    @property
+    def last(self) -> int | None:
+        """The record that was answered or postponed last."""
+        return self._history[-1][0] if self._history else None
+
+    @property
+    def last_adjudicated(self) -> int | None:
+        """The record whose conflict was settled last."""
+        return next(reversed(self.adjudicated), None)
+
+    @property
+    def judged(self) -> tuple[list[int], list[bool]]:
+        """The judged records and the answers to them; duplicates of other records are left out."""
+        judged = self.relevant
+        if self.duplicates:
+            judged = {number: relevant for number, relevant in judged.items() if number not in self.duplicates}
+        return [*judged], [*judged.values()]
+
+    @property
+    def has_found(self) -> bool:
+        """Whether a relevant record is known."""
+        return self.n_found > 0
+
+    @property
+    def beforehand(self) -> list[int]:
+        """Records whose answer was known before the screening, and those that a judge looked for."""
+        return list(self._beforehand)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether random sampling has begun."""
+        return self.n_sampled > 0
+
+    @property
+    def before_sample(self) -> list[int]:
+        """Records answered before random sampling began; all answered records if it has not."""
+        numbers, ways = [*self.chosen_by], [*self.chosen_by.values()]
+        return numbers[: ways.index("sample")] if self.is_sampled else numbers
+
+    @property
+    def ranked(self) -> list[int]:
+        """Records read before any sample, in the order of reading; those known beforehand are left out."""
+        if self._ranked is None:
+            self._ranked = [number for number in self.before_sample if self.chosen_by[number] not in UNRANKED]
+            self._finds = None
+        return self._ranked
+
+    @property
+    def finds(self) -> list[int]:
+        """Positions of the relevant records in `ranked`, from 1."""
+        ranked = self.ranked
+        if self._finds is None:
+            self._finds = [place for place, number in enumerate(ranked, 1) if self.relevant[number]]
+        return self._finds
+
+
+def prior_entries(
+    answers: ScreeningAnswers, known: Iterable[str], rejected: Iterable[str], *, labels: bool
+) -> list[ScreeningEntry]:
+    """
+    Return entries for what is known before a screening and not answered yet.
+
+    known, rejected: ids of relevant and of irrelevant records, which take precedence over labels.
+    labels: whether labels of the records are used; if not, those among the answers are withdrawn.
+    """
+    unique = answers.unique
+    ids, values = unique.unique.ids, unique.unique.labels
+    start: dict[int, ScreeningEntry] = {}
+    if labels:
+        for number in np.flatnonzero(~np.isnan(values)).tolist():
+            start[number] = ScreeningEntry("relevant" if values[number] else "not", ids[number], "known", LABEL)
+    for action, listed in (("relevant", known), ("not", rejected)):
+        for given in unique.everything.numbers_of(listed):
+            number = unique.place(given)
+            start[number] = ScreeningEntry(action, ids[number], "known")
+    entries = [entry for number, entry in start.items() if number not in answers.current]
+    if not labels:
+        old = [number for number in answers.beforehand if answers.current[number].text == LABEL]
+        entries += [ScreeningEntry("undo", ids[number], "known") for number in old if number not in start]
+    return entries

@@ -1,0 +1,221 @@
+"""
+Records that are judged once: duplicates as one, and answers found again by the keys of their records.
+
+An answer names its record by all keys of the record and of its duplicates (`corank_lab.records.identity`), so that it
+stays with the record in another file, in another order or with a corrected title. Lines of earlier versions have an id
+only. The id of a record without one was its place in the file; it is still taken as that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from corank_lab.records.identity import IdentityIndex
+from corank_lab.records.records import Records
+from corank_lab.records.references import ReferenceCounts, match_references
+
+if TYPE_CHECKING:
+    from corank_lab.records.duplicates import DuplicateGroups
+
+MAX_DIGITS = 10
+"""Longest place in a file."""
+
+
+class UniqueRecords:
+    """
+    Records of which duplicates are judged as one.
+
+    Parameters
+    ----------
+    records : Records
+        All records.
+    groups : DuplicateGroups, optional
+        Groups that `find_duplicates` found; by default every record is judged.
+
+    Attributes
+    ----------
+    everything : Records
+        All records.
+    unique : Records
+        The records to judge. A group has the label that its labelled records agree on.
+    originals : array of int
+        For each of them, its number among all records.
+    groups : DuplicateGroups or None
+        The groups.
+    reference_counts : ReferenceCounts or None
+        How references were matched; None before `linked` was called.
+    """
+
+    def __init__(self, records: Records, groups: DuplicateGroups | None = None) -> None:
+        self.everything = records
+        self.groups = groups
+        self.reference_counts: ReferenceCounts | None = None
+        n = len(records)
+        self.originals = np.arange(n) if groups is None else np.array(groups.representatives, dtype=np.intp)
+        self._place = np.arange(n)
+        if len(self.originals) == n:
+            self.unique = records
+            return
+        assert groups is not None
+        self._place[self.originals] = np.arange(len(self.originals))
+        labels = records.labels[self.originals]
+        for place, number in enumerate(self.originals.tolist()):
+            if len(group := groups.group_of(number)) > 1:
+                self._place[list(group)] = place
+                found = records.labels[list(group)]
+                found = np.unique(found[~np.isnan(found)])
+                labels[place] = found[0] if len(found) == 1 else np.nan
+        self.unique = replace(records.take(self.originals.tolist()), labels=labels)
+
+    def linked(self) -> Records:
+        """
+        Return the records to judge with references to each other by id, whatever names their files use.
+
+        Returns
+        -------
+        Records
+            The same records. References are matched by id, DOI, PubMed id or free text (`match_references`). A
+            reference to a duplicate is one to the record that is judged, which has the references of all duplicates.
+        """
+        everything = self.everything
+        if not any(everything.references):
+            return self.unique
+        found, self.reference_counts = match_references(everything)
+        matched = found.references
+        ids, number = self.unique.ids, everything.number
+        references: list[dict[str, None]] = [{} for _ in ids]
+        for place, listed in zip(self._place.tolist(), matched, strict=True):
+            if listed:
+                cited = (ids[self._place[number[one]]] if one in number else one for one in listed)
+                references[place] |= dict.fromkeys(one for one in cited if one != ids[place])
+        given = zip(ids, self.unique.references, references, strict=True)
+        if all({id, *before} == {id, *after} for id, before, after in given):
+            return self.unique  # all references are ids already
+        return replace(self.unique, references=[tuple(listed) for listed in references])
+
+    def members(self, number: int) -> tuple[int, ...]:
+        """
+        Return the duplicates that are judged as one.
+
+        Parameters
+        ----------
+        number : int
+            Number of a record to judge.
+
+        Returns
+        -------
+        tuple of int
+            Numbers among all records, that of the record itself first.
+        """
+        original = int(self.originals[number])
+        group = (original,) if self.groups is None else self.groups.group_of(original)
+        return (original, *(one for one in group if one != original))
+
+    def evidence(self, number: int) -> tuple[str, ...]:
+        """
+        Return why records are duplicates.
+
+        Parameters
+        ----------
+        number : int
+            Number of a record to judge.
+
+        Returns
+        -------
+        tuple of str
+            Sentences; empty for a record without duplicates.
+        """
+        return self._evidence.get(int(self.originals[number]), ())
+
+    def keys(self, number: int) -> tuple[str, ...]:
+        """
+        Return the keys of a record and of its duplicates.
+
+        Parameters
+        ----------
+        number : int
+            Number of a record to judge.
+
+        Returns
+        -------
+        tuple of str
+            Keys, each once.
+        """
+        return tuple(dict.fromkeys(key for one in self.members(number) for key in self.everything.keys[one]))
+
+    def place(self, original: int) -> int:
+        """
+        Return the record that is judged for a record.
+
+        Parameters
+        ----------
+        original : int
+            Number among all records.
+
+        Returns
+        -------
+        int
+            Number among the records to judge.
+        """
+        return int(self._place[original])
+
+    def find(self, id: str, keys: Sequence[str] = (), title: str = "") -> int | None:
+        """
+        Find the record that an answer is about.
+
+        Parameters
+        ----------
+        id : str
+            Id in the answer.
+        keys : sequence of str
+            Keys in the answer; an answer of an earlier version has none.
+        title : str
+            Title in the answer.
+
+        Returns
+        -------
+        int or None
+            Number of a record to judge; None if there is no such record.
+        """
+        number = self.everything.number.get(id)
+        if number is not None and keys and not self._is_same(number, keys):
+            number = None
+        if number is None:
+            number = self._index.find(keys, title) if keys else self._find_old(id)
+        return None if number is None else self.place(number)
+
+    @property
+    def hash(self) -> str:
+        """First 16 hexadecimal digits of a hash of the files that the records were read from."""
+        records = self.everything
+        parts = sorted(source.sha256 for source in records.sources)
+        parts = parts or [part for pair in zip(records.ids, records.titles, strict=True) for part in pair]
+        return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()[:16]
+
+    @cached_property
+    def _evidence(self) -> dict[int, tuple[str, ...]]:
+        groups = () if self.groups is None else self.groups.groups
+        return {number: tuple(group.evidence) for group in groups for number in group.members}
+
+    @cached_property
+    def _index(self) -> IdentityIndex:
+        return IdentityIndex(self.everything)
+
+    def _is_same(self, number: int, keys: Iterable[str]) -> bool:
+        """Whether a record shares its fingerprint with an answer; a DOI may be that of a whole supplement."""
+        own = {key for key in self.everything.keys[number] if key.startswith("title:")}
+        return not own.isdisjoint(keys)
+
+    def _find_old(self, id: str) -> int | None:
+        """Find the record of an answer that has only an id: given in the file, or the place in a file without ids."""
+        found = self._index.find([id, f"id:{id}"])
+        if found is not None or not (id.isascii() and id.isdigit() and len(id) < MAX_DIGITS):
+            return found
+        place = int(id) - 1
+        return place if 0 <= place < len(self.everything) and not self.everything.details[place].given_id else None

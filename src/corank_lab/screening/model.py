@@ -1,0 +1,109 @@
+"""
+Weighted kernel least squares on the judged records, refitted after every answer.
+
+With t = ±1 and weights w that sum to the number of judged records and give all relevant records together ten times the
+weight of the others,
+
+    (K_JJ + λ diag(1/w)) a = t,    f = K_{·J} a.
+
+Conjugate gradients start from the last coefficients and solve with I + S K_JJ S, S = diag(√(w/λ)), usually in three
+steps. All weights change with every answer, so that a factorisation could not be updated. Cost: O(m² + n m) with the
+full kernel, else O(non-zeros) per step; no m × m matrix is built then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank_lab.screening.views import Views
+from corank.base.solvers.conjugate import conjugate_gradients
+
+PENALTY, BALANCE = 4.0, 10.0
+TOLERANCE, MAX_STEPS = 1e-3, 100
+
+Floats = NDArray[np.float64]
+Product = Callable[[Floats], NDArray[np.floating[Any]]]
+
+
+class ScreeningModel:
+    """
+    Scores of all records by the answers so far.
+
+    views: views of the records.
+    """
+
+    def __init__(self, views: Views) -> None:
+        self.views = views
+        n = len(views)
+        self._a = np.zeros(n)  # one per record, 0 if not judged
+        self._rows: list[int] = []  # records of the rows of _kernel, in this order
+        self._kernel = np.empty((n, n), np.float32) if views.kernel is not None else None
+
+    def scores(self, judged: Sequence[int], relevant: Sequence[bool]) -> NDArray[np.float32]:
+        """
+        Refit, and score every record.
+
+        judged: numbers of the judged records; fast if they extend those of the last call.
+        relevant: the answer to each.
+        """
+        rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
+        ridge, start = PENALTY / weights(target), self._a[rows]
+        self._a[:] = 0.0
+        if views.kernel is not None:
+            kernel = self._judged_kernel(rows)
+            self._a[rows] = solve(lambda x: kernel @ x.astype(np.float32), ridge, target, start)
+            return np.asarray(views.kernel @ self._a.astype(np.float32))
+        judged_rows = views.take(rows)
+        a = solve(lambda x: judged_rows.times(judged_rows, x) + judged_rows.own * x, ridge, target, start)
+        self._a[rows] = a
+        scores = views.times(judged_rows, a)
+        scores[rows] += judged_rows.own * a.astype(np.float32)
+        return scores
+
+    def _judged_kernel(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        assert self._kernel is not None
+        assert self.views.kernel is not None
+        kept = 0
+        for kept, (old, new) in enumerate(zip(self._rows, rows, strict=False), 1):
+            if old != new:
+                kept -= 1
+                break
+        for row in range(kept, len(rows)):
+            similar = self.views.kernel[rows[row], rows[: row + 1]]
+            self._kernel[row, : row + 1] = similar
+            self._kernel[: row + 1, row] = similar
+        self._rows = rows.tolist()
+        return self._kernel[: len(rows), : len(rows)]
+
+
+def weights(target: Floats) -> Floats:
+    """
+    Weight the judged records: the relevant ones together ten times the others; weights sum to their number.
+
+    target: ±1; if all are equal, all weights are 1.
+    """
+    relevant = target > 0
+    n_relevant, n_others = np.count_nonzero(relevant), np.count_nonzero(~relevant)
+    if not (n_relevant and n_others):
+        return np.ones(len(target))
+    weight = np.where(relevant, 1.0, n_relevant / (BALANCE * n_others))
+    return np.asarray(weight * (len(target) / weight.sum()))
+
+
+def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Floats:
+    """
+    Solve (K + diag(ridge)) a = target by conjugate gradients.
+
+    product: multiplies a vector by K.
+    start: initial value.
+    """
+    scale = 1.0 / np.sqrt(ridge)
+
+    def apply(x: Floats) -> Floats:
+        return x + scale * product(scale * x)
+
+    return scale * conjugate_gradients(apply, scale * target, lambda r: r, TOLERANCE**2, MAX_STEPS, start / scale).x

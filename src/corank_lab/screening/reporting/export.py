@@ -1,0 +1,337 @@
+"""Results of a screening as a file: the settled answer to each record, with reasons, tags, judges and times."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from corank_lab.records.records import Records
+from corank_lab.records.writer import write_records
+from corank.errors import InputError, suggest_names
+
+ONLY = ("all", "included", "excluded", "conflicts", "unread")
+"""Which records an export holds."""
+
+
+class Groups(Protocol):
+    """Groups of duplicates, as `corank_lab.records.duplicates.find_duplicates` returns them."""
+
+    @property
+    def representatives(self) -> Sequence[int]:
+        """Numbers of the records to judge: one of each group, and all that are in no group."""
+
+    def group_of(self, number: int) -> tuple[int, ...]:
+        """Return the group of a record, the record itself included."""
+
+
+@dataclass(frozen=True)
+class JudgeAnswer:
+    """
+    What one judge answered about one record.
+
+    Attributes
+    ----------
+    label : float
+        1 for relevant, 0 for irrelevant, NaN for neither, such as a record put aside.
+    reason : str
+        Why the record is excluded.
+    tags : tuple of str
+        Words of the judge.
+    note : str
+        Note of the judge.
+    time : str
+        When the answer was given, as in the journal.
+    shown : str
+        Why the record was shown, such as "model, rank 1".
+    duplicate_of : str
+        Id of the record that this one is a duplicate of.
+    """
+
+    label: float = math.nan
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    time: str = ""
+    shown: str = ""
+    duplicate_of: str = ""
+
+
+@dataclass(frozen=True)
+class SettledAnswer:
+    """
+    What all judges together answered about one record.
+
+    Attributes
+    ----------
+    number : int
+        Number of the record, from 0.
+    label : float
+        1 for included, 0 for excluded; NaN if the judges disagree or have not decided.
+    reason : str
+        Reasons of exclusion, in the order of the judges.
+    tags : tuple of str
+        Tags of all judges.
+    note : str
+        Notes; with several judges, each begins with a name.
+    judges : mapping of str to float
+        Answer of each judge who gave one: 1, 0, or NaN for a record put aside.
+    times : mapping of str to str
+        Time of each answer.
+    is_conflict : bool
+        Whether judges disagree and no adjudicator has settled it.
+    settled_by : str
+        The adjudicator; empty without one.
+    shown : str
+        Why the record was shown first.
+    duplicate_of : str
+        Id of the record that a judge marked this one as a duplicate of.
+    """
+
+    number: int
+    label: float = math.nan
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    judges: Mapping[str, float] = field(default_factory=dict)
+    times: Mapping[str, str] = field(default_factory=dict)
+    is_conflict: bool = False
+    settled_by: str = ""
+    shown: str = ""
+    duplicate_of: str = ""
+
+    @property
+    def status(self) -> str:
+        """One of "included", "excluded", "conflict", "duplicate" and "unread"."""
+        if self.is_conflict:
+            return "conflict"
+        if self.duplicate_of and math.isnan(self.label):
+            return "duplicate"
+        return "unread" if math.isnan(self.label) else "included" if self.label else "excluded"
+
+
+@dataclass(frozen=True)
+class ExportCounts:
+    """
+    What an export holds.
+
+    Attributes
+    ----------
+    n_records : int
+        Number of records in the file.
+    n_included, n_excluded, n_conflicts, n_unread : int
+        Number of works of each kind; with `all_copies`, of records, duplicates with the answer of their group.
+    n_duplicates : int
+        Number of duplicates among all records.
+    changes : tuple of str
+        What the format could not hold, one sentence each.
+    """
+
+    n_records: int
+    n_included: int
+    n_excluded: int
+    n_conflicts: int
+    n_unread: int
+    n_duplicates: int
+    changes: tuple[str, ...] = ()
+
+
+def settle(
+    answers: Mapping[str, Mapping[int, JudgeAnswer]],
+    adjudicated: Mapping[int, tuple[str, JudgeAnswer]] | None = None,
+) -> dict[int, SettledAnswer]:
+    """
+    Put the answers of several judges together.
+
+    Parameters
+    ----------
+    answers : mapping of judge to mapping of int to JudgeAnswer
+        The answers of each judge by the number of the record.
+    adjudicated : mapping of int to (str, JudgeAnswer), optional
+        The adjudicator and the answer that settles a record.
+
+    Returns
+    -------
+    dict of int to SettledAnswer
+        The answer to each record that a judge has answered, by number.
+
+    Examples
+    --------
+    >>> ann, bob = {0: JudgeAnswer(1.0), 1: JudgeAnswer(0.0)}, {0: JudgeAnswer(0.0, "animals")}
+    >>> [one.status for one in settle({"ann": ann, "bob": bob}).values()]
+    ['conflict', 'excluded']
+    """
+    finals = adjudicated or {}
+    numbers = sorted({*finals, *(number for found in answers.values() for number in found)})
+    return {number: _settled(number, answers, finals.get(number)) for number in numbers}
+
+
+def export_screening(
+    path: str | os.PathLike[str],
+    records: Records,
+    settled: Mapping[int, SettledAnswer],
+    *,
+    groups: Groups | None = None,
+    only: str = "all",
+    all_copies: bool = False,
+    overwrite: bool = False,
+    keep_formulas: bool = False,
+) -> ExportCounts:
+    """
+    Write records with their settled answers.
+
+    Parameters
+    ----------
+    path : path
+        A name that ends in .ris, .csv, .tsv, .xlsx, .bib, .nbib or .jsonl.
+    records : Records
+        All records, duplicates too.
+    settled : mapping of int to SettledAnswer
+        Answers by the number of the record, as `settle` returns them.
+    groups : groups of duplicates, optional
+        A record without an answer gets that of its group.
+    only : {"all", "included", "excluded", "conflicts", "unread"}
+        Which records are written.
+    all_copies : bool
+        Whether duplicates are written too. By default, each work is written once: the record that was judged.
+    overwrite : bool
+        Whether an existing file is replaced.
+    keep_formulas : bool
+        Whether texts in a table stay as they are if a spreadsheet would run them.
+
+    Returns
+    -------
+    ExportCounts
+        Numbers of records.
+    """
+    require_only(only)
+    answers = spread(len(records), settled, groups)
+    origins = _origins(records, answers, groups)
+    status = [answer.status for answer in answers]
+    wanted = {"conflicts": "conflict"}.get(only, only)
+    works = range(len(records)) if all_copies else _works(status, groups)
+    numbers = [number for number in works if wanted in ("all", status[number])]
+    if not numbers:
+        raise InputError(f"no record is {'in conflict' if only == 'conflicts' else only}, so {path} was not written.")
+    columns = _columns(answers, origins)
+    changes = write_records(
+        path,
+        records.take(numbers),
+        np.array([answers[number].label for number in numbers]),
+        {name: [column[number] for number in numbers] for name, column in columns.items()},
+        overwrite=overwrite,
+        keep_formulas=keep_formulas,
+    )
+    count = [status[number] for number in works].count
+    n_duplicates = sum(map(bool, origins))
+    return ExportCounts(
+        len(numbers), count("included"), count("excluded"), count("conflict"), count("unread"), n_duplicates, changes
+    )
+
+
+def require_only(only: str) -> None:
+    """Raise `InputError` for an unknown choice of records."""
+    if only not in ONLY:
+        raise InputError(f"only is {only!r}; {suggest_names(only, ONLY)}.")
+
+
+def spread(n: int, settled: Mapping[int, SettledAnswer], groups: Groups | None = None) -> list[SettledAnswer]:
+    """Return one answer per record: its own, that of another member of its group, or an empty one."""
+    answers = []
+    for number in range(n):
+        members = (number, *(() if groups is None else groups.group_of(number)))
+        found = next((settled[one] for one in members if one in settled), SettledAnswer(number))
+        answers.append(found)
+    return answers
+
+
+def _settled(
+    number: int, answers: Mapping[str, Mapping[int, JudgeAnswer]], final: tuple[str, JudgeAnswer] | None
+) -> SettledAnswer:
+    given = {judge: found[number] for judge, found in answers.items() if number in found}
+    votes = {judge: one.label for judge, one in given.items() if not (math.isnan(one.label) or one.duplicate_of)}
+    is_conflict = len(set(votes.values())) > 1 and final is None
+    agreed = math.nan if is_conflict or not votes else next(iter(votes.values()))
+    label = agreed if final is None else final[1].label
+    chosen = [given[judge] for judge, vote in votes.items() if is_conflict or vote == label]
+    reasons = [final[1]] if final is not None and final[1].reason else chosen
+    first = min(given.values(), key=lambda one: (not one.time, one.time), default=JudgeAnswer())
+    everyone = [*given.values(), *([final[1]] if final else [])]
+    is_named = len(answers) > 1
+    notes = [(f"{judge}: " if is_named else "") + one.note for judge, one in given.items() if one.note]
+    notes += [f"{final[0]}: {final[1].note}"] if final and final[1].note and final[1].note not in notes else []
+    return SettledAnswer(
+        number,
+        label,
+        " / ".join(sorted(_distinct(one.reason for one in reasons))) if label != 1 else "",
+        tuple(_distinct(tag for one in everyone for tag in one.tags)),
+        "; ".join(notes),
+        {judge: one.label for judge, one in given.items()},
+        {judge: one.time for judge, one in given.items()},
+        is_conflict,
+        final[0] if final else "",
+        first.shown,
+        next((one.duplicate_of for one in everyone if one.duplicate_of), ""),
+    )
+
+
+def _origins(records: Records, answers: Sequence[SettledAnswer], groups: Groups | None) -> list[str]:
+    """Return the id of the record that each one is a duplicate of; empty for the others."""
+    if groups is None:
+        return [answer.duplicate_of for answer in answers]
+    judged = set(groups.representatives)
+    return [
+        answer.duplicate_of or ("" if number in judged else records.ids[_representative(number, judged, groups)])
+        for number, answer in enumerate(answers)
+    ]
+
+
+def _works(status: Sequence[str], groups: Groups | None) -> list[int]:
+    """Return one record of each work; a duplicate whose answer differs from that of its group stays."""
+    numbers = [number for number, of in enumerate(status) if of != "duplicate"]
+    if groups is None:
+        return numbers
+    judged = set(groups.representatives)
+    return [
+        number
+        for number in numbers
+        if number in judged or status[_representative(number, judged, groups)] != status[number]
+    ]
+
+
+def _representative(number: int, judged: set[int], groups: Groups) -> int:
+    return next((one for one in groups.group_of(number) if one in judged), number)
+
+
+def _columns(answers: Sequence[SettledAnswer], origins: list[str]) -> dict[str, list[str]]:
+    columns = {
+        "reason": [one.reason for one in answers],
+        "tags": ["; ".join(one.tags) for one in answers],
+        "note": [one.note for one in answers],
+        "judges": ["; ".join(one.judges) for one in answers],
+        "time": [max(one.times.values(), default="") for one in answers],
+        "shown": [one.shown for one in answers],
+        "conflict": [_conflict(one) for one in answers],
+        "duplicate_of": origins,
+    }
+    names = _distinct(judge for one in answers for judge in one.judges)
+    for judge in names if len(names) > 1 else ():
+        columns[f"included_{judge}"] = [_label(one.judges.get(judge, math.nan)) for one in answers]
+        columns[f"time_{judge}"] = [one.times.get(judge, "") for one in answers]
+    return columns
+
+
+def _conflict(answer: SettledAnswer) -> str:
+    return "open" if answer.is_conflict else f"settled by {answer.settled_by}" if answer.settled_by else ""
+
+
+def _label(label: float) -> str:
+    return "" if math.isnan(label) else str(int(label))
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return [text for text in dict.fromkeys(texts) if text]

@@ -1,0 +1,291 @@
+"""A paragraph for the methods section of a review, with the numbers filled in; it states only what is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from corank._version import __version__
+from corank.console import one_line
+from corank_lab.screening.reporting.prisma import NO_REASON, PrismaCounts
+
+MANY = 8
+"""Number of reasons that the paragraph lists; more are counted together."""
+
+EVIDENCE = {
+    "estimated": "That the target is reached is an estimate of a model, not a proof.",
+    "tested": "That the target is missed was rejected by a statistical test.",
+    "proved": "That the target is reached was shown by an exact bound from a random sample.",
+}
+"""What each kind of evidence amounts to."""
+
+
+class RuleFacts(Protocol):
+    """A stopping rule."""
+
+    @property
+    def name(self) -> str:
+        """Name in the registry."""
+
+    @property
+    def assumes(self) -> str:
+        """What must hold, as one sentence."""
+
+    @property
+    def evidence(self) -> str:
+        """A key of `EVIDENCE`."""
+
+    @property
+    def target(self) -> float:
+        """Recall to reach."""
+
+    @property
+    def confidence(self) -> float:
+        """Required probability that it is reached."""
+
+
+@dataclass(frozen=True)
+class KappaFacts:
+    """
+    Agreement of two judges on inclusion.
+
+    Attributes
+    ----------
+    first, second : str
+        The judges.
+    n_both : int
+        Number of records that both read.
+    kappa, low, high : float
+        Cohen's kappa with its 95 % interval; NaN if it is undefined.
+    """
+
+    first: str
+    second: str
+    n_both: int
+    kappa: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ScreeningFacts:
+    """
+    What is known about a screening; what is empty is not mentioned.
+
+    Attributes
+    ----------
+    counts : PrismaCounts
+        Numbers of records.
+    judges : sequence of str
+        Names of the judges.
+    model : str
+        The model that orders records, such as "a linear model of words and citations".
+    seed : int or None
+        Random seed.
+    rule : stopping rule, optional
+        An object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`.
+    is_reached : bool
+        Whether the rule advised to stop.
+    bound : float or None
+        Lower bound of the recall that a random sample proves at the confidence.
+    duplicates_by : str
+        How duplicates were found, such as "identifiers and similar titles".
+    n_known : int
+        Number of records whose answer was known before the screening.
+    n_searched : int
+        Number of records that a judge looked for, outside of the ranking.
+    n_sampled : int
+        Number of records that were drawn at random.
+    n_double : int
+        Number of records that at least two judges read.
+    agreement : sequence of KappaFacts
+        Agreement of each pair of judges.
+    n_settled : int
+        Number of disagreements that an adjudicator settled.
+    adjudicators : sequence of str
+        Names of the adjudicators.
+    version : str
+        Version of corank.
+    """
+
+    counts: PrismaCounts
+    judges: Sequence[str] = ()
+    model: str = ""
+    seed: int | None = None
+    rule: RuleFacts | None = None
+    is_reached: bool = False
+    bound: float | None = None
+    duplicates_by: str = ""
+    n_known: int = 0
+    n_searched: int = 0
+    n_sampled: int = 0
+    n_double: int = 0
+    agreement: Sequence[KappaFacts] = ()
+    n_settled: int = 0
+    adjudicators: Sequence[str] = ()
+    version: str = __version__
+
+
+def methods_paragraph(facts: ScreeningFacts) -> str:
+    """
+    Describe a screening in plain scientific English.
+
+    Parameters
+    ----------
+    facts : ScreeningFacts
+        What is known.
+
+    Returns
+    -------
+    str
+        One paragraph.
+
+    Examples
+    --------
+    >>> counts = PrismaCounts((("PubMed", 12),), 1, 0, (("animals", 8),), 3)
+    >>> print(methods_paragraph(ScreeningFacts(counts, ["ann"], version="1.0")))
+    The search identified 12 records from PubMed. 1 duplicate was removed, which left 11 records. One judge (ann)
+    screened titles and abstracts with corank, version 1.0. All 11 records were screened. Of the 11 screened records,
+    8 were excluded (animals: 8), and 3 were included, to be sought for full text.
+    """
+    parts = [_identified, _duplicates, _judges, _order, _agreement, _stopping, _result]
+    return one_line(" ".join(sentence for part in parts if (sentence := part(facts))))
+
+
+def _identified(facts: ScreeningFacts) -> str:
+    counts = facts.counts
+    if len(counts.identified) == 1:
+        return f"The search identified {_n(counts.n_identified, 'record')} from {counts.identified[0][0]}."
+    sources = [f"{name} ({n})" for name, n in counts.identified]
+    return f"The search identified {_n(counts.n_identified, 'record')} from {len(sources)} sources: {_listed(sources)}."
+
+
+def _duplicates(facts: ScreeningFacts) -> str:
+    counts = facts.counts
+    how = f" by {facts.duplicates_by}" if facts.duplicates_by else ""
+    if not counts.n_duplicates:
+        return f"corank searched for duplicates{how} and found none." if how else ""
+    found, marked = counts.duplicates_found, counts.duplicates_marked
+    left = f"which left {_n(counts.unique, 'record')}."
+    if found and marked:
+        return f"{_n(found, 'duplicate')} {_were(found)} removed{_aside(how)}, and judges marked {marked} more, {left}"
+    if marked:
+        return f"Judges marked {_n(marked, 'duplicate')}, {left}"
+    return f"{_n(found, 'duplicate')} {_were(found)} removed{_aside(how)}, {left}"
+
+
+def _aside(how: str) -> str:
+    return f" (found{how})" if how else ""
+
+
+def _judges(facts: ScreeningFacts) -> str:
+    tool = f"with corank, version {facts.version}"
+    n = len(facts.judges)
+    if not n:
+        return f"Titles and abstracts were screened {tool}."
+    sentence = (
+        f"{_word(n)} {'judge' if n == 1 else 'judges'} ({_listed(facts.judges)}) screened titles and abstracts {tool}."
+    )
+    if facts.n_known:
+        sentence += f" The answer to {_n(facts.n_known, 'record')} was known before the screening."
+    if facts.n_searched:
+        sentence += f" {_n(facts.n_searched, 'record')} {_were(facts.n_searched)} looked for, outside of the ranking."
+    return sentence
+
+
+def _order(facts: ScreeningFacts) -> str:
+    if not facts.model:
+        return ""
+    seed = "" if facts.seed is None else f" (random seed {facts.seed})"
+    sample = f" {_n(facts.n_sampled, 'record')} {_were(facts.n_sampled)} drawn at random." if facts.n_sampled else ""
+    return (
+        f"The records were read in the order of {facts.model}, which learned from every answer{seed}: the record with "
+        f"the highest score was read next.{sample}"
+    )
+
+
+def _agreement(facts: ScreeningFacts) -> str:
+    sentences = []
+    if facts.n_double:
+        sentences.append(f"At least two judges read {_n(facts.n_double, 'record')}.")
+    for one in facts.agreement:
+        pair = (
+            f"{one.first} and {one.second}" if len(facts.agreement) > 1 or len(facts.judges) > 2 else "the two judges"
+        )
+        both = f"{_n(one.n_both, 'record')} read by both"
+        if math.isnan(one.kappa):
+            sentences.append(f"Cohen's kappa of {pair} is undefined ({both}).")
+        else:
+            interval = f"95 % interval {one.low:.2f} to {one.high:.2f}, {both}"
+            sentences.append(f"Cohen's kappa of {pair} for inclusion was {round(one.kappa, 2) + 0.0:.2f} ({interval}).")
+    n_open = facts.counts.conflicts
+    if facts.n_settled:
+        who = f"Adjudication ({_listed(facts.adjudicators)})" if facts.adjudicators else "Adjudication"
+        sentences.append(f"{who} settled {_n(facts.n_settled, 'disagreement')}.")
+    if n_open:
+        sentences.append(f"{_n(n_open, 'disagreement')} {'is' if n_open == 1 else 'are'} not settled.")
+    return " ".join(sentences)
+
+
+def _stopping(facts: ScreeningFacts) -> str:
+    counts, rule = facts.counts, facts.rule
+    if not counts.unread:
+        return f"All {_n(counts.unique, 'record')} were screened." if counts.unique > 1 else ""
+    left = f"{_n(counts.unread, 'record')} {_were(counts.unread)} not screened"
+    if rule is None:
+        return f"{left}: {counts.why_unread}." if counts.stopped_by else f"{left}; the screening was not finished."
+    goal = f"a recall of {rule.target:.4g} at a confidence of {rule.confidence:.4g}"
+    proved = "" if facts.bound is None else f" The sample proves a recall of at least {_down(facts.bound)}."
+    if not facts.is_reached:
+        return (
+            f"The screening was not finished: {left}, and the stopping rule '{rule.name}' ({goal}) did not advise to "
+            f"stop.{proved}"
+        )
+    known = EVIDENCE.get(rule.evidence, f"The evidence for the target is: {rule.evidence}.") + proved
+    assumes = f" The rule assumes: {rule.assumes.strip()}" if rule.assumes.strip() else ""
+    end = "" if not assumes or assumes.endswith((".", "!", "?")) else "."
+    return (
+        f"Screening stopped after {_n(counts.screened, 'record')} by the rule '{rule.name}', which aims at {goal}; "
+        f"{left}. {known}{assumes}{end}"
+    )
+
+
+def _result(facts: ScreeningFacts) -> str:
+    counts = facts.counts
+    if not counts.screened:
+        return "No record was screened yet."
+    shown = list(counts.excluded[:MANY])
+    rest = counts.excluded[MANY:]
+    shown += [(f"{len(rest)} further reasons", sum(n for _, n in rest))] if rest else []
+    reasons = "; ".join(f"{reason}: {n}" for reason, n in shown)
+    why = f" ({reasons})" if counts.excluded and [reason for reason, _ in counts.excluded] != [NO_REASON] else ""
+    n, k, undecided = counts.n_excluded, counts.included, counts.conflicts
+    end = f", and {undecided} {'is' if undecided == 1 else 'are'} undecided." if undecided else "."
+    between = ", " if undecided else ", and "
+    return (
+        f"Of the {_n(counts.screened, 'screened record')}, {n} {_were(n)} excluded{why}{between}{k} {_were(k)} "
+        f"included, to be sought for full text{end}"
+    )
+
+
+def _down(share: float) -> str:
+    """A share with three digits, rounded down, since it is a lower bound."""
+    return f"{math.floor(share * 1000 + 1e-6) / 1000:g}"
+
+
+def _n(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
+
+
+def _were(n: int) -> str:
+    return "was" if n == 1 else "were"
+
+
+def _word(n: int) -> str:
+    return ("No", "One", "Two", "Three", "Four", "Five", "Six")[n] if n <= 6 else str(n)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"

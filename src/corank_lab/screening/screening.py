@@ -1,0 +1,450 @@
+"""A screening session: the next record to read, the answers, and an estimate of the recall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank_lab.records.records import Records
+from corank.errors import InputError
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal, prior_entries
+from corank_lab.screening.choosing import choose_first
+from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.model import ScreeningModel
+from corank_lab.screening.progress import ScreeningProgress
+from corank_lab.screening.shared import SharedReading
+from corank_lab.screening.views import Views, make_views
+from corank_lab.screening.stopping import DEFAULT_RULE, stopping_rule
+from corank_lab.screening.stopping.forecast import Forecaster
+from corank_lab.screening.stopping.sampling import RandomSample
+from corank.parameters import is_integer
+
+
+class Screening:
+    """
+    Find nearly all relevant records while reading few.
+
+    The record with the highest score is read next, and every answer refits the model (see
+    `corank_lab.screening.model`). Until the first relevant record is found, three ways of choosing take turns: the
+    record most similar to the topic, the record most similar to all others, and a random record.
+
+    Parameters
+    ----------
+    records : Records or UniqueRecords
+        Records to screen; with `UniqueRecords`, duplicates are judged as one.
+    topic : str, optional
+        Description of relevant records; used until the first one is found.
+    known : iterable of str
+        Ids of records known to be relevant.
+    rejected : iterable of str
+        Ids of records known to be irrelevant.
+    journal : ScreeningJournal, optional
+        Journal that keeps the answers; answers in it are used.
+    labels : bool
+        Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
+    shared : SharedReading, optional
+        The other judges who read the same ranking; the model learns from their answers too.
+    rule : str
+        When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact test
+        agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric", "draws".
+        By a proof: "sample"; "qbcb" is for replays. Rules of thumb: "consecutive", "safe", "knee".
+    target : float
+        Recall to reach.
+    confidence : float
+        Required probability that the target is reached.
+    random_state : int
+        Random seed.
+    views : Views, optional
+        Views of the same records, made before.
+
+    Examples
+    --------
+    >>> from corank_lab.screening import Records, Screening
+    >>> titles = ["tin mines", "tin price", "gold price", "copper mines", "gold rush"]
+    >>> screening = Screening(Records(list("abcde"), titles, [""] * 5), known=["a"])
+    >>> screening.answer(screening.next(), relevant=True)
+    >>> screening.progress().found
+    2
+    """
+
+    def __init__(
+        self,
+        records: Records | UniqueRecords,
+        *,
+        topic: str | None = None,
+        known: Iterable[str] = (),
+        rejected: Iterable[str] = (),
+        journal: ScreeningJournal | None = None,
+        labels: bool = False,
+        shared: SharedReading | None = None,
+        rule: str = DEFAULT_RULE,
+        target: float = 0.95,
+        confidence: float = 0.95,
+        random_state: int = 0,
+        views: Views | None = None,
+    ) -> None:
+        self.unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
+        self.records = self.unique.unique
+        self._seed = random_state
+        self._journal = journal
+        if journal is not None:
+            journal.source = self.unique.hash
+        self._answers = ScreeningAnswers(self.unique, journal.entries if journal else ())
+        start = prior_entries(self._answers, known, rejected, labels=labels)
+        self._shared = shared
+        if shared is not None:
+            shared.begin(self.unique, self._answers)
+        self._open = np.ones(len(self.records), dtype=np.bool_)
+        self._open[list(self._answers.relevant)] = False
+        n_known = len(self._answers.beforehand) + sum(-1 if entry.action == "undo" else 1 for entry in start)
+        self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
+        if self._rule.sample == "before":
+            raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
+        self._forecaster = Forecaster(self._rule)
+        self.views = views if views is not None else make_views(self.unique.linked())
+        self._model = ScreeningModel(self.views)
+        self._record_all(start)
+        if topic and topic != self._answers.topic:
+            self._record(ScreeningEntry("topic", text=topic))
+        self._scores: NDArray[np.float32] | None = None
+        self._prefetched: tuple[int, int, dict[bool, NDArray[np.float32]]] | None = None
+        self._shown: tuple[int, ScreeningEntry] | None = None
+
+    def next(self) -> int | None:
+        """
+        Choose the record to read next.
+
+        Returns
+        -------
+        int or None
+            Its number, from 0; None if every record is answered, or with another judge. Postponed records come when
+            no other is left.
+        """
+        if self._shared is None:
+            return self._choose(self._open)
+        with self._shared.choosing() as blocked:
+            if self._shared.n_seen != self._n_seen:
+                self._forget_scores()
+            record = self._choose(self._open & ~blocked)
+            self._shared.hold(*(() if record is None else (record,)))
+        return record
+
+    def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
+        """
+        Record an answer. If there is a journal, the answer is on the disk when this returns.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record, which must not be answered yet.
+        relevant : bool
+            Whether it is relevant.
+        reason : str
+            Why it is excluded.
+        tags : iterable of str
+            Words to find it again.
+        """
+        self._require_open(record)
+        self._record(self._entry("relevant" if relevant else "not", record, reason=reason, tags=tuple(tags)), record)
+        prefetched = self._prefetched
+        self._forget_scores()
+        if prefetched is not None and prefetched[:2] == (record, self._n_seen):
+            self._scores = prefetched[2].get(relevant)
+
+    def change(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
+        """
+        Change an earlier answer, or answer a record that was put aside.
+
+        Parameters
+        ----------
+        record : int
+            Number of a record that was answered or put aside.
+        relevant, reason, tags
+            As in `answer`.
+        """
+        self._require(record)
+        if record not in self._answers.current:
+            raise InputError(f"record {self.records.ids[record]!r} is not answered; answer it when it is shown.")
+        action = "relevant" if relevant else "not"
+        self._record(
+            ScreeningEntry(action, self.records.ids[record], "history", reason=reason, tags=tuple(tags)), record
+        )
+        self._forget_scores()
+
+    def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
+        """
+        Put a record aside until no other is left.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record, which must not be answered yet.
+        tags : iterable of str
+            Words to find it again.
+        """
+        self._require_open(record)
+        self._record(self._entry("later", record, tags=tuple(tags)), record)
+
+    def duplicate(self, record: int, of: int) -> None:
+        """
+        Record that a record is a duplicate of another one, whose answer counts for both.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+        of : int
+            Number of the other record.
+        """
+        self._require(record)
+        self._require(of)
+        if record == of:
+            raise InputError(f"record {self.records.ids[record]!r} cannot be a duplicate of itself; pass another one.")
+        if record in self._answers.relevant:
+            entry = ScreeningEntry("duplicate", self.records.ids[record], "history", of=self.records.ids[of])
+        else:
+            entry = self._entry("duplicate", record, of=self.records.ids[of])
+        self._record(entry, record)
+        self._forget_scores()
+
+    def distinct(self, record: int) -> None:
+        """
+        Record that the duplicates that are judged with a record are other works; the next session shows them.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+        """
+        self._require(record)
+        first, *others = (self.unique.everything.ids[number] for number in self.unique.members(record))
+        if not others:
+            raise InputError(f"record {first!r} has no duplicates; there is nothing to separate.")
+        self._record_all([ScreeningEntry("distinct", first, of=other) for other in others])
+
+    def note(self, record: int, text: str) -> None:
+        """
+        Attach a note to a record.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+        text : str
+            The note; it replaces an older one.
+        """
+        self._require(record)
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text), record)
+
+    def undo(self) -> int | None:
+        """
+        Withdraw the last answer, change or postponement; an answer before it holds again.
+
+        Returns
+        -------
+        int or None
+            Number of the record; None if there is no answer.
+        """
+        last = self._answers.last
+        if last is None:
+            return None
+        if self._shared is not None:
+            with self._shared.choosing():
+                self._shared.hold(last)
+        self._record(ScreeningEntry("undo", self.records.ids[last]), last)
+        self._forget_scores()
+        return last
+
+    def prefetch(self, record: int) -> None:
+        """
+        Fit the model for both answers to a record while it is being read, so that `next` returns at once.
+
+        Parameters
+        ----------
+        record : int
+            Number of the record.
+        """
+        self._require(record)
+        self._prefetched = None
+        if self._open[record]:
+            seen, team = self._n_seen, self._team
+            numbers, answers = self.judged
+            possible = (False, True) if team.has_found else (True,)
+            fitted = {answer: self._model.scores([*numbers, record], [*answers, answer]) for answer in possible}
+            self._prefetched = (record, seen, fitted)
+
+    def progress(self) -> ScreeningProgress:
+        """
+        Return the state of the screening.
+
+        Returns
+        -------
+        ScreeningProgress
+            Counts, an estimate of the recall, and whether reading may stop.
+        """
+        team = self._team
+        sample = self._sample()
+        to_sample = len(sample.left) if sample is not None else 0
+        unread = len(self.records) - len(team.relevant)
+        may_stop = unread == 0 or (self._may_stop() and not to_sample)
+        by_rule = "sample" if self._rule.needs_sample else "model"
+        evidence = None if not may_stop else by_rule if unread else "all read"
+        since = None
+        if evidence == "model":
+            n_other = len(team.relevant) - len(team.ranked)
+            since = n_other + (self._rule.advised_since(team.finds, len(team.ranked), team.n_known) or 0)
+        elsewhere = 0 if self._shared is None else self._shared.n_blocked(self._open)
+        estimate, lines = None, sample.lines() if sample is not None else ()
+        if not team.is_sampled:
+            forecast = self._forecaster.forecast(team.finds, len(team.ranked), team.n_known)
+            estimate, lines = forecast.estimate, forecast.lines()
+        return ScreeningProgress(
+            len(self.records), len(team.relevant), team.n_found, estimate, may_stop, to_sample, evidence,
+            len(self._answers.later), elsewhere, lines, since,
+        )  # fmt: skip
+
+    def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
+        """
+        Return the answered and postponed records, the last one first.
+
+        Parameters
+        ----------
+        search : str
+            Words that all occur in the title, id, authors, reason, tags or note of a record, in any case.
+
+        Returns
+        -------
+        list of (int, ScreeningEntry)
+            Number of each record, and the entry that holds for it.
+        """
+        return self._answers.search(search)
+
+    @property
+    def judged(self) -> tuple[list[int], list[bool]]:
+        """The records and answers that the model learns from, those of other judges in a shared reading included."""
+        return self._team.judged
+
+    @property
+    def answers(self) -> dict[int, bool]:
+        """The answers by record number, in the order of answering; duplicates of other records are not relevant."""
+        return dict(self._answers.relevant)
+
+    @property
+    def notes(self) -> dict[int, str]:
+        """The notes by record number."""
+        return self._answers.notes
+
+    @property
+    def tags(self) -> Mapping[int, tuple[str, ...]]:
+        """The tags that were last given to each record, by number; those of a withdrawn answer stay."""
+        return self._answers.tags
+
+    @property
+    def unread(self) -> int:
+        """Number of records without an answer."""
+        return len(self.records) - len(self._answers.relevant)
+
+    @property
+    def unmatched(self) -> list[ScreeningEntry]:
+        """Entries of the journal about records that are not among these; they stay in the journal."""
+        return self._answers.unmatched
+
+    @property
+    def entries(self) -> Mapping[int, ScreeningEntry]:
+        """The entry that holds for each answered or postponed record, by number."""
+        return self._answers.current
+
+    @property
+    def _team(self) -> ScreeningAnswers:
+        """The answers of all judges in a shared reading, else the own ones."""
+        return self._answers if self._shared is None else self._shared.team
+
+    @property
+    def _n_seen(self) -> int:
+        return 0 if self._shared is None else self._shared.n_seen
+
+    def _entry(self, action: str, record: int, **values: Any) -> ScreeningEntry:
+        """Make an entry that says why the record was shown."""
+        if self._shown is not None and self._shown[0] == record:
+            why = self._shown[1]
+        else:
+            why = ScreeningEntry("", by="model" if self._team.has_found else "start")
+        return replace(why, action=action, id=self.records.ids[record], **values)
+
+    def _record(self, entry: ScreeningEntry, record: int | None = None) -> None:
+        self._record_all([entry], record)
+
+    def _record_all(self, entries: Sequence[ScreeningEntry], record: int | None = None) -> None:
+        """Write entries, then apply them; they are about one record, or about those that their ids name."""
+        if self._journal is not None:
+            found = [record if record is not None else self.unique.find(entry.id) for entry in entries]
+            self._journal.extend(
+                entry if number is None else entry.about(self.unique, number)
+                for entry, number in zip(entries, found, strict=True)
+            )
+            entries = self._journal.entries[len(self._journal.entries) - len(entries) :]
+        for entry in entries:
+            number = self._answers.add(entry)
+            if number is not None:
+                self._open[number] = number not in self._answers.relevant
+            if self._shared is not None:
+                self._shared.add(entry)
+
+    def _forget_scores(self) -> None:
+        self._scores = self._prefetched = None
+
+    def _require_open(self, record: int) -> None:
+        self._require(record)
+        if not self._open[record]:
+            raise InputError(
+                f"record {self.records.ids[record]!r} is answered; withdraw the answer first with undo(), or change "
+                "it with change()."
+            )
+
+    def _require(self, record: int) -> None:
+        if not (is_integer(record) and 0 <= record < len(self.records)):
+            raise InputError(f"record is {record!r}; pass a number from 0 to {len(self.records) - 1}.")
+
+    def _choose(self, is_open: NDArray[np.bool_]) -> int | None:
+        """Choose one of the open records; postponed ones only if there is no other."""
+        unread = np.flatnonzero(is_open)
+        if not len(unread):
+            return None
+        sample = self._sample()
+        if sample is not None and (left := [number for number in sample.left if is_open[number]]):
+            record = next((number for number in left if number not in self._answers.later), left[0])
+            self._shown = (record, ScreeningEntry("", by="sample"))
+            return record
+        if self._answers.later:
+            now = is_open.copy()
+            now[list(self._answers.later)] = False
+            unread = np.flatnonzero(now) if now.any() else unread
+        team = self._team
+        if not team.has_found:
+            record = choose_first(self.views, unread, team.relevant, topic=team.topic, seed=self._seed)
+            self._shown = (record, ScreeningEntry("", by="start"))
+            return record
+        if self._scores is None:
+            self._scores = self._model.scores(*self.judged)
+        record = int(unread[np.argmax(self._scores[unread])])
+        score = self._scores[record]
+        rank = 1 + int(np.count_nonzero(self._scores[is_open] > score))
+        self._shown = (record, ScreeningEntry("", by="model", rank=rank, score=round(float(score), 4)))
+        return record
+
+    def _may_stop(self) -> bool:
+        """Whether ranked reading may stop; it did if a sample has begun."""
+        answers = self._team
+        if self._rule.needs_sample and answers.is_sampled:
+            return True
+        return self._rule.advises(answers.finds, len(answers.ranked), answers.n_known)
+
+    def _sample(self) -> RandomSample | None:
+        """The random sample, if the rule needs one and ranked reading may stop."""
+        if not (self._rule.needs_sample and self._may_stop()):
+            return None
+        return RandomSample(self._team, len(self.records), self._rule, self._seed)

@@ -1,0 +1,22 @@
+"""When to stop reading: models of the finds, exact tests, random samples, the registry of rules, and a forecast."""
+
+from __future__ import annotations
+
+from corank_lab.screening.stopping.forecast import Forecast, make_forecast
+from corank_lab.screening.stopping.rates import RecallEstimate
+from corank_lab.screening.stopping.rule import StoppingRule
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, stopping_rule
+from corank_lab.screening.stopping.urns import SamplePlan, p_missed, recall_frontier
+
+__all__ = [
+    "DEFAULT_RULE",
+    "STOPPING_RULES",
+    "Forecast",
+    "RecallEstimate",
+    "SamplePlan",
+    "StoppingRule",
+    "make_forecast",
+    "p_missed",
+    "recall_frontier",
+    "stopping_rule",
+]

@@ -1,0 +1,228 @@
+"""The price of certainty: how many more records an estimate, a test and a proof of the target need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from corank_lab.screening.stopping.rates import RecallEstimate
+from corank_lab.screening.stopping.rule import StoppingRule
+from corank_lab.screening.stopping.sampling import percent
+from corank_lab.screening.stopping.urns import SamplePlan, missing_allowed, p_missed, p_values
+
+LADDER = (0.99, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.3)
+"""Recalls that may be proved if the target cannot."""
+MUCH = 0.8
+"""Share of the unread from which on a proof is called too expensive."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """
+    What is known of the recall, and what more would cost.
+
+    Attributes
+    ----------
+    unread, found : int
+        Numbers of unread records and of relevant ones found so far.
+    target, confidence : float
+        Recall to reach, and the required probability that it is reached.
+    estimate : RecallEstimate or None
+        Estimate of the recall; None before five finds.
+    to_reach : int or None
+        Estimated: number of further records after which the target is expected to be reached; 0 if it is now.
+    to_stop : int or None
+        Number of further records after which the stopping rule advises to stop, if none of them is relevant.
+    p : float
+        Tested: p-value of the hypothesis that the target is missed (`corank_lab.screening.stopping.urns.p_missed`).
+    to_test : int
+        Number of further records, none relevant, after which this test rejects at the confidence.
+    to_prove : int
+        Proved: number of random draws, none relevant, that prove the target at the confidence.
+    provable : (float, int) or None
+        If that is most of the unread: the largest recall that half of them can prove, and the number of draws.
+    """
+
+    unread: int
+    found: int
+    target: float
+    confidence: float
+    estimate: RecallEstimate | None
+    to_reach: int | None
+    to_stop: int | None
+    p: float
+    to_test: int
+    to_prove: int
+    provable: tuple[float, int] | None
+
+    def lines(self) -> tuple[str, ...]:
+        """Return plain sentences: what is estimated, what is tested and what can be proved."""
+        if not self.unread:
+            return ("Proved: every record is read, so every relevant one is found, if every answer is right.",)
+        return (self._estimated(), self._tested(), self._proved())
+
+    def _estimated(self) -> str:
+        if self.estimate is None or self.to_reach is None:
+            return "Estimated: nothing yet; an estimate needs five relevant records found by reading."
+        low, high = percent(self.estimate.low), percent(self.estimate.high)
+        found = f"Estimated: {percent(self.estimate.recall)} of the relevant records are found ({low} to {high})"
+        if self.estimate.recall == 1.0:  # not "all are found" while records are unread
+            found = f"Estimated: {low} to 100 % of the relevant records are found"
+        if self.to_reach == 0:
+            more = "; the model expects no less than the target"
+        else:
+            more = f"; {percent(self.target)} recall by the model after about {_about(self.to_reach)} more"
+        if self.to_stop is None or not self.to_stop:
+            return f"{found}{more}."
+        return f"{found}{more}; the rule stops after {_about(self.to_stop)} more, if none is relevant."
+
+    def _tested(self) -> str:
+        if self.p < 1 - self.confidence:
+            return (
+                f"Tested: a recall below {percent(self.target)} is rejected (p = {self.p:.2g}), if the unread are not "
+                "likelier to be relevant than the last ones read."
+            )
+        return (
+            f"Tested: not yet (p = {self.p:.2g}); the next {_about(self.to_test)} records would have to be irrelevant."
+        )
+
+    def _proved(self) -> str:
+        target, sure = percent(self.target), f"at {percent(self.confidence)} confidence"
+        if not self.to_prove:
+            return f"Proved: {target} recall; too few records are unread to miss it, if every answer is right."
+        if self.provable is None:
+            return (
+                f"Proved: nothing yet; {target} recall {sure} needs about {_about(self.to_prove)} random records, none "
+                "of them relevant."
+            )
+        recall, draws = self.provable
+        finds = "one find is" if self.found == 1 else f"{self.found} finds are"
+        lower = f"; {percent(recall)} can be proved after {_about(draws)}" if draws else ""
+        return (
+            f"Proved: nothing yet; {finds} too few to prove {target} recall {sure} without reading "
+            f"{self.to_prove} of the {self.unread} unread records{lower}."
+        )
+
+
+def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
+    """
+    Forecast the cost of an estimate, a test and a proof.
+
+    Parameters
+    ----------
+    rule : StoppingRule
+        Gives the number of records, target and confidence, and the model of the finds.
+    finds : sequence of int
+        Positions of the relevant records in the order of reading, from 1.
+    read : int
+        Number of records read.
+    known : int
+        Number of relevant records known beforehand.
+
+    Returns
+    -------
+    Forecast
+        Numbers, and sentences by its `lines`.
+
+    Examples
+    --------
+    >>> from corank_lab.screening.stopping import make_forecast, stopping_rule
+    >>> forecast = make_forecast(stopping_rule("agree", 1000), list(range(1, 81, 2)), read=300)
+    >>> forecast.to_prove, forecast.provable
+    (495, None)
+    """
+    return Forecaster(rule).forecast(finds, read, known)
+
+
+class Forecaster:
+    """
+    Forecasts of one screening, from answer to answer.
+
+    Where the test rejects and the rule stops depends on the finds only, if no further record is relevant. Both places
+    are kept until the next find, since they are expensive with many finds; the whole forecast is kept until the next
+    answer.
+
+    rule: see `make_forecast`.
+    """
+
+    def __init__(self, rule: StoppingRule) -> None:
+        self.rule = rule
+        self._last: tuple[tuple[tuple[int, ...], int, int], Forecast] | None = None
+        self._found: tuple[tuple[int, ...], int] | None = None
+        self._places: dict[str, int] = {}
+
+    def forecast(self, finds: Sequence[int], read: int, known: int = 0) -> Forecast:
+        """Return the forecast; parameters as in `make_forecast`."""
+        key = (tuple(finds), read, known)
+        if self._last is None or self._last[0] != key:
+            self._last = (key, self._make(finds, read, known))
+        return self._last[1]
+
+    def _make(self, finds: Sequence[int], read: int, known: int) -> Forecast:
+        rule = self.rule
+        if self._found != (tuple(finds), known):
+            self._found, self._places = (tuple(finds), known), {}
+        unread, found = rule.n - read, len(finds) + known
+        alpha = 1 - rule.confidence
+        place = rule.rates.place_of(finds, read, known, rule.target)
+        is_certain = missing_allowed(found, rule.target) >= unread
+        to_prove = 0 if is_certain else SamplePlan(unread, found, rule.target, rule.confidence).first_size
+        to_stop = _to_stop(rule, finds, read, known) if self._is_new("stop", read) else self._places["stop"] - read
+        if to_stop is not None:
+            self._places["stop"] = read + to_stop
+        if self._is_new("test", read):
+            self._places["test"] = read + _first(unread, lambda more: _p_later(finds, read + more, rule, known) < alpha)
+        return Forecast(
+            unread, found, rule.target, rule.confidence, rule.estimate(finds, read, known),
+            None if place is None else place - read, to_stop, p_missed(finds, read, rule.n, known, rule.target),
+            self._places["test"] - read, to_prove,
+            _provable(unread, found, rule) if to_prove > MUCH * unread else None,
+        )  # fmt: skip
+
+    def _is_new(self, name: str, read: int) -> bool:
+        """Whether a place is not known, or was reached by now."""
+        return self._places.get(name, 0) <= read
+
+
+def _p_later(finds: Sequence[int], read: int, rule: StoppingRule, known: int) -> float:
+    """The p-value if no further find comes; few urns, since it is computed often."""
+    return float(p_values(finds, read, rule.n, known, rule.target, max_urns=30).min())
+
+
+def _to_stop(rule: StoppingRule, finds: Sequence[int], read: int, known: int) -> int | None:
+    """More records until the rule stops, if none of them is relevant; None if it needs a sample."""
+    if rule.sample != "none":
+        return None
+    if rule.advises(finds, read, known):
+        return 0
+    looks = [look for look in rule.looks if look > read]
+    at = _first(len(looks), lambda more: more > 0 and rule.is_reached(finds, looks[more - 1], known))
+    reached = at > 0 and (at < len(looks) or rule.is_reached(finds, looks[at - 1], known))
+    return (looks[at - 1] if reached else rule.n) - read
+
+
+def _provable(unread: int, found: int, rule: StoppingRule) -> tuple[float, int]:
+    """Largest recall of the ladder that half of the unread can prove, without finds; (0, 0) if there is none."""
+    for recall in LADDER:
+        if recall < rule.target:
+            size = SamplePlan(unread, found, recall, rule.confidence).first_size
+            if size <= unread / 2:
+                return recall, size
+    return 0.0, 0
+
+
+def _first(most: int, holds: Callable[[int], bool]) -> int:
+    """The smallest number up to `most` for which something holds that stays true; `most` if it never does."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _about(n: int) -> str:
+    """A number of records, rounded up to two digits if it is large."""
+    if n < 100:
+        return f"{n}"
+    unit = 10 ** (len(str(n)) - 2)
+    return f"{-(-n // unit) * unit:,}"

@@ -1,0 +1,242 @@
+"""
+Models of the finds: a Poisson process over the order of reading, whose rate declines.
+
+At position i of n the rate is proportional to
+
+    h(i) = (1 − ε) g(i/n) / Σ_j g(j/n) + ε / n,
+
+where g is one of a family of declining curves and ε is the share of relevant records that lie anywhere in the order.
+The curves and ε lie on a grid with a uniform prior, and the number of relevant records has the prior 1/λ. With r finds
+among the first `read` records and the curve h, the number of relevant records among the unread is negative binomial:
+
+    P(missing ≤ m) = I_H(r, m + 1),   H = Σ_{i ≤ read} h(i),
+
+with the regularised incomplete beta function I. Its mixture over the posterior of the curves, whose weights are
+∏ h(find) / H^r, gives the probability that the target recall is reached.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from corank_lab.screening.stopping.urns import missing_allowed
+
+MIN_FOUND = 5
+"""Number of finds below which no estimate is made."""
+PLACES = 2000
+"""Maximum number of positions at which cumulated rates are tabulated; they are interpolated in between."""
+
+SHAPES, SLOPES = (0.3, 0.5, 0.7, 1.0), np.r_[0.0, np.geomspace(0.5, 200, 40)]
+"""Values of c and b of stretched exponentials."""
+OFFSETS, EXPONENTS = np.geomspace(0.002, 2.0, 12), np.linspace(0.0, 5.0, 21)
+"""Values of s and a of power laws."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RecallEstimate:
+    """
+    Estimate of the recall reached so far.
+
+    Attributes
+    ----------
+    recall : float
+        Posterior median of the recall.
+    low, high : float
+        Central 95 % interval of the recall. `low` is below 1 as long as records are unread.
+    expected : float
+        Expected number of relevant records among the next 100.
+    probability : float
+        Probability that the target is reached.
+    """
+
+    recall: float
+    low: float
+    high: float
+    expected: float
+    probability: float
+
+
+@dataclass(frozen=True, eq=False)
+class RateModel(ABC):
+    """
+    Poisson process with a declining rate.
+
+    n: number of records that are read in the order of the ranking.
+    """
+
+    n: int
+
+    @property
+    @abstractmethod
+    def epsilons(self) -> tuple[float, ...]:
+        """Values of ε."""
+
+    @abstractmethod
+    def log_curves(self, shares: Floats) -> Floats:
+        """Return the logarithm of each curve (rows) at some shares i/n of the order (columns)."""
+
+    def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> RecallEstimate | None:
+        """
+        Estimate the recall.
+
+        finds: positions of the relevant records in the order of reading, from 1.
+        read: number of records read.
+        known: number of relevant records known beforehand.
+        target: the recall to be reached.
+        Returns: None with fewer than `MIN_FOUND` finds.
+        """
+        if len(finds) < MIN_FOUND:
+            return None
+        cdf, posterior = self._missing_cdf(finds, read)
+        n_unread, found = self.n - read, len(finds) + known
+        median, most, least = (_quantile(cdf, level, n_unread) for level in (0.5, 0.975, 0.025))
+        most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
+        recall, low, high = (found / (found + missing) for missing in (median, most, least))
+        soon = self._cumulated(min(read + 100, self.n)) / self._cumulated(read) - 1
+        probability = self.probability(finds, read, known, target)
+        return RecallEstimate(recall, low, high, float(len(finds) * posterior @ soon), probability)
+
+    def probability(self, finds: Sequence[int], read: int, known: int, target: float) -> float:
+        """Return the probability that the target is reached; 0 with fewer than `MIN_FOUND` finds."""
+        allowed = missing_allowed(len(finds) + known, target)
+        if len(finds) < MIN_FOUND or allowed >= self.n - read:
+            return float(len(finds) >= MIN_FOUND)
+        return self._missing_cdf(finds, read)[0](allowed)
+
+    def place_of(self, finds: Sequence[int], read: int, known: int, target: float) -> int | None:
+        """
+        Return where the target recall is expected to be reached, as a number of records read.
+
+        It is the first place at which the expected number of finds is the target share of the expected number of
+        relevant records. Parameters as in `estimate`.
+        """
+        if len(finds) < MIN_FOUND:
+            return None
+        _, posterior = self._missing_cdf(finds, read)
+        mass, found = self._cumulated(read), len(finds) + known
+
+        def expected(place: int) -> float:
+            return found + float(len(finds) * posterior @ (self._cumulated(place) / mass - 1))
+
+        goal, low, high = target * expected(self.n), read, self.n
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if expected(middle) >= goal else (middle + 1, high)
+        return low
+
+    def _missing_cdf(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
+        """Distribution function of the number of relevant records among the unread, and the posterior of the rates."""
+        r, mass_read = len(finds), self._cumulated(read)
+        evidence = self._log_likelihood(finds) - r * np.log(mass_read)
+        posterior = np.exp(evidence - evidence.max())
+        posterior /= posterior.sum()
+        share = np.minimum(mass_read / self._cumulated(self.n), 1.0)
+        likely = posterior > 1e-9 * posterior.max()  # a small part of the curves
+        weight, share = posterior[likely], share[likely]
+        return lambda missing: float(weight @ betainc(r, missing + 1, share)), posterior
+
+    def _log_likelihood(self, finds: Sequence[int]) -> Floats:
+        """Sum of the logarithms of the rates at the finds; a sum for the first of them is extended."""
+        begun = self._sums.get("finds", ([], np.zeros(1)))
+        places, total = begun if list(finds[: len(begun[0])]) == begun[0] else ([], np.zeros(1))
+        if len(finds) > len(places):
+            total = total + self._log_rates(np.array(finds[len(places) :])).sum(axis=1)
+            self._sums["finds"] = ([*finds], total)
+        return total
+
+    @cached_property
+    def _sums(self) -> dict[str, tuple[list[int], Floats]]:
+        return {}
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Positions, and the cumulated curves up to them."""
+        begin = np.arange(min(self.n, PLACES // 2))  # every position where rates decline fast
+        edges = np.unique(np.r_[begin, np.linspace(len(begin), self.n, min(self.n, PLACES) + 1).round()])
+        middles, widths = (edges[1:] + edges[:-1] + 1) / 2, np.diff(edges)
+        sums = (np.exp(self.log_curves(middles / self.n)) * widths).cumsum(axis=1)
+        return edges, np.hstack([np.zeros((len(sums), 1)), sums])
+
+    def _cumulated(self, place: int) -> Floats:
+        edges, sums = self._table
+        at = min(int(np.searchsorted(edges, place)), len(edges) - 1)
+        before = max(at - 1, 0)
+        part = (place - edges[before]) / (edges[at] - edges[before]) if at else 0.0
+        falling = (1 - part) * sums[:, before] + part * sums[:, at]
+        return np.concatenate([(1 - share) * falling / sums[:, -1] + share * place / self.n for share in self.epsilons])
+
+    def _log_rates(self, places: NDArray[np.intp]) -> Floats:
+        falling = np.exp(self.log_curves(places / self.n)) / self._table[1][:, -1:]
+        rates = [(1 - share) * falling + share / self.n for share in self.epsilons]
+        return np.log(np.maximum(np.concatenate(rates), 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class DecliningRate(RateModel):
+    """
+    Stretched exponentials: g(x) = e^(−b x^c).
+
+    n: see `RateModel`.
+    shapes: values of c.
+    slopes: values of b.
+    background: ε.
+    """
+
+    shapes: tuple[float, ...]
+    slopes: Floats
+    background: float
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The one value of ε."""
+        return (self.background,)
+
+    def log_curves(self, shares: Floats) -> Floats:
+        """Return −b x^c."""
+        b, c = (values.reshape(-1, 1) for values in np.meshgrid(self.slopes, self.shapes))
+        return np.asarray(-b * shares**c)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedRate(RateModel):
+    """
+    Stretched exponentials and power laws, g(x) = (x + s)^(−a), whose tails are heavier.
+
+    s is the share of the order up to which the rate is nearly constant, a the speed of the decline after it. No decline
+    (a = 0) is one of the curves. With heavy tails, a stretch without finds says less about the records far behind it
+    than with exponential ones; the finds decide which curves fit.
+
+    n: see `RateModel`.
+    backgrounds: values of ε.
+    """
+
+    backgrounds: tuple[float, ...] = (0.0, 0.02)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The values of ε."""
+        return self.backgrounds
+
+    def log_curves(self, shares: Floats) -> Floats:
+        """Return −b x^c, and −a log(x + s) up to a constant that keeps it finite."""
+        b, c = (values.reshape(-1, 1) for values in np.meshgrid(SLOPES, SHAPES))
+        s, a = (values.reshape(-1, 1) for values in np.meshgrid(OFFSETS, EXPONENTS))
+        return np.vstack([-b * shares**c, -a * np.log((shares + s) / s)])
+
+
+def _quantile(cdf: Callable[[int], float], level: float, n_unread: int) -> int:
+    """The smallest number up to `n_unread` whose probability of not being exceeded is at least `level`."""
+    low, high = 0, n_unread
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if cdf(middle) >= level else (middle + 1, high)
+    return low

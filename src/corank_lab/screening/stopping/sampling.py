@@ -1,0 +1,223 @@
+"""
+Random samples as proof: sizes and tests that are fixed beforehand, and the sample of a session.
+
+A sample drawn after the ranked reading is tested at several sizes. The allowed error α = 1 − confidence is shared: the
+test at look i (from 0) may err with probability α/2^(i+1), so that by the union bound all tests together err with
+probability at most α, for any ranking and any number of relevant records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+
+from corank_lab.screening.stopping.rates import DecliningRate
+from corank_lab.screening.stopping.rule import Evidence, Flags, StoppingRule
+from corank_lab.screening.stopping.urns import SamplePlan
+
+
+@dataclass(frozen=True)
+class SamplingRule(StoppingRule):
+    """Ranked reading until a cheap model would stop, then a random sample of the unread."""
+
+    sample: ClassVar[Literal["none", "before", "after"]] = "after"
+
+    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
+        """Decide by the cheap model whether sampling may begin."""
+        return self.cheap.probability(finds, read, known, self.target) >= 1 - (1 - self.confidence) / 5
+
+    def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
+        """Read in the order until sampling may begin, then sample; see `StoppingRule.replay`."""
+        read = self.stops_at(found)
+        n_known, rest = 1 + int(found[:read].sum()), found[read:]
+        labels = rest[rng.permutation(len(rest))].tolist()
+        size = self.plan(len(rest), n_known).proved_at(labels) or 0
+        return read + size, n_known + sum(labels[:size])
+
+    @cached_property
+    def cheap(self) -> DecliningRate:
+        """The exponential model."""
+        return DecliningRate(max(self.n, 1), (1.0,), np.linspace(0, 60, 81), 0.0)
+
+
+class SampleRule(SamplingRule):
+    """
+    Proof by sampling: when a cheap model would stop, a random sample of the unread must confirm the target.
+
+    The plan of the sample is fixed beforehand. Exact tests share the allowed error (a half, a quarter, ...), so that
+    the confidence holds for any ranking. With less than a hundred relevant records most records must be read.
+    """
+
+    name = "sample"
+    assumes = "Every answer is right, and the sample is drawn at random."
+    evidence: ClassVar[Evidence] = "proved"
+
+
+class DrawsRule(SamplingRule):
+    """
+    Exact hypergeometric test after every random draw (Callaghan and Müller-Hansen, 2020, random sampling).
+
+    When a cheap model would stop, records are drawn at random from the unread, and the test of
+    `corank_lab.screening.stopping.urns` follows every draw. Each test alone has the confidence; all of them together err
+    more often, since the first test that succeeds ends the reading.
+    """
+
+    name = "draws"
+    assumes = "Every answer is right, the draws are random, and testing after every draw does not matter."
+    evidence: ClassVar[Evidence] = "tested"
+
+    def plan(self, unread: int, found: int) -> SamplePlan:
+        """Return the plan with a test after every draw."""
+        return SamplePlan(unread, found, self.target, self.confidence, shares_error=False)
+
+
+class QbcbRule(StoppingRule):
+    """
+    Quantile bound from a random sample drawn beforehand (QBCB; Lewis, Yang and Frieder, 2021).
+
+    Records are drawn at random until r of them are relevant, r = ⌈log(1 − confidence)/log(target)⌉, which is 59 for 95
+    % twice. The ranking must not learn from them. Reading stops when the ranking has reached all r. If a prefix of the
+    order has a recall below the target t, it contains all r sampled records with probability less than t^r ≤ 1 −
+    confidence, and the longest such prefix decides, so that looking after every record costs nothing. A review with
+    fewer than r relevant records is read completely.
+    """
+
+    name = "qbcb"
+    assumes = "Every answer is right, and the order does not depend on the random sample drawn before."
+    evidence: ClassVar[Evidence] = "proved"
+    sample: ClassVar[Literal["none", "before", "after"]] = "before"
+
+    @property
+    def n_positives(self) -> int:
+        """Number of relevant records that the sample needs."""
+        return math.ceil(math.log(1 - self.confidence) / math.log(self.target) - 1e-12)
+
+    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
+        """Without the sample, only a complete reading is enough."""
+        return False
+
+    def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
+        """Sample, then read in the order; records of both are counted once."""
+        order = rng.permutation(len(found))
+        positives = order[found[order]]
+        if len(positives) < self.n_positives:
+            return len(found), 1 + int(found.sum())
+        last = positives[self.n_positives - 1]
+        sampled = order[: int(np.flatnonzero(order == last)[0]) + 1]
+        end = int(positives[: self.n_positives].max()) + 1
+        is_read = np.zeros(len(found), dtype=bool)
+        is_read[:end] = is_read[sampled] = True
+        return int(is_read.sum()), 1 + int(found[is_read].sum())
+
+
+class SampledAnswers(Protocol):
+    """Answers to records by number, such as `corank_lab.screening.answers.ScreeningAnswers`."""
+
+    @property
+    def relevant(self) -> Mapping[int, bool]:
+        """The answer to each record."""
+
+    @property
+    def chosen_by(self) -> Mapping[int, str]:
+        """How each record was chosen, in the order of answering."""
+
+    @property
+    def later(self) -> Mapping[int, None]:
+        """Postponed records."""
+
+    @property
+    def before_sample(self) -> Sequence[int]:
+        """Records answered before random sampling began."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomSample:
+    """
+    State of a random sample. It follows from the answers alone, so that a later session continues it.
+
+    answers: all answers so far; records answered before sampling are not sampled.
+    n: number of records.
+    rule: gives the plan.
+    seed: random seed of the order.
+    """
+
+    answers: SampledAnswers
+    n: int
+    rule: StoppingRule
+    seed: int
+
+    @cached_property
+    def plan(self) -> SamplePlan:
+        """Sizes and tests."""
+        before = self.answers.before_sample
+        found = sum(self.answers.relevant[number] for number in before)
+        return self.rule.plan(self.n - len(before), found)
+
+    @cached_property
+    def drawn(self) -> list[int]:
+        """The unread records in random order."""
+        return draw_order(self.n, self.answers.before_sample, self.seed)
+
+    @cached_property
+    def labels(self) -> list[bool]:
+        """The answers to the sample, up to the first record without one."""
+        answered = self.answers.relevant
+        end = next((at for at, number in enumerate(self.drawn) if number not in answered), len(self.drawn))
+        return [answered[number] for number in self.drawn[:end]]
+
+    @cached_property
+    def left(self) -> list[int]:
+        """Records to answer before the next test; none if the target is proved."""
+        if self.plan.proves(self.labels):
+            return []
+        size = next(size for size in self.plan.sizes if size > len(self.labels))
+        return [number for number in self.drawn[:size] if number not in self.answers.relevant]
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what the sample proves or tests so far, in a sentence."""
+        sure, target = percent(self.rule.confidence), percent(self.rule.target)
+        size = next((size for size in self.plan.sizes if size > len(self.labels)), len(self.drawn))
+        more = "" if not self.left else f" The next test is after {size - len(self.labels)} more random records."
+        if self.rule.evidence != "proved":
+            state = "rejected" if self.plan.proves(self.labels) else "not rejected yet"
+            return (f"Tested at {sure} confidence: a recall below {target} is {state}.{more}",)
+        if len(self.labels) < self.plan.sizes[0] and self.left:
+            return (f"Proved: nothing yet.{more}",)
+        unread = len(self.drawn) - len(self.labels)
+        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}",)
+
+    @property
+    def next(self) -> int | None:
+        """The record to read next; a postponed one only if no other is left before the test."""
+        return next((number for number in self.left if number not in self.answers.later), next(iter(self.left), None))
+
+
+def proof_sentence(bound: float, unread: int, confidence: float) -> str:
+    """State a lower bound of the recall; 100 % is written only if every record is read."""
+    sure = f"Proved at {percent(confidence)} confidence"
+    if bound >= 1.0 and unread:
+        return f"{sure}: no unread record is relevant."
+    return f"{sure}: at least {percent(bound)} of the relevant records are found."
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage, rounded down, so that 100 % is written for all only."""
+    return f"{int(share * 1000 + 1e-6) / 10:g} %"
+
+
+def draw_order(n: int, before: Sequence[int], seed: int) -> list[int]:
+    """
+    Draw the order of a random sample.
+
+    n: number of records.
+    before: numbers of the records answered before; they are not drawn, and only their set and number matter.
+    seed: random seed.
+    Returns: the other records in random order.
+    """
+    rng = np.random.default_rng([seed, len(before)])
+    return [int(number) for number in rng.permutation(np.setdiff1d(np.arange(n), np.array(before, dtype=np.intp)))]

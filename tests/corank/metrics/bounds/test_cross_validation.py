@@ -1,0 +1,184 @@
+"""The bound by cross-validation: against every labelling of short lists, by hand, and by repeated draws."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.optimize import brentq
+from scipy.stats import rankdata
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+
+from corank import QueryKFold, QueryScaler, RankRLS, make_ranking
+from corank.data.queries import Queries
+from corank.errors import InputError
+from corank.metrics.bounds import cv_bound
+from corank.metrics.bounds.cross_validation import list_distances, mean_ranks
+
+RNG = np.random.default_rng(0)
+DATA = make_ranking(60, 6, random_state=0)
+JUDGED = DATA.qid < 40
+X, Y, QID = DATA.X[JUDGED], DATA.y[JUDGED].astype(float), DATA.qid[JUDGED]
+FURTHER = DATA.X[~JUDGED], DATA.qid[~JUDGED]
+
+
+class ByRows:
+    """A splitter that does not look at queries."""
+
+    def split(self, X, y=None, groups=None):
+        return KFold(7).split(X)
+
+
+def error(scores, y):
+    """Share of the differences of grades that are lost in wrong pairs; 0 where there is no pair."""
+    above = y[:, None] > y
+    weight = (y[:, None] - y)[above]
+    wrong = (scores[:, None] < scores) + 0.5 * (scores[:, None] == scores)
+    return float(weight @ wrong[above] / weight.sum()) if weight.size else 0.0
+
+
+def distance(scores, others):
+    one_list = Queries.of(None, len(scores))
+    return float(list_distances(mean_ranks(scores, one_list), mean_ranks(others, one_list), one_list)[0])
+
+
+def largest_gap(scores, others, labels):
+    return max(error(scores, y) - error(others, y) for y in labels)
+
+
+def test_distance_is_the_largest_gap_over_all_labels():
+    """Brute force over p + q = K, and over which rows are relevant."""
+    labels = [np.array(y) for y in product([0, 1], repeat=5)]
+    for order in list(permutations(range(5)))[::7]:
+        scores, others = np.arange(5.0), np.array(order, dtype=float)
+        rises = np.sort((-scores).argsort().argsort() - (-others).argsort().argsort())[::-1]
+        by_p = max(rises[:p].sum() / (p * (5 - p)) for p in range(1, 5))
+        assert distance(scores, others) == pytest.approx(by_p)
+        assert distance(scores, others) == pytest.approx(largest_gap(scores, others, labels))
+
+
+def test_distance_holds_for_grades_and_ties():
+    labels = [np.array(y, dtype=float) for y in product([0, 1, 3], repeat=5)]
+    binary = [y for y in labels if set(y) <= {0, 1}]
+    for _ in range(40):
+        scores, others = RNG.integers(0, 3, (2, 5)).astype(float)
+        assert distance(scores, others) == pytest.approx(largest_gap(scores, others, binary))
+        assert distance(scores, others) >= largest_gap(scores, others, labels) - 1e-12
+
+
+def test_distances_and_ranks_are_those_of_each_query():
+    sizes = RNG.integers(1, 9, 30)
+    qid = RNG.permutation(np.repeat(np.arange(30), sizes))
+    scores, others = RNG.integers(0, 5, (2, len(qid))).astype(float)
+    queries = Queries.of(qid, len(qid))
+    ranks = mean_ranks(scores, queries)
+    found = list_distances(ranks, mean_ranks(others, queries), queries)
+    for query, value in zip(queries.ids, found, strict=True):
+        rows = qid == query
+        np.testing.assert_allclose(ranks[rows], rankdata(-scores[rows]) - 1)
+        assert value == pytest.approx(distance(scores[rows], others[rows]) if rows.sum() > 1 else 0.0)
+    assert (found >= 0).all()
+    assert (found <= 1).all()
+
+
+def by_hand(estimator, n_folds, delta):
+    f, errors, apart, sizes = estimator().fit(X, Y, qid=QID).predict(FURTHER[0]), [], [], []
+    for train, test in QueryKFold(n_folds).split(X, qid=QID):
+        g = estimator().fit(X[train], Y[train], qid=QID[train])
+        scores = g.predict(X)
+        errors.append(np.mean([error(scores[q == QID], Y[q == QID]) for q in np.unique(QID[test])]))
+        sizes.append(len(np.unique(QID[test])))
+        others = g.predict(FURTHER[0])
+        lists = [FURTHER[1] == q for q in np.unique(FURTHER[1])]
+        apart.append(np.mean([distance(f[rows], others[rows]) for rows in lists]))
+    width = math.sqrt(math.log(2 / delta) / (2 * min(sizes)))
+    D = np.mean(apart)
+    further = brentq(
+        lambda p: 20 * (D * math.log(D / p) + (1 - D) * math.log((1 - D) / (1 - p))) - math.log(2 / delta), D, 1 - 1e-9
+    )
+    assert further <= D + math.sqrt(math.log(2 / delta) / (2 * 20))
+    return np.mean(errors), np.mean(errors) + width + further
+
+
+def test_against_the_sum_by_hand():
+    bound = cv_bound(RankRLS(), X, Y, QID, FURTHER, cv=4, delta=0.9)
+    observed, high = by_hand(RankRLS, 4, 0.9)
+    assert bound.error == pytest.approx(observed)
+    assert bound.high == pytest.approx(min(1.0, high))
+    assert bound.high < 1.0
+    assert bound.high == pytest.approx(bound.error + sum(value for name, value in bound.parts[3:]))
+
+
+def test_rows_may_come_in_many_forms():
+    names = [f"c{j}" for j in range(X.shape[1])]
+    expected = cv_bound(RankRLS(), X, Y, QID, FURTHER)
+    order = np.argsort(QID % 7, kind="stable")
+    frames = pd.DataFrame(X, columns=names), pd.DataFrame(FURTHER[0], columns=names)
+    assert cv_bound(RankRLS(), frames[0], Y, QID, (frames[1], FURTHER[1])).high == pytest.approx(expected.high)
+    rows = sparse.csr_matrix(X), sparse.csr_matrix(FURTHER[0])
+    assert cv_bound(RankRLS(), rows[0], Y, QID, (rows[1], FURTHER[1])).high == pytest.approx(expected.high)
+    assert cv_bound(RankRLS(), X.tolist(), Y.tolist(), QID.tolist(), FURTHER).high == pytest.approx(expected.high)
+    texts = np.array([f"q{q}" for q in QID])
+    assert cv_bound(RankRLS(), X, Y, texts, FURTHER).high == pytest.approx(expected.high)
+    scattered = cv_bound(RankRLS(), X[order], Y[order], QID[order], FURTHER, cv=GroupKFold(4))
+    assert 0 < scattered.error < 0.5
+    piped = cv_bound(make_pipeline(QueryScaler(), Ridge()), X, Y, QID, FURTHER)
+    assert 0 < piped.error < 0.5
+
+
+def test_unscored_queries_to_learn_from_are_in_every_fold():
+    told = []
+
+    class Watching(Ridge):
+        def fit(self, X, y, sample_weight=None):
+            told.append(np.isnan(y).sum())
+            return super().fit(X[~np.isnan(y)], y[~np.isnan(y)])
+
+    cv_bound(Watching(), X, np.where(QID < 3, np.nan, Y), QID, FURTHER, cv=3)
+    assert told == [18, 18, 18, 18]
+
+
+def test_the_bound_holds_as_often_as_it_says():
+    population, delta, held = make_ranking(4000, 5, random_state=3), 0.3, 0
+    y = (population.y > 1).astype(float)
+    rng = np.random.default_rng(4)
+    lists = np.arange(len(y)).reshape(-1, 5)
+    model = Ridge(1.0)
+    for _ in range(60):
+        drawn = rng.integers(0, 4000, 90)
+        qid = np.repeat(np.arange(90), 5)
+        rows = lists[drawn].ravel()
+        bound = cv_bound(
+            model, population.X[rows[:200]], y[rows[:200]], qid[:200], (population.X[rows[200:]], qid[200:]), cv=4,
+            delta=delta,
+        )  # fmt: skip
+        f = model.fit(population.X[rows[:200]], y[rows[:200]]).predict(population.X)
+        wrong = [error(f[one], y[one]) for one in lists[::8]]
+        held += np.mean(wrong) <= bound.high
+    assert held / 60 >= 1 - delta
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"delta": 1.0}, "delta is 1.0; pass a number above 0 and below 1"),
+        ({"cv": 1}, "cv is 1; pass a whole number of at least 2, or a splitter"),
+        ({"cv": 41}, "40 queries cannot make 41 folds"),
+        ({"cv": ByRows()}, "cv holds out 5 of the 6 rows of query 5; pass a splitter that keeps queries whole"),
+        ({"unscored": FURTHER[0]}, r"unscored is a ndarray; pass a pair \(X, qid\)"),
+        ({"unscored": (FURTHER[0], None)}, "rows without qid; pass rows with their query ids"),
+        ({"unscored": (FURTHER[0][:0], [])}, "unscored has 0 rows"),
+        ({"y": np.where(np.arange(len(Y)) == 8, np.nan, Y)}, "query 1 has 5 of 6 rows scored, but whole lists"),
+        ({"y": np.full(len(Y), np.nan)}, "y holds no score; pass some judged queries"),
+        ({"estimator": RankRLS(kernel="precomputed")}, "kernel='precomputed' cannot score the unscored rows"),
+    ],
+)
+def test_what_cannot_be_bounded_gets_one_sentence(given, sentence):
+    with pytest.raises(InputError, match=sentence):
+        cv_bound(**{"estimator": RankRLS(), "X": X, "y": Y, "qid": QID, "unscored": FURTHER, **given})

@@ -1,0 +1,188 @@
+"""AutoRanker: its score is the weighted sum of its members, chosen on queries they had not seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import corank
+from corank.models.auto import AutoRanker
+from corank.models.auto.candidates import CANDIDATES
+from corank.data.synthetic import make_ranking
+from corank.errors import InputError
+from corank.base import explain
+from corank.deploy.export import export_model
+from corank.metrics import evaluate
+
+PROBLEM = make_ranking(40, 10, random_state=3)
+X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
+CHEAP = ["linear", "linear-strong", "gaussian", "gaussian-weak"]
+ADDITIVE = AutoRanker(candidates=CHEAP, random_state=0).fit(X, Y, qid=QID)
+BENT = np.abs(X[:, 0]) + np.abs(X[:, 1])
+BENT_Y = np.digitize(BENT, np.quantile(BENT, [0.5, 0.8])).astype(float)
+
+
+def by_hand(model, X):
+    factors = model.weights_ / model.scales_
+    return sum(c * member.predict(X) for c, member in zip(factors, model.members_, strict=True))
+
+
+def test_the_score_is_the_weighted_sum_of_its_members():
+    np.testing.assert_allclose(ADDITIVE.predict(X), by_hand(ADDITIVE, X), rtol=1e-9, atol=1e-12)
+    assert ADDITIVE.weights_.sum() == pytest.approx(1.0)
+    assert len(ADDITIVE.members_) == np.count_nonzero(ADDITIVE.leaderboard_.weights)
+
+
+def test_scores_do_not_depend_on_the_other_rows_of_a_call():
+    np.testing.assert_allclose([ADDITIVE.predict(X[[i]])[0] for i in range(5)], ADDITIVE.predict(X)[:5], rtol=1e-9)
+
+
+def test_linear_members_become_one_linear_model():
+    model = AutoRanker(candidates=["linear", "linear-strong"], random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(X @ model.coef_, by_hand(model, X), rtol=1e-9, atol=1e-12)
+
+
+def test_bends_are_left_to_those_who_can_learn_them():
+    model = AutoRanker(candidates=["linear", "gaussian-weak"], random_state=0).fit(X, BENT_Y, qid=QID)
+    board = dict(zip(model.leaderboard_.names, model.leaderboard_.means, strict=True))
+    assert board["gaussian-weak"] > board["linear"] + 0.05
+    assert model.leaderboard_.names[0] == "gaussian-weak"
+    assert model.leaderboard_.weights[0] > 0.8
+
+
+def test_values_on_the_leaderboard_are_those_of_folds_fitted_by_hand():
+    model = AutoRanker(candidates=["linear"], random_state=0).fit(X[QID < 8], Y[QID < 8], qid=QID[QID < 8])
+    alpha = model.members_[0].alpha
+    found = []
+    for q in range(8):  # few queries are left out one by one
+        rest = (QID < 8) & (q != QID)
+        # as in a fold, all rows scale the columns
+        y = np.where(rest[QID < 8], Y[QID < 8], np.nan)
+        one = corank.RankRLS(alpha).fit(X[QID < 8], y, qid=QID[QID < 8])
+        found.append(evaluate(Y[q == QID], one.predict(X[q == QID]), None, "nDCG@10")["nDCG@10"].mean)
+    assert model.leaderboard_.means[0] == pytest.approx(np.nanmean(found))
+    assert model.estimate_[0] == pytest.approx(np.nanmean(found))
+
+
+def test_same_seed_same_bits():
+    again = AutoRanker(candidates=CHEAP, random_state=0).fit(X, Y, qid=QID)
+    np.testing.assert_array_equal(again.predict(X), ADDITIVE.predict(X))
+
+
+def test_summary_says_what_was_chosen_and_what_more_would_cost():
+    words = ADDITIVE.summary()
+    assert f"nDCG@10 {ADDITIVE.estimate_[0]:.3f} on 40 left-out queries" in words
+    assert "about 120 more judged queries" in words
+    few = AutoRanker(candidates=["linear"]).fit(X[QID < 4], Y[QID < 4], qid=QID[QID < 4])
+    assert "With fewer than 10 judged queries" in few.summary()
+    assert "judge 6 more queries" in few.summary()
+    tiny = AutoRanker(candidates=["linear", "linear-strong"]).fit(X[:5], [0, 1, 2, 3, 4], qid=np.zeros(5))
+    assert "too few judgements" in tiny.summary()
+    np.testing.assert_allclose(tiny.weights_, [0.5, 0.5])
+
+
+def test_a_time_limit_skips_candidates_and_says_so():
+    model = AutoRanker(1e-9, candidates=CHEAP, random_state=0).fit(X, Y, qid=QID)
+    assert [name for name in model.leaderboard_.names if name in CHEAP] == ["linear"]
+    assert len(model.skipped_) == 3
+    assert "above the time limit" in model.summary()
+
+
+def test_the_order_of_rows_does_not_change_the_choice():
+    shuffled = np.random.default_rng(1).permutation(len(Y))
+    other = AutoRanker(candidates=["linear", "linear-strong", "logistic"], random_state=0)
+    one = AutoRanker(candidates=["linear", "linear-strong", "logistic"], random_state=0).fit(X, Y, qid=QID)
+    other.fit(X[shuffled], Y[shuffled], qid=QID[shuffled])
+    np.testing.assert_allclose(other.predict(X), one.predict(X), rtol=1e-6, atol=1e-8)
+
+
+def test_a_prior_can_be_all_there_is():
+    good, noise = PROBLEM.utility, np.random.default_rng(0).normal(size=(len(Y), 3))
+    model = AutoRanker(candidates=["linear"], random_state=0).fit(noise, Y, qid=QID, prior=good)
+    assert "prior" in model.leaderboard_.names
+    assert model.score(noise, Y, qid=QID, prior=good) > 0.8
+
+
+def test_sparse_rows_and_preferences_are_learnt_from():
+    wide = sparse.random_array((len(Y), 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
+    rows = sparse.hstack([sparse.csr_array(X), wide], format="csr")
+    model = AutoRanker(random_state=0).fit(rows, Y, qid=QID)
+    assert set(model.leaderboard_.names) <= {"linear", "linear-strong", "logistic"}
+    pairs = np.array([(i, j) for i in range(200) for j in range(200) if QID[i] == QID[j] and Y[i] > Y[j]])
+    model = AutoRanker(candidates=CHEAP, random_state=0).fit(X, pairs=pairs, qid=QID)
+    assert model.leaderboard_.metric == "1 − disagreement"
+    assert model.score(X, Y, qid=QID) > 0.6
+
+
+def test_a_column_that_is_an_order_is_named():
+    """The column is chosen without the queries that it orders."""
+    rows = np.column_stack([np.random.default_rng(0).normal(size=len(Y)), -PROBLEM.utility])
+    frame = pd.DataFrame(rows, columns=["noise", "rank"])
+    few = QID < 6
+    model = AutoRanker(candidates=["linear"], random_state=0).fit(frame[few], Y[few], qid=QID[few])
+    board = dict(zip(model.leaderboard_.names, model.leaderboard_.means, strict=True))
+    found = evaluate(Y[few], -rows[few, 1], QID[few], "nDCG@10")["nDCG@10"].mean
+    assert board["column rank, lowest first"] == pytest.approx(found)
+    assert f"The column rank, lowest first alone has {found:.3f}" in model.summary()
+    assert len(model.members_) == 1
+    with_prior = AutoRanker(candidates=["linear"], random_state=0).fit(rows, Y, qid=QID, prior=-rows[:, 1])
+    assert not any(name.startswith("column") for name in with_prior.leaderboard_.names)
+
+
+@pytest.mark.long
+def test_all_candidates_can_be_fitted_saved_and_exported(tmp_path):
+    model = AutoRanker(random_state=0).fit(X, BENT_Y, qid=QID)
+    assert model.skipped_ == ()
+    assert set(CANDIDATES) < set(model.leaderboard_.names)
+    corank.save(model, tmp_path / "model")
+    again = corank.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.summary() == model.summary()
+    assert again.leaderboard_.to_frame().shape == (len(CANDIDATES) + 1, 6)
+
+
+def test_exports_and_explanations_are_those_of_the_parts(tmp_path):
+    done = export_model(ADDITIVE, tmp_path / "model.json", "json", rows=X, qid=QID)
+    assert done.verification.unexplained_orders == 0
+    explained = explain(ADDITIVE, X, (0, 1), qid=QID)
+    scores = ADDITIVE.predict(X)
+    assert explained.contributions.sum() == pytest.approx(scores[0] - scores[1])
+
+
+def test_unknown_candidates_get_one_sentence():
+    with pytest.raises(InputError, match="there is no candidate 'linaer'"):
+        AutoRanker(candidates=["linaer"]).fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("candidates", [["linear", "logistic"], ["linear", "gaussian"]])
+def test_missing_values_are_filled_for_all_members(tmp_path, candidates):
+    """Filling by hand with the means of the columns and an indicator column gives the same scores."""
+    problem = make_ranking(20, 8, n_latent=2, features_per_view=2, random_state=0)
+    X = problem.X.copy()
+    X[::5, 1] = np.nan
+    model = AutoRanker(candidates=candidates, random_state=0).fit(X, problem.y, qid=problem.qid)
+    is_missing = np.isnan(X[:, 1])
+    filled = np.column_stack([np.where(np.isnan(X), np.nanmean(X, axis=0), X), is_missing])
+    plain = AutoRanker(candidates=candidates, random_state=0).fit(filled, problem.y, qid=problem.qid)
+    np.testing.assert_allclose(model.predict(X), plain.predict(filled), rtol=1e-6, atol=1e-8)
+    corank.save(model, tmp_path / "model")
+    assert (corank.load(tmp_path / "model").predict(X) == model.predict(X)).all()
+    with pytest.raises(InputError, match="X contains NaN"):
+        AutoRanker(missing="error").fit(X, problem.y, qid=problem.qid)
+
+
+def test_random_labels_of_rows_in_several_queries_have_the_value_of_chance():
+    """A model that remembers rows must not look better than a random order, which has an expected nDCG@10 of 0.62."""
+    rng = np.random.default_rng(0)
+    items, grades = rng.normal(size=(100, 4)), rng.integers(0, 3, 100)
+    chosen = np.concatenate([rng.choice(100, 12, replace=False) for _ in range(30)])
+    model = AutoRanker(candidates=["gaussian-weakest"], random_state=0)
+    model.fit(items[chosen], grades[chosen], qid=np.repeat(np.arange(30), 12))
+    assert model.estimate_[0] < 0.75
+    assert "whose rows were not learnt from in other queries either" in model.summary()
+    every = np.tile(np.arange(12), 6)
+    model.fit(items[every], grades[every], qid=np.repeat(np.arange(6), 12))
+    assert np.isnan(model.estimate_).all()
+    assert "so many rows occur in several queries" in model.summary()

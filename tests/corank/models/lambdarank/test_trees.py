@@ -1,0 +1,144 @@
+"""Growing trees: LightGBM's own lambdas as a rival, and inputs that LightGBM cannot use."""
+
+from __future__ import annotations
+
+import importlib
+
+import lightgbm
+import numpy as np
+import pytest
+from scipy import sparse
+
+import corank
+from corank import LambdaRank, make_ranking
+from corank.errors import InputError, UsageWarning
+from corank.models.lambdarank.trees import DEFAULTS
+
+PROBLEM = make_ranking(60, 12, random_state=0)
+X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
+
+
+def test_trees_are_newton_steps_of_lightgbm():
+    """One tree with our lambdas and LightGBM's regression on a target that asks for the same leaves."""
+    lambdas = lambda scores, labels: (labels - labels.mean() - scores, np.ones(len(labels)))  # noqa: E731
+    params = {"num_leaves": 6, "lambda_l2": 0.0, "extra_trees": False, "min_sum_hessian_in_leaf": 5.0}
+    model = LambdaRank(lambdas, "trees", n_steps=30, eta0=0.3, tree_params=params).fit(X, Y, qid=QID)
+    target = Y - (np.bincount(QID, Y) / np.bincount(QID))[QID]
+    data = lightgbm.Dataset(X, target, params={"min_data_in_bin": 1})
+    theirs = lightgbm.train(
+        {**DEFAULTS, **params, "objective": "l2", "learning_rate": 0.3, "boost_from_average": False, "verbosity": -1},
+        data, 30,
+    )  # fmt: skip
+    np.testing.assert_allclose(model.predict(X), theirs.predict(X), rtol=1e-5, atol=1e-6)
+
+
+def test_the_lambdas_of_lightgbm_grow_as_good_trees():
+    problem = make_ranking(160, 12, random_state=1)
+    is_test = problem.qid >= 80
+    one, other = (problem.X[~is_test], problem.y[~is_test], problem.qid[~is_test]), problem.X[is_test]
+    leaves = {"num_leaves": 8, "feature_fraction": 1.0}
+    ours = LambdaRank(None, "trees", n_steps=50, tree_params=leaves, random_state=0).fit(one[0], one[1], qid=one[2])
+    theirs = lightgbm.LGBMRanker(n_estimators=50, learning_rate=0.1, num_leaves=8, n_jobs=1, verbosity=-1)
+    theirs.fit(one[0], one[1].astype(int), group=np.bincount(one[2]))
+    scores = [np.asarray(model.predict(other)) for model in (ours, theirs)]
+    found = [corank.metrics.ndcg(problem.y[is_test], s, problem.qid[is_test], k=5) for s in scores]
+    assert found[0] > found[1] - 0.02
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e-36, 1e-300, 1e-320, 1e308])
+def test_values_that_lightgbm_loses_are_refused(kind, scale):
+    """LightGBM merges values below 1e-35 with zero, and adds neighbouring values, which overflows above 9e307."""
+    rows = X.copy()
+    rows[:, 3] *= scale / np.abs(X[:, 3]).max()
+    how = "multiply it" if scale < 1 else "divide it"
+    with pytest.raises(InputError, match=f"column 3 of X has values of size up to .*{how} by a constant"):
+        LambdaRank(scorer="trees", n_steps=2).fit(kind(rows), Y, qid=QID)
+
+
+def test_tiny_values_in_a_column_of_usual_size_are_zeros():
+    tiny, zero = X.copy(), X.copy()
+    tiny[::3, 3], zero[::3, 3] = 1e-40, 0.0
+    model = LambdaRank(scorer="trees", n_steps=5, random_state=0)
+    np.testing.assert_array_equal(*(model.fit(rows, Y, qid=QID).predict(rows) for rows in (tiny, zero)))
+
+
+@pytest.mark.parametrize("X", [np.zeros_like(X), np.full_like(X, 3.0), sparse.csr_array(X.shape)])
+def test_constant_columns_grow_no_tree(X):
+    with pytest.warns(UsageWarning, match="no tree could be grown"):
+        model = LambdaRank(scorer="trees", n_steps=3).fit(X, Y, qid=QID)
+    assert model.n_iter_ == model.trees_.n_trees == 0
+    assert not model.predict(X).any()
+
+
+@pytest.mark.parametrize("params", [{"num_class": 3}, {"categorical_feature": [0]}, {"linear_tree": True}])
+def test_other_models_than_sums_of_trees_are_refused(params):
+    with pytest.raises(InputError, match="which corank sets or does not support"):
+        LambdaRank(scorer="trees", tree_params=params).fit(X, Y, qid=QID)
+
+
+def test_more_threads_give_the_same_trees():
+    one = LambdaRank("ndcg", "trees", n_steps=5, random_state=0).fit(X, Y, qid=QID)
+    two = LambdaRank("ndcg", "trees", n_steps=5, random_state=0, n_jobs=2).fit(X, Y, qid=QID)
+    np.testing.assert_allclose(one.predict(X), two.predict(X), rtol=1e-9)
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    real = importlib.import_module
+
+    def refuse(name, *args):
+        if name.startswith("lightgbm"):
+            raise ImportError(name)
+        return real(name, *args)
+
+    monkeypatch.setattr("corank.errors.importlib.import_module", refuse)
+    with pytest.raises(ImportError, match=r"pip install 'corank\[trees\]'"):
+        LambdaRank("ndcg", "trees").fit(X, Y, qid=QID)
+
+
+def test_lambdas_of_one_sign_still_grow_trees():
+    made = make_ranking(30, 10, random_state=0)
+    for own in (lambda s, y: y - s, lambda s, y: (y - y.mean(), -np.ones(len(s)))):
+        model = LambdaRank(own, "trees", n_steps=20, random_state=0).fit(made.X, made.y, qid=made.qid)
+        assert model.n_iter_ == 20
+        assert model.score(made.X, made.y, qid=made.qid) > 0.85
+    with pytest.warns(UsageWarning, match="no tree could be grown"):
+        LambdaRank("ranknet", "trees", tree_params={"min_sum_hessian_in_leaf": 1e9}).fit(made.X, made.y, qid=made.qid)
+    with pytest.raises(InputError, match="LightGBM refuses tree_params"):
+        LambdaRank(scorer="trees", tree_params={"num_leaves": 1}).fit(made.X, made.y, qid=made.qid)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_trees_learn_from_missing_values(kind):
+    """Rows whose value is missing are the best ones; a fill by the mean without a mark would lose them."""
+    rows = np.random.default_rng(0).normal(size=(600, 3))
+    y, qid = (rows[:, 1] > 0.8).astype(float), np.arange(600) // 20
+    rows[rows[:, 1] > 0.8, 1] = np.nan
+    model = LambdaRank(scorer="trees", n_steps=20, random_state=0).fit(kind(rows), y, qid=qid)
+    assert model.score(kind(rows), y, qid=qid) > 0.99
+    booster = lightgbm.Booster(model_str=model.trees_.to_lightgbm())
+    np.testing.assert_array_equal(model.predict(kind(rows)), booster.predict(rows))
+
+
+def test_small_data_stays_on_one_thread(monkeypatch):
+    used, make = [], lightgbm.Booster
+    monkeypatch.setattr(lightgbm, "Booster", lambda params, data: used.append(params) or make(params, data))
+    one, two = (LambdaRank(scorer="trees", n_steps=3, n_jobs=n, random_state=0).fit(X, Y, qid=QID) for n in (1, 2))
+    assert [params["num_threads"] for params in used] == [1, 1]
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+def test_importances_are_those_of_lightgbm_and_group_is_qid():
+    order = np.argsort(QID, kind="stable")
+    model = LambdaRank(scorer="trees", n_steps=5, random_state=0).fit(X[order], Y[order], qid=QID[order])
+    booster = lightgbm.Booster(model_str=model.trees_.to_lightgbm())
+    for kind in ("gain", "split"):
+        np.testing.assert_allclose(model.trees_.importances(kind), booster.feature_importance(kind), rtol=1e-6)
+    np.testing.assert_allclose(
+        model.feature_importances_, booster.feature_importance("gain") / booster.feature_importance("gain").sum()
+    )
+    sizes = np.unique(QID, return_counts=True)[1]
+    again = LambdaRank(scorer="trees", n_steps=5, random_state=0).fit(X[order], Y[order], group=sizes)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    with pytest.raises(InputError, match="qid and group were both given"):
+        model.fit(X, Y, qid=QID, group=sizes)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from corank.cli import app
+from corank.errors import InputError
+from corank_lab.preferences.answers import PreferenceEntry, PreferenceJournal
+from on_terminal import OnTerminal
+
+on_posix = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+
+
+@pytest.fixture
+def things(tmp_path):
+    path = tmp_path / "things.csv"
+    story = "a long story of many words " * 20
+    rows = [f"thing {at},{at * 3 % 8},{at},{story}" for at in range(8)]
+    path.write_text("\n".join(["name,size,worth,story", *rows]) + "\n")
+    return path
+
+
+def runs(path, *words):
+    result = CliRunner().invoke(app, ["ask", str(path), *map(str, words)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+@on_posix
+@pytest.mark.parametrize(("columns", "lines"), [(80, 24), pytest.param(60, 20, marks=pytest.mark.long)])
+def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines):
+    terminal = OnTerminal("ask", things, columns=columns, lines=lines)
+    terminal.wait_for(b"q quit")
+    keys = {
+        b"l": "left", b"\x1b[C": "right", b"e": "equal", b"s": "skip", b"u": "undo", b"\x1bOD": "left", b"=": "equal",
+    }  # fmt: skip
+    for key in keys:
+        terminal.type(key)
+        terminal.wait_for(b"q quit")
+    terminal.type(b"\x1b[3~x")  # an ignored escape sequence, and an unknown key
+    terminal.wait_for(b"'x' is not a key")
+    terminal.type(b"q")
+    terminal.wait_for(b"to continue")
+    terminal.close()
+    journal = PreferenceJournal.path_for(things, "me").read_text().splitlines()
+    assert [json.loads(line)["action"] for line in journal] == list(keys.values())
+    text = terminal.text
+    assert "5 answers (2 equal)" in text
+    screens = re.split(r"(?=question \d)", text)[1:]
+    assert len(screens) == len(keys) + 1
+    for shown in screens[:-1]:
+        assert max(map(len, shown.splitlines())) <= columns
+        assert len(shown.splitlines()) <= lines
+        assert "..." in shown  # the story is cut off
+    # a later session starts with the unanswered question
+    again = OnTerminal("ask", things, columns=columns, lines=lines)
+    again.wait_for(b"q quit")
+    again.type(b"\x04")
+    again.wait_for(b"to continue")
+    again.close()
+    left = [shown.splitlines()[1] for shown in (screens[-1], re.split(r"(?=question \d)", again.text)[1])]
+    assert left[0] == left[1]
+
+
+@on_posix
+def test_messages_for_no_answer_to_undo_and_all_pairs_asked(tmp_path):
+    path = tmp_path / "three.csv"
+    path.write_text("item\na\x1b[2Jb\nb\nc\n")
+    terminal = OnTerminal("ask", path)
+    terminal.wait_for(b"q quit")
+    terminal.type(b"u")
+    terminal.wait_for(b"There is no answer to undo")
+    terminal.type(b"rrr")  # typed ahead
+    terminal.wait_for(b"to continue")
+    terminal.close()
+    assert "All pairs were asked." in terminal.text
+    assert b"a\x1b[2J" not in terminal.said
+
+
+def test_piped_lines_are_keys_or_words(things):
+    """As in `corank screen`; the end of the input quits, and an unknown line does not answer."""
+    arguments = ["ask", str(things)]
+    result = CliRunner().invoke(app, arguments, input="l\nright\n x \nE\n", catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "'x' is not a key" in result.output
+    entries = PreferenceJournal.path_for(things, "me").read_text().splitlines()
+    assert [json.loads(line)["action"] for line in entries] == ["left", "right", "equal"]
+    assert "3 answers (1 equal)" in result.output
+
+
+def answer(path, judge, pairs):
+    with PreferenceJournal(PreferenceJournal.path_for(path, judge)) as journal:
+        for left, right in pairs:
+            journal.append(PreferenceEntry("left", f"thing {left}", f"thing {right}", "model"))
+
+
+def test_export_writes_the_ranking_of_all_judges(things):
+    answer(things, "ann", [(at + 1, at) for at in range(7)])
+    out = things.parent / "order.csv"
+    assert "8 items ranked by 7 answers; about" in runs(things, "--export", out)
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert list(rows[0]) == ["rank", "name", "score", "std"]
+    assert [row["rank"] for row in rows] == [str(at) for at in range(1, 9)]
+    scores = [float(row["score"]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert abs(sum(scores)) < 1e-4
+    assert all(float(row["std"]) > 0 for row in rows)
+    with pytest.raises(InputError, match="exists already"):
+        runs(things, "--export", out)
+    answer(things, "bob", [(1, 0), (1, 2)])
+    said = runs(things, "--export", out, "--force")
+    assert "9 answers of 2 judges, who agree on 1 of 2 pairs" in said
+    assert list(next(csv.DictReader(out.read_text().splitlines()))) == [
+        "rank", "name", "score", "std", "score_ann", "score_bob",
+    ]  # fmt: skip
+
+
+@on_posix
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        ([], "Questions also depend on the answers of other judges so far (ann 7)."),
+        (["--strategy", "entropy"], "Questions depend on your answers only, because of --strategy."),
+    ],
+)
+def test_questions_to_a_second_judge_say_what_they_depend_on(things, strategy, message):
+    answer(things, "ann", [(at + 1, at) for at in range(7)])
+    terminal = OnTerminal("ask", things, "--judge", "bob", *strategy)
+    terminal.wait_for(b"q quit")
+    terminal.type(b"lq")
+    terminal.wait_for(b"to continue")
+    terminal.close()
+    assert " ".join(terminal.text.split()).count(message) == 1
+    assert "1 answer" in terminal.text
+
+
+def test_a_replay_prints_the_disagreement(things):
+    said = runs(things, "--simulate", "worth", "--starts", 2, "--questions", 12)
+    table = re.findall(r"^ +(\d+) +(0\.\d{3}) +(0\.\d{3}) +(0\.\d{3}) *$", said, flags=re.MULTILINE)
+    assert [int(row[0]) for row in table] == [1, 2, 5, 10, 12]
+    assert float(table[-1][1]) < float(table[0][1])
+    assert "28 pairs, judged by worth" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--simulate", "worth", "--export", "a.csv"], "cannot be combined"),
+        (["--export", "a.txt"], r"choose a name that ends in \.csv"),
+        (["--export", "a.csv"], "no answers for .* yet"),
+        (["--simulate", "wort"], "no column 'wort' .*did you mean 'worth'"),
+        (["--simulate", "story"], "column 'story' does not hold numbers"),
+        (["--simulate", "worth", "--features", "sizes"], "no column 'sizes'"),
+        (["--simulate", "worth", "--tol", "-1"], "tol is -1"),
+    ],
+)
+def test_bad_options_raise(words, message, things, monkeypatch):
+    monkeypatch.chdir(things.parent)
+    with pytest.raises(InputError, match=message):
+        runs(things, *words)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_sessions_lose_and_repeat_no_answer():
+    tests = Path(__file__).parent.parent.parent
+    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, tests / "faults" / "kill_ask.py", "--kills", "4"],
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"faults": []' in done.stdout

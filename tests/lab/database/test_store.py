@@ -1,0 +1,344 @@
+"""Stores of answers: the same suite on both databases."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+
+import pytest
+
+from corank.data.io.items import Items
+from corank.errors import InputError
+from corank_lab.preferences.answers import PreferenceEntry
+from corank_lab.preferences.session import PreferenceSession
+from corank_lab.database import migrations
+from corank_lab.database import store as stores
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.store import Candidate, StoreError
+from corank_lab.database.stored_journal import StoredJournal
+from some_stores import address_of, open_new, postgres
+
+DATABASES = ("sqlite", "postgresql")
+
+
+@pytest.fixture(params=DATABASES)
+def store(request, tmp_path):
+    with open_new(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def project(store):
+    return store.add_project("compare", "Teas", {"repeat": 0.1}, {"names": ["a", "b"]}).id
+
+
+def test_projects_keep_settings_and_payload(store):
+    made = store.add_project("grade", "O'Brien \u202e -- ; DROP", {"scale": [0, 1]}, {"texts": ["\x00😀é"]})
+    assert store.project(made.id) == made
+    assert store.payload(made.id) == {"texts": ["\x00😀é"]}
+    store.change_project(made.id, name="new", settings={"scale": [0]}, is_archived=True)
+    changed = store.project(made.id)
+    assert (changed.name, changed.settings, changed.is_archived) == ("new", {"scale": [0]}, True)
+    assert store.project("none") is None
+    assert [one.id for one in store.projects()] == [made.id]
+
+
+def test_files_are_replaced_and_the_payload_is_not_one_of_them(store, project):
+    store.add_files(project, {"a.png": ("image/png", b"1"), "b.png": ("image/png", b"2")})
+    store.add_files(project, {"a.png": ("image/gif", b"3")})
+    assert store.file(project, "a.png") == ("image/gif", b"3")
+    assert store.file(project, "") is None
+    assert store.file_names(project) == {"a.png", "b.png"}
+
+
+def test_tokens_are_not_stored_and_the_right_one_opens(store, project, tmp_path):
+    token = store.add_judge(project, "ann")
+    judge = store.judge_of(token)
+    assert (judge.name, judge.project, judge.is_owner) == ("ann", project, False)
+    id, _, secret = token.partition(".")
+    for wrong in (
+        "",
+        ".",
+        id,
+        f"{id}.",
+        f"{id}.{secret}x",
+        f"{id}.{secret[:-1]}",
+        f"x.{secret}",
+        "\ud800.\ud800",
+        "\x00.x",
+    ):
+        assert store.judge_of(wrong) is None
+    assert secret not in json.dumps([list(map(str, row)) for row in store.read("SELECT * FROM judges")])
+
+
+def test_a_new_link_and_a_revoked_one(store, project):
+    old = store.add_judge(project, "ann")
+    judge = store.judge_of(old).id
+    new = store.renew_token(judge)
+    assert store.judge_of(old) is None
+    assert store.judge_of(new).name == "ann"
+    store.revoke(judge)
+    assert store.judge_of(new) is None
+    assert store.judges(project)[0][1] is False
+    with pytest.raises(InputError, match="'ann' is a judge of this project already"):
+        store.add_judge(project, "ann")
+
+
+def test_the_last_ten_tokens_of_the_owner_are_valid(store, monkeypatch):
+    times = iter(f"2030-01-01T00:00:{second:02}" for second in range(60))
+    monkeypatch.setattr(stores, "_now", lambda: next(times))
+    tokens = [store.add_owner() for _ in range(12)]
+    assert [store.judge_of(token) is not None for token in tokens] == [False] * 2 + [True] * 10
+
+
+def test_links_of_the_owner_that_were_opened_survive_many_starts_and_a_clock_that_goes_back(store, monkeypatch):
+    times = iter(f"2030-01-01T00:00:{second:02}" for second in reversed(range(60)))
+    monkeypatch.setattr(stores, "_now", lambda: next(times))
+    opened = store.add_owner()
+    store.mark_opened(store.judge_of(opened).id)
+    for _ in range(12):
+        assert store.judge_of(store.add_owner()) is not None
+    assert store.judge_of(opened) is not None
+
+
+def test_a_note_keeps_the_hold(store, project):
+    store.claim(project, "ann", [Candidate("x")], 0)
+    store.append(project, "ann", "x", {"action": "note"}, "n", keep_hold=True)
+    assert store.held_by(project, "ann") == "x"
+    assert store.claim(project, "bob", [Candidate("x")], store.last_number(project)) is None
+
+
+def test_an_answer_that_is_sent_twice_counts_once(store, project):
+    entry = {"action": "left", "left": "a", "right": "b"}
+    first, is_new = store.append(project, "ann", "a|b", entry, "c1")
+    again, is_new_again = store.append(project, "ann", "a|b", {**entry, "action": "right"}, "c1")
+    assert (is_new, is_new_again, again) == (True, False, first)
+    store.append(project, "bob", "a|b", entry, "c1")  # another judge may use the same id
+    assert [one.judge for one in store.answers(project)] == ["ann", "bob"]
+    assert store.answers(project, after=first.number)[0].judge == "bob"
+    assert store.answers(project, judge="ann") == [first]
+    assert store.last_number(project) > first.number
+
+
+def test_many_threads_commit_together_and_every_answer_is_there(store, project):
+    seen = []
+
+    def work(judge):
+        for at in range(25):
+            answer, _ = store.append(project, judge, "x", {"action": "left"}, f"{judge}{at}")
+            seen.append(answer.number)
+
+    threads = [threading.Thread(target=work, args=(f"j{number}",)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == [one.number for one in store.answers(project)]
+    assert len(set(seen)) == 200
+    assert store._writer.n_commits < 200
+
+
+def test_a_job_that_fails_does_not_harm_those_committed_with_it(store, project):
+    barrier = threading.Barrier(9)
+    errors = []
+
+    def work(number):
+        barrier.wait()
+        try:
+            store.append(project if number else "no such project", "ann", "x", {"action": "left"}, str(number))
+        except StoreError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(errors) == 1
+    assert sorted(one.client_id for one in store.answers(project)) == list("12345678")
+
+
+def test_nobody_gets_an_item_that_another_holds(store, project):
+    items = [Candidate("x"), Candidate("y")]
+    assert store.claim(project, "ann", items, 0) == "x"
+    assert store.claim(project, "ann", items, 0) == "x"  # the own hold
+    assert store.claim(project, "bob", items, 0) == "y"
+    assert store.claim(project, "cat", items, 0) is None
+    assert store.claim(project, "cat", [Candidate("x", 2)], 0) == "x"
+    assert store.held_by(project, "cat") == "x"
+    store.append(project, "cat", "x", {"action": "left"})
+    assert store.held_by(project, "cat") is None
+
+
+def test_the_free_items_of_a_group_are_held_together(store, project):
+    groups = [[Candidate("a"), Candidate("b", 2)], [Candidate("c")]]
+    assert store.claim_group(project, "ann", groups, 0) == ["a", "b"]
+    assert store.claim_group(project, "bob", groups, 0) == ["b"]
+    assert store.claim_group(project, "cat", groups, 0) == ["c"]
+    assert store.claim_group(project, "dan", groups, 0) == []
+    store.append(project, "ann", "a", {"action": "grade"})
+    assert store.held_by(project, "ann") == "b"
+    assert store.claim_group(project, "ann", groups[1:], 0) == []  # what was held stays
+    assert store.held_by(project, "ann") == "b"
+    assert store.claim_group(project, "ann", [[Candidate("d")]], 0) == ["d"]
+    assert store.claim_group(project, "dan", groups, store.last_number(project)) == ["a", "b"]
+
+
+def test_an_answer_after_the_choice_of_candidates_takes_a_slot(store, project):
+    store.claim(project, "ann", [Candidate("x")], 0)
+    store.append(project, "ann", "x", {"action": "left"})
+    assert store.claim(project, "bob", [Candidate("x"), Candidate("y")], 0) == "y"
+    assert store.claim(project, "bob", [Candidate("x")], store.last_number(project)) == "x"
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_holds_end_and_a_clock_that_goes_back_does_not_extend_them(store, project, hours, monkeypatch):
+    store.claim(project, "ann", [Candidate("x")], 0)
+    assert store.claim(project, "bob", [Candidate("x")], 0) is None
+    real = stores.datetime
+
+    class Later(real):
+        @classmethod
+        def now(cls, tz=None):
+            return real.fromtimestamp(real.now(tz).timestamp() + 3600 * hours, tz)
+
+    monkeypatch.setattr(stores, "datetime", Later)
+    assert store.claim(project, "bob", [Candidate("x")], 0) == "x"
+
+
+def test_sessions_of_the_library_work_on_a_stored_journal(store, project):
+    items = Items(["tea", "coffee", "milk"])
+
+    def journal():
+        return StoredJournal(store, project, "ann", PreferenceEntry, lambda entry: f"{entry.left}|{entry.right}")
+
+    session = PreferenceSession(items, journal=journal(), repeat=0.0)
+    question = session.next()
+    session.answer(question, "left")
+    asked = session.next()
+    again = PreferenceSession(items, journal=journal(), repeat=0.0)
+    assert again.next() == asked
+    assert again.progress().answered == 1
+    store.append(project, "ann", "x", {"action": "nonsense"})
+    with pytest.raises(InputError, match="action is 'nonsense', expected one of left"):
+        journal()
+
+
+def test_a_stored_journal_ignores_a_repetition(store, project):
+    journal = StoredJournal(store, project, "ann", PreferenceEntry)
+    for _ in range(2):
+        journal.append(PreferenceEntry("left", "a", "b"), client_id="once")
+    assert [entry.action for entry in journal.entries] == ["left"]
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+@pytest.mark.parametrize("version", range(1, migrations.VERSION))
+def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path):
+    address = address_of(kind, tmp_path)
+    if kind == "sqlite":
+        connection = sqlite3.connect(address, isolation_level=None)
+    else:
+        import psycopg
+
+        connection = psycopg.connect(address, autocommit=True)
+    migrations.migrate(connection, kind, to=version)
+    mark = "?" if kind == "sqlite" else "%s"
+    connection.execute("INSERT INTO projects VALUES ('p', 'compare', 'old', '{}', '2020', 0)")
+    connection.execute(
+        "INSERT INTO answers (project, judge, client_id, item, action, entry, time) "
+        f"VALUES ('p', 'ann', 'c', 'x', 'left', {mark}, '2020')",
+        ('{"action": "left"}',),
+    )
+    connection.close()
+    with open_answer_store(address) as store:
+        assert [one.entry for one in store.answers("p")] == [{"action": "left"}]
+        store.append("p", "ann", "x", {"action": "right"})
+        assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
+    if kind == "sqlite":
+        copy = sqlite3.connect(f"{address}.version{version}")
+        assert copy.execute("SELECT COUNT(*) FROM answers").fetchone() == (1,)
+        assert migrations.version_of(copy, "sqlite") == version
+        copy.close()
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_newer_database_is_refused_and_unchanged(kind, tmp_path):
+    address = address_of(kind, tmp_path)
+    with open_answer_store(address) as store:
+        store.run(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
+    with pytest.raises(InputError, match="the database has version 99, which a newer corank wrote"):
+        open_answer_store(address)
+
+
+def test_a_file_that_is_not_a_database(tmp_path):
+    path = tmp_path / "corank.db"
+    path.write_bytes(b"not a database" * 100)
+    with pytest.raises(StoreError, match="is not a sound SQLite database"):
+        SqliteStore(path)
+    assert path.read_bytes() == b"not a database" * 100
+
+
+def test_no_folder_and_unknown_addresses(tmp_path):
+    with pytest.raises(InputError, match="there is no folder"):
+        SqliteStore(tmp_path / "no" / "corank.db")
+    with pytest.raises(InputError, match="the database is mysql://"):
+        open_answer_store("mysql://host/x")
+
+
+def test_a_locked_file_is_one_sentence_and_works_again(tmp_path, monkeypatch):
+    from corank_lab.database import sqlite_store
+
+    monkeypatch.setattr(sqlite_store, "BUSY_MS", 100)
+    with SqliteStore(tmp_path / "corank.db") as store:
+        project = store.add_project("compare", "x", {}, {}).id
+        other = sqlite3.connect(store.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="is locked by another program; close that program, then try again"):
+            store.append(project, "ann", "x", {"action": "left"}, "c")
+        other.execute("ROLLBACK")
+        other.close()
+        assert store.append(project, "ann", "x", {"action": "left"}, "c")[1]
+
+
+def test_a_full_disk_is_one_sentence_and_nothing_acknowledged_is_lost(tmp_path):
+    with SqliteStore(tmp_path / "corank.db") as store:
+        project = store.add_project("compare", "x", {}, {}).id
+        store.append(project, "ann", "x", {"action": "left"}, "first")
+        size = store._writer.run(lambda db: db.execute("PRAGMA page_count").fetchone()[0])
+        store._writer.run(lambda db: db.execute(f"PRAGMA max_page_count = {size}").fetchone())
+        with pytest.raises(StoreError, match="the disk is full; free some space"):
+            store.append(project, "ann", "x", {"action": "left", "text": "x" * 100_000}, "second")
+        # the connection is opened afresh, without the limit
+        store.append(project, "ann", "x", {"action": "left", "text": "x" * 100_000}, "second")
+        assert [one.client_id for one in store.answers(project)] == ["first", "second"]
+
+
+@pytest.mark.long
+def test_a_server_that_restarts(tmp_path):
+    address = address_of("postgresql", tmp_path)
+    server = postgres()
+    with open_answer_store(address) as store:
+        project = store.add_project("compare", "x", {}, {}).id
+        store.append(project, "ann", "x", {"action": "left"}, "first")
+        server.stop()
+        try:
+            for _ in range(2):
+                with pytest.raises(StoreError, match="the PostgreSQL server cannot be reached"):
+                    store.append(project, "ann", "x", {"action": "left"}, "second")
+            with pytest.raises(StoreError, match="the PostgreSQL server cannot be reached"):
+                store.answers(project)
+        finally:
+            server.start()
+        store.append(project, "ann", "x", {"action": "left"}, "second")
+        assert [one.client_id for one in store.answers(project)] == ["first", "second"]
+
+
+def test_a_new_file_is_readable_by_its_owner_only(tmp_path):
+    path = tmp_path / "corank.db"
+    with open_answer_store(path) as store:
+        store.add_project("compare", "a", {}, {})
+        modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}
+    assert modes["corank.db"] == 0o600
+    assert set(modes.values()) == {0o600}

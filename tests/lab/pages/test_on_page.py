@@ -1,0 +1,53 @@
+"""`corank screen FILE --page`: the project of a file is made once, and its page is opened."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from typer.testing import CliRunner
+
+from corank import cli
+from corank_lab.cli.screening.on_page import open_project
+from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.pages.app import create_app
+from some_pages import PageClient
+from some_reviews import bees
+
+
+def test_the_project_of_a_file_is_made_once(tmp_path):
+    file = tmp_path / "bees.ris"
+    file.write_text(bees(6))
+    with SqliteStore(tmp_path / "corank.db") as store:
+        first = open_project(store, [file], {"topic": "bees"})
+        assert first.endswith("/import")
+        assert open_project(store, [file], {}) == first.replace("/import", "/judge")
+        file.write_text(bees(7))
+        assert open_project(store, [file], {}).endswith("/import")
+        assert [len(store.payload(one.id)["records"]["ids"]) for one in store.projects()] in ([6, 7], [7, 6])
+        client = PageClient(create_app(store), store.add_owner())
+        page = client.get(f"/enter?token={store.add_owner()}&to={first}").text
+        assert f'content="0; url={first}"' in page
+
+
+@pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/p/x/../y", "javascript:x", "/p/x?y"])
+def test_a_link_leads_only_to_pages_of_projects(tmp_path, to):
+    with SqliteStore(tmp_path / "corank.db") as store:
+        page = PageClient(create_app(store)).get(f"/enter?token={store.add_owner()}&to={to}").text
+    assert 'content="0; url=/"' in page
+
+
+def test_the_command_serves_next_to_the_file(tmp_path, monkeypatch):
+    file = tmp_path / "bees.ris"
+    file.write_text(bees(6))
+    served = []
+    module = import_module("corank_lab.cli.lab")
+    monkeypatch.setattr(module, "run_server", lambda folder, *_, begin, **__: served.append((folder, begin)))
+    said = CliRunner().invoke(cli.app, ["screen", str(file), "--page", "--reason", "wrong species"])
+    assert said.exit_code == 0, said.output
+    assert served[0][0] == tmp_path
+    with SqliteStore(tmp_path / "corank.db") as store:
+        served[0][1](store)
+        assert store.projects()[0].settings["reasons"] == "wrong species"
+    missing = CliRunner().invoke(cli.app, ["screen", str(tmp_path / "none.ris"), "--page"])
+    assert "none.ris is not a file" in f"{missing.output} {missing.exception}"
