@@ -29,8 +29,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from corank import CRR, SPD, Calibrated, LambdaRank, QueryKFold, RankRLS
-from corank.data.io.letor.reader import read_letor
 from corank.base import reliability_curve
+from corank.data.io.letor.reader import read_letor
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts
 from experiments.gp_ordinal.run import read_set

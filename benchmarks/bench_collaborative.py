@@ -20,9 +20,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from corank.models.ratings import Collaborative, ItemMean
 from corank.data.io.text import open_text
 from corank.metrics import wilcoxon
+from corank.models.ratings import Collaborative, ItemMean
 from experiments.datasets import jester, movielens
 from experiments.datasets.catalog import dataset
 from experiments.ranking_pursuit.methods import errors_of

@@ -26,15 +26,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
-from corank import SPD, PairSampler, RankingData, write_store
+from corank import SPD, RankingData
+from corank.base import PairSampler
+from corank.base.pairs.losses import Loss
 from corank.core.pairs.losses import HINGE
 from corank.core.pairs.steps import PEGASOS, SGDPlan
 from corank.core.rows.scaled import ScaledRows
+from corank.data import write_store
 from corank.data.column_scales import column_factors
 from corank.data.queries import Queries
 from corank.models.linear.descent import ParallelDescent
 from corank.models.linear.objective import DescentProblem, Objective, columns_of_views
-from corank.base.pairs.losses import Loss
 
 FIRST_FIT = """
 import time
@@ -48,7 +50,8 @@ print(time.perf_counter() - began)
 
 FROM_STORE = """
 import re, sys
-from corank import SPD, open_store
+from corank import SPD
+from corank.data import open_store
 def memory(kind):
     with open("/proc/self/status") as status:
         return int(re.search(rf"{kind}:\\s+(\\d+) kB", status.read())[1]) / 1024

@@ -28,7 +28,6 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
 from corank.data.routing import fit_with_qid
-from corank.errors import InputError
 from corank.deploy.export.describe import describe
 from corank.deploy.export.export import TARGETS, make_export
 from corank.deploy.export.json_form import json_form
@@ -36,6 +35,7 @@ from corank.deploy.export.numpy_file import write_numpy
 from corank.deploy.export.onnx_graph import make_graph
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import verify
+from corank.errors import InputError
 
 N_FEATURES = 46
 
@@ -115,13 +115,13 @@ def kinds() -> dict[str, Any]:
         "Calibrated, logistic": corank.Calibrated(corank.SPD(), "logistic"),
         "Calibrated trees": corank.Calibrated(corank.LambdaRank(**boosted)),
         "ColumnMean": corank.ColumnMean([0, 1], [1, -1], method=None),
-        "OnTop": corank.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS(kernel="gaussian")),
+        "OnTop": corank.base.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS(kernel="gaussian")),
         "StandardScaler, SPD": make_pipeline(StandardScaler(), corank.SPD()),
         "MinMaxScaler, SPD": make_pipeline(MinMaxScaler(), corank.SPD()),
         "MaxAbsScaler, perceptron": make_pipeline(MaxAbsScaler(), corank.LambdaRank(**perceptron)),
         "StandardScaler, trees": make_pipeline(StandardScaler(), corank.LambdaRank(**boosted)),
         "StandardScaler, gaussian": make_pipeline(StandardScaler(), corank.RankRLS(kernel="gaussian")),
-        "Landmarks, SPD": make_pipeline(corank.Landmarks(15, random_state=0), corank.SPD()),
+        "Landmarks, SPD": make_pipeline(corank.base.Landmarks(15, random_state=0), corank.SPD()),
         "PreferenceGP": corank.PreferenceGP(),
         "OrdinalGP": corank.OrdinalGP(),
         "PDGD": corank.PDGD(),
@@ -146,7 +146,7 @@ def differences(model: Any, X: np.ndarray, qid: np.ndarray) -> list[str]:
 def print_table() -> None:
     problem = corank.make_ranking(30, 10, features_per_view=5, random_state=0)
     X = np.abs(problem.X) * 3 + 0.1
-    y = corank.mask_scores(problem.y, problem.qid, fraction=0.3, random_state=0)
+    y = corank.data.mask_scores(problem.y, problem.qid, fraction=0.3, random_state=0)
     print(f"| model | {' | '.join(TARGETS)} |\n|{'---|' * (1 + len(TARGETS))}")
     for name, model in kinds().items():
         print(

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.models.gp import PreferenceGP, gains, suggest_pairs
 from corank.base.kernels import GaussianKernel
+from corank.models.gp import PreferenceGP, gains, suggest_pairs
 
 SIZES = ((100, 500), (300, 500), (300, 2000))
 GAMMA, SIGMA = 0.1, 0.1

@@ -14,7 +14,8 @@ import json
 
 import numpy as np
 
-from corank import RankRLS, judging_curve
+from corank import RankRLS
+from corank.base import judging_curve
 from experiments.few_judgements.problems import LEAST_TEST, reuters
 
 STRATEGIES = ("top", "uncertain", "representative", "random")

@@ -21,9 +21,9 @@ import numpy as np
 import xgboost
 from scipy import sparse
 
+from corank.metrics import ndcg
 from corank.models.lambdarank import Lambda, LambdaRank
 from corank.models.lambdarank.lists import Lists
-from corank.metrics import ndcg
 
 GRADES = [0.5, 0.3, 0.15, 0.03, 0.02]
 N_FEATURES = 46

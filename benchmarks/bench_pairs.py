@@ -16,12 +16,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
+from corank.base.pairs import Laplacian
+from corank.base.pairs.sampling import PairSampler
 from corank.core.jit import jit
 from corank.core.random import seed_state
 from corank.core.rows.access import add_difference, as_core_rows, dot_difference, prefetch_row
 from corank.data.ranking import RankingData
-from corank.base.pairs import Laplacian
-from corank.base.pairs.sampling import PairSampler
 
 N_GRADES = 5
 N_FEATURES = 46

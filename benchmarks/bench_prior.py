@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from corank import SPD, ColumnMean, OnTop, Ranker, RankRLS, RankSVM, evaluate, read_letor
+from corank import SPD, ColumnMean, Ranker, RankRLS, RankSVM, evaluate
+from corank.base import OnTop
+from corank.data import read_letor
 from corank.data.collection import Collection
 from corank.data.routing import predict_with_qid
 from experiments.datasets.catalog import dataset

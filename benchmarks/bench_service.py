@@ -32,12 +32,12 @@ from pathlib import Path
 
 import numpy as np
 
-from corank_lab.database.open_store import open_answer_store
 from corank_lab.api.keys import SCOPES, Keys
 from corank_lab.api.log import CLICK, FINAL, EventLog, NewEvent, pack
 from corank_lab.api.making import make_version
 from corank_lab.api.rankers import rng_state_of
 from corank_lab.api.registry import Registry
+from corank_lab.database.open_store import open_answer_store
 
 N, D = 100, 50
 

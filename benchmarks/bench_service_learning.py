@@ -17,14 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from corank import PDGD, RankingData, evaluate, make_ranking, simulate
-from corank.clicks import SimulatedUsers
-from corank_lab.database.open_store import open_answer_store
+from corank import PDGD, RankingData, evaluate, make_ranking
+from corank.clicks import SimulatedUsers, simulate
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.learner import Learner
 from corank_lab.api.rankers import OnlineModel
 from corank_lab.api.service import Service
+from corank_lab.database.open_store import open_answer_store
 
 AT = (0, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 50_000)
 AT_ONCE = 200

@@ -22,9 +22,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS, presumed_negatives
-from corank.data.io.letor.reader import read_letor
+from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS
 from corank.base.kernels import LinearKernel, SumKernel
+from corank.data import presumed_negatives
+from corank.data.io.letor.reader import read_letor
 from corank.metrics import evaluate
 from experiments.datasets.catalog import dataset
 from experiments.datasets.movielens import read_ratings

@@ -14,7 +14,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import SPD, Calibrated, evaluate, make_ranking, reliability_curve
+from corank import SPD, Calibrated, evaluate, make_ranking
+from corank.base import reliability_curve
 
 problem = make_ranking(300, 20, random_state=0)
 relevant = (problem.y >= 2).astype(float)

@@ -14,8 +14,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import DBGD, MGD, PDGD, PairwiseEpsilonGreedy, RankingData, make_ranking, simulate
-from corank.clicks import CascadeClicks
+from corank import PDGD, RankingData, make_ranking
+from corank.clicks import DBGD, MGD, CascadeClicks, PairwiseEpsilonGreedy, simulate
 
 AT = [0, 10, 30, 100, 300, 1000, 3000]
 

@@ -17,8 +17,9 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import PreferenceGP, suggest_pairs
+from corank import PreferenceGP
 from corank.base.kernels import GaussianKernel
+from corank.models import suggest_pairs
 
 KERNEL, SIGMA, N, QUESTIONS, USERS = GaussianKernel(0.5), 0.2, 60, 40, 8
 every = np.column_stack(np.triu_indices(N, 1))

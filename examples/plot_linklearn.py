@@ -16,9 +16,9 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import BM25, Corpus, LinkLearn
+from corank import BM25, LinkLearn
 from corank.metrics import evaluate
-from corank.text import split_links
+from corank.text import Corpus, split_links
 
 N, N_TOPICS, N_CHATTER = 800, 40, 300
 

@@ -17,7 +17,8 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import ColumnMean, OnTop, RankRLS, evaluate, make_ranking
+from corank import ColumnMean, RankRLS, evaluate, make_ranking
+from corank.base import OnTop
 
 rng = np.random.default_rng(0)
 problem = make_ranking(400, 20, n_views=1, features_per_view=40, n_latent=20, random_state=0)

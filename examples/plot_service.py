@@ -4,7 +4,7 @@ A service that learns from clicks
 
 Simulated users behind the real HTTP service: `corank service start` ranks, records what was shown and clicked, and
 learns with PDGD. The service is killed in the middle and started again. With equal seeds it has learnt the same bits as
-``corank.simulate``. Then users compare the learnt model with an older one on interleaved lists until a sequential test
+``corank.clicks.simulate``. Then users compare the learnt model with an older one on interleaved lists until a sequential test
 decides, and a bad version is activated and rolled back. Left: nDCG@10 of both on test queries. Right: mean credit of
 the learnt model on interleaved lists, with the interval that may be looked at after every list.
 
@@ -25,9 +25,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank import PDGD, SPD, RankingData, evaluate, load, make_ranking, save, simulate
+from corank import PDGD, SPD, RankingData, evaluate, load, make_ranking, save
 from corank.cli import app
-from corank.clicks import SimulatedUsers
+from corank.clicks import SimulatedUsers, simulate
 
 N_LISTS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 AT = [0, *(round(N_LISTS * share) for share in (0.03, 0.1, 0.25, 0.5, 1.0))]

@@ -17,7 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank import RankRLS, judging_curve, suggest
+from corank import RankRLS, suggest
+from corank.base import judging_curve
 from corank.data import load_review
 
 records = load_review()

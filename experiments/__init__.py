@@ -12,8 +12,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from corank.errors import InputError, suggest_names
 from corank.comparison.report import Report
+from corank.errors import InputError, suggest_names
 from experiments.options import ExperimentOptions
 
 EXPERIMENTS = {

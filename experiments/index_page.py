@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from corank.data.durable.atomic import atomic_file
 from corank.comparison.report import Report
 from corank.comparison.report.blocks import Code, Details, PageBlock, Paragraph, Section
 from corank.comparison.report.page import page
+from corank.data.durable.atomic import atomic_file
 from corank.tables import ReportTable
 from experiments import about
 

@@ -23,10 +23,10 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from corank.data.durable.atomic import atomic_file
-from corank.errors import InputError
 from corank.comparison.report import Report
 from corank.comparison.report.blocks import BulletList, Paragraph, Picture
+from corank.data.durable.atomic import atomic_file
+from corank.errors import InputError
 from corank.tables import Cell, ReportTable
 from experiments.stored import ROOT, StoredResults, is_stored
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from corank.comparison.report import Report
 from corank.data.durable.atomic import atomic_file
 from corank.errors import InputError
-from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from corank.data.io.items import Items
-from corank_lab.records.records import Records
-from corank_lab.records.writer import write_records
 from corank.errors import InputError
 from corank.models.gp.ep.process import Posterior
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
 from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
+from corank_lab.records.records import Records
+from corank_lab.records.writer import write_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from fuzz.format import Format, Wrong
 from fuzz.mutations import ODD_BYTES, ODD_VALUES, mutate, mutate_json

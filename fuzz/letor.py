@@ -12,12 +12,12 @@ import numpy as np
 from scipy import sparse
 
 import corank
+from corank.data.collection import Collection
 from corank.data.io import compressed, text
-from corank.data.io.read import detect_format
 from corank.data.io.letor import pieces
 from corank.data.io.letor.reader import read_letor
 from corank.data.io.letor.writer import write_letor
-from corank.data.collection import Collection
+from corank.data.io.read import detect_format
 from corank.data.io.store.store import open_store, store_letor
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, tune

@@ -17,8 +17,8 @@ from sklearn import config_context
 from sklearn.pipeline import Pipeline
 
 import corank
-from corank.errors import InputError
 from corank.base.base import Ranker
+from corank.errors import InputError
 from fuzz.format import Format, Wrong, judge
 from fuzz.mutations import ODD_VALUES, mutate, mutate_json
 from fuzz.safetensors import DTYPES, Parts, damage_tensor, damaged_outer
@@ -117,7 +117,7 @@ def _expected(kind: str) -> dict[bytes, list[bytes]]:
 def _use(model: Any, way: str, folder: Path) -> list[bytes]:
     """Call every prediction; return the arrays that they returned."""
     repr(model)
-    if isinstance(model, corank.Summary):
+    if isinstance(model, corank.models.Summary):
         with np.errstate(all="ignore"):
             model = corank.RankRLS(1.0).fit_summary(model + model)
     if way == "saved again":

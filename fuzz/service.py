@@ -22,7 +22,6 @@ from urllib.parse import quote
 import numpy as np
 
 from corank import PDGD, SPD
-from corank_lab.database.open_store import open_answer_store
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import ServiceApp
 from corank_lab.api.forget import compare_with_replay
@@ -30,6 +29,7 @@ from corank_lab.api.keys import SCOPES, Keys
 from corank_lab.api.openapi import OPERATIONS
 from corank_lab.api.rankers import InterleavedModel
 from corank_lab.api.service import Rules, Service
+from corank_lab.database.open_store import open_answer_store
 from fuzz.format import Format, Wrong
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, ODD_VALUES, mutate, mutate_json
 

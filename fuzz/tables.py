@@ -153,7 +153,7 @@ def _cells(path: Path) -> list[dict[str, Any]]:
 def _use_ratings(path: Path) -> None:
     rows = _cells(path)
     items, users, ratings = ([row.get(key) for row in rows] for key in ("item", "user", "rating"))
-    for make in (corank.ItemMean, lambda: corank.Collaborative(alpha=1.0, power=0.5)):
+    for make in (corank.models.ItemMean, lambda: corank.Collaborative(alpha=1.0, power=0.5)):
         model = make().fit(items, ratings, qid=users)
         model.predict(items, users)
         model.recommend(users[0], 2)

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 
 import corank
-from corank.models.ratings.ranker import RatingsRanker
 from corank.base.base import Ranker
+from corank.models.ratings.ranker import RatingsRanker
 from corank.text import Corpus
 
 ROWS = np.abs(np.random.default_rng(1).normal(size=(7, 5)))  # BM25 takes counts
@@ -31,7 +31,7 @@ ON_ROWS: dict[str, tuple[Call, ...]] = {
     "predict_views": (lambda m, X: m.predict_views(X),),
     "predict_path": (lambda m, X: m.predict_path(X),),
     "predict_level": (lambda m, X: m.predict_level(X), lambda m, X: m.predict_level(X, "median")),
-    "predict_pair": (lambda m, X: m.predict_pair(X, PAIRS), lambda m, X: corank.suggest_pairs(m, X, 2)),
+    "predict_pair": (lambda m, X: m.predict_pair(X, PAIRS), lambda m, X: corank.models.suggest_pairs(m, X, 2)),
     "posterior": (lambda m, X: m.posterior(X), lambda m, X: m.posterior()),
     "answered": (lambda m, X: m.answered(),),
     "ranker_scores": (lambda m, X: m.ranker_scores(X),),

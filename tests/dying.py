@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import distributed
+
 from corank.deploy.distributed import DaskEngine
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.scoring import score_columns
 from corank.base.base import Ranker
+from corank.data.scoring import score_columns
 from corank.parameters import Rules, number
 
 

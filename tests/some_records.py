@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from corank_lab.records.records import Records
 from corank.text.tokens import split_words
+from corank_lab.records.records import Records
 
 
 def collection(n: int = 60, n_relevant: int = 10, *, seed: int = 0, references: bool = True) -> Records:

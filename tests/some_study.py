@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from corank.metrics.bounds import Bound
 from corank.comparison import (
     Coefficient,
     CurvePoint,
@@ -21,6 +20,7 @@ from corank.comparison import (
     TradeOffPoint,
 )
 from corank.metrics import PairedTest, compare_runs, evaluate
+from corank.metrics.bounds import Bound
 
 METRICS = ("nDCG@10", "AP")
 TITLES = {

@@ -12,8 +12,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.metrics.bounds import Bound, kpartite_interval, resampling_interval
 from corank.comparison.report import Report
+from corank.metrics.bounds import Bound, kpartite_interval, resampling_interval
 from corank.models.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.bounds.populations import N_GRADES, house_lists, houses, kpartite_errors, letor

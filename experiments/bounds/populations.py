@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.queries import Queries
-from corank.metrics.bounds.cross_validation import list_errors
 from corank.metrics import evaluate
+from corank.metrics.bounds.cross_validation import list_errors
 from experiments.datasets.mq2008 import read_parts
 from experiments.gp.active import boston
 

@@ -14,10 +14,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.comparison.report import Report
 from corank.data.query_splits import QueryKFold
 from corank.metrics.bounds import Bound, cv_bound, kpartite_interval, linear_class
 from corank.metrics.bounds.cross_validation import list_errors
-from corank.comparison.report import Report
 from corank.models.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.bounds.populations import Lists, house_lists, houses, kpartite_errors, letor

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.splits import mask_scores
 from corank.base.kernels import GaussianKernel, Kernel
 from corank.base.kernels.views import View
+from corank.data.splits import mask_scores
 from corank.metrics import evaluate
 from experiments.datasets.mq2008 import read_parts
 

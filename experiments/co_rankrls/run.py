@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from corank.base.pairs.factors import drawn_weight
 from corank.comparison.report import Report
 from corank.metrics import evaluate
-from corank.base.pairs.factors import drawn_weight
 from corank.models.rls import RankRLS
 from corank.tables import Cell, ReportTable
 from experiments.co_rankrls.draw import N_BASIS, median_kernel

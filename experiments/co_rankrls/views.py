@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.pairs.factors import drawn_weight
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.metrics import evaluate
-from corank.base.pairs.factors import drawn_weight
 from corank.models.rls import CoRankRLS, RankRLS, Summary
 from corank.tables import ReportTable
 from experiments.co_rankrls.draw import ViewsRepeat, draw_views

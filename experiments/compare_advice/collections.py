@@ -13,8 +13,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 import corank
-from corank.data.io.text import open_text
 from corank.comparison.problem import comparable
+from corank.data.io.text import open_text
 from experiments.datasets import jester, movielens
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import read_parts

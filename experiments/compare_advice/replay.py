@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.comparison.fold import Settings
 from corank.comparison.methods import METHODS
 from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
 from corank.comparison.task import part_of
+from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.metrics import evaluate
 from corank.metrics.conventions import find_convention
 from experiments.compare_advice.collections import collection

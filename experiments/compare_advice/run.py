@@ -17,8 +17,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.winner import recommend
 from corank.comparison.report import Report
+from corank.comparison.winner import recommend
 from corank.tables import Cell, ReportTable
 from experiments.compare_advice.collections import CHOSEN_ON, JUDGED_ON
 from experiments.compare_advice.replay import CANDIDATES, METRIC, SIZES, replay

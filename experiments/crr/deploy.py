@@ -18,14 +18,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from corank.base import Calibrated, reliability_curve
+from corank.comparison.report import Report
 from corank.data.queries import Queries
 from corank.data.query_splits import QueryKFold
 from corank.errors import import_extra
-from corank.base import Calibrated, reliability_curve
-from corank.comparison.report import Report
+from corank.metrics import evaluate
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear import CRR, SPD
-from corank.metrics import evaluate
 from corank.tables import Cell, ReportTable
 from experiments.lambdarank.problems import Judged, Split, mq2008, mslr
 from experiments.options import ExperimentOptions

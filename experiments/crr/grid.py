@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.ranking import RankingData
-from corank.models.linear import CRR
 from corank.metrics import evaluate
+from corank.models.linear import CRR
 from experiments.datasets.mq2008 import folds, read_parts
 from experiments.options import ExperimentOptions
 

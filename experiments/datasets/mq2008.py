@@ -8,8 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from corank.data.io.letor.reader import read_letor
 from corank.data.collection import Collection
+from corank.data.io.letor.reader import read_letor
 from corank.errors import InputError
 from experiments.datasets.catalog import dataset
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank.data.routing import fit_with_qid
 from corank.base.smooth import Smooth
+from corank.data.routing import fit_with_qid
 from corank.metrics import evaluate
 from corank.tables import Cell, ReportTable
 from experiments.datasets.smart import COLLECTIONS, read_topics

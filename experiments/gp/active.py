@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.kernels import GaussianKernel
+from corank.comparison.report import Report
 from corank.data.durable.atomic import atomic_file
 from corank.data.io.text import open_text
 from corank.errors import import_extra
-from corank.comparison.report import Report
 from corank.models.gp import PreferenceGP, gains
-from corank.base.kernels import GaussianKernel
 from corank.tables import ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions

@@ -23,9 +23,9 @@ from scipy.special import ndtr, softmax
 
 from corank.comparison.report import Report
 from corank.models.gp import Posterior, PreferenceGP
+from corank.tables import Cell, ReportTable
 from corank_lab.preferences.answers import PairwiseAnswer
 from corank_lab.preferences.model import PreferenceModel
-from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 
 Floats = NDArray[np.float64]

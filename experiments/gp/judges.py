@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.text import open_text
 from corank.comparison.report import Report
-from corank.models.gp import PreferenceGP, fit_judges
+from corank.data.io.text import open_text
 from corank.metrics import wilcoxon
+from corank.models.gp import PreferenceGP, fit_judges
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.datasets.movielens import read_ratings

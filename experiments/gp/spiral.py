@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.kernels import GaussianKernel
+from corank.comparison.report import Report
 from corank.data.durable.atomic import atomic_file
 from corank.errors import import_extra
-from corank.comparison.report import Report
 from corank.models.gp import PreferenceGP
-from corank.base.kernels import GaussianKernel
 from corank.tables import ReportTable
 from experiments.options import ExperimentOptions
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.io.items import Items
+from corank.metrics import disagreement_error
+from corank.tables import Cell, ReportTable
 from corank_lab.preferences import PreferenceSession
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
 from corank_lab.preferences.model import PreferenceModel
 from corank_lab.preferences.team_session import TeamSession
-from corank.metrics import disagreement_error
-from corank.tables import Cell, ReportTable
 from experiments.options import ExperimentOptions
 from experiments.significance import p_text
 

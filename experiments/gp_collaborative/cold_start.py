@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from corank.models.ratings import Collaborative, ItemMean
-from corank.data.io.text import open_text
 from corank.comparison.report import Report
-from corank.models.gp import CollaborativeGP
+from corank.data.io.text import open_text
 from corank.metrics import wilcoxon
+from corank.models.gp import CollaborativeGP
+from corank.models.ratings import Collaborative, ItemMean
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.datasets.movielens import read_ratings

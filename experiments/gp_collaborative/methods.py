@@ -13,11 +13,11 @@ from scipy import sparse
 from scipy.optimize import minimize_scalar
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.base.kernels import as_kernel
 from corank.choices import Likelihood
-from corank.models.ratings import Collaborative, ItemMean
 from corank.errors import UsageWarning
 from corank.models.gp import CollaborativeGP, OrdinalGP
-from corank.base.kernels import as_kernel
+from corank.models.ratings import Collaborative, ItemMean
 from experiments.gp_collaborative.problem import KERNELS, Movies
 
 Floats = NDArray[np.float64]

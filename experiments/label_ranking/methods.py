@@ -13,8 +13,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from corank.choices import Conversion, RankingLoss, Targets
 from corank.base.landmarks import Landmarks
+from corank.choices import Conversion, RankingLoss, Targets
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,

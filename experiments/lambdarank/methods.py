@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base import ColumnMean
 from corank.data.queries import Queries
 from corank.errors import import_extra
-from corank.base import ColumnMean
+from corank.metrics import evaluate
 from corank.models.lambdarank import LambdaRank
 from corank.models.lambdarank.trees import DEFAULTS
 from corank.models.linear import SPD
-from corank.metrics import evaluate
 from corank.models.rls import RankRLS
 from experiments.lambdarank.problems import Judged, Split
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.letor.reader import read_letor
 from corank.data.collection import Collection
+from corank.data.io.letor.reader import read_letor
 from experiments.datasets.catalog import dataset
 from experiments.datasets.mq2008 import folds, read_parts
 

@@ -19,12 +19,12 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
-from corank.data.ranking import RankingData
-from corank_lab.records.records import read_records
 from corank.comparison.report import Report
-from corank.models.linear import LCRA, SPD
+from corank.data.ranking import RankingData
 from corank.metrics import evaluate, wilcoxon
+from corank.models.linear import LCRA, SPD
 from corank.tables import ReportTable
+from corank_lab.records.records import read_records
 from experiments.datasets.catalog import dataset
 from experiments.datasets.wikispeedia import read_articles, read_links
 from experiments.few_judgements.problems import reuters, wikispeedia

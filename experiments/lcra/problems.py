@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.query_scaler import QueryScaler
 from corank.data.io.letor.reader import read_letor
 from corank.data.query_splits import QueryShuffleSplit
 from corank.data.synthetic import make_ranking
-from corank.base.query_scaler import QueryScaler
 from corank.metrics import evaluate
 from experiments.datasets.catalog import dataset
 from experiments.datasets.jester import read_ratings

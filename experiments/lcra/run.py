@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.comparison.report import Report
-from corank.models.linear import LCRA, SPD
 from corank.metrics import wilcoxon
+from corank.models.linear import LCRA, SPD
 from corank.tables import ReportTable
 from experiments.lcra.plot import plot_gains
 from experiments.lcra.problems import ProblemSource, problems

@@ -9,13 +9,13 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.pairs import Moments
+from corank.base.pairs.factors import drawn_weight
+from corank.base.solvers import squared_views
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.metrics import evaluate
-from corank.base.pairs import Moments
-from corank.base.pairs.factors import drawn_weight
-from corank.base.solvers import squared_views
 from experiments.lcra.problems import ProblemSource, SplitRepeat
 
 ALPHAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)

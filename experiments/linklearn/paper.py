@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from corank.errors import InputError
 from corank.comparison.report import Report
+from corank.errors import InputError
 from corank.tables import Cell, ReportTable
 from corank.text import BM25, Corpus, LinkLearn, Links, split_links
 from corank.text.training import MOST_QUERIES, check_steps

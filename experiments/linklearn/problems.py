@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base import ColumnMean
 from corank.core.text.postings import Bags
 from corank.errors import InputError
-from corank.base import ColumnMean
 from corank.metrics import evaluate
 from corank.text import BM25, Corpus, Index, LinkLearn, Links, split_links
 from corank.text.bm25 import BS, K1S

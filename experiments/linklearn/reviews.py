@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from corank.core.text.postings import Bags
-from corank_lab.records.records import Records, read_records
 from corank.metrics import evaluate, wilcoxon
 from corank.tables import Cell, ReportTable
 from corank.text import BM25, Corpus, Index, Links, split_links
+from corank_lab.records.records import Records, read_records
 from experiments.datasets.catalog import data_root
 from experiments.linklearn.problems import Variant
 from experiments.options import ExperimentOptions

@@ -11,14 +11,14 @@ from functools import partial
 
 import numpy as np
 
-from corank.clicks import PositionBias, click_pairs, estimate_from_clicks, position_bias
-from corank.data.io.click_log import ClickLog
-from corank.data.routing import predict_with_qid
 from corank.base import ColumnMean
 from corank.base.base import Ranker
+from corank.clicks import PositionBias, click_pairs, estimate_from_clicks, position_bias
 from corank.comparison.report import Report
-from corank.models.linear import SPD
+from corank.data.io.click_log import ClickLog
+from corank.data.routing import predict_with_qid
 from corank.metrics import evaluate
+from corank.models.linear import SPD
 from corank.tables import Cell, ReportTable
 from experiments.logged_clicks.problems import BM25, JUDGED, SWAPPED, K, Part, clicks, looks, part, production
 from experiments.options import ExperimentOptions

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.choices import QueryWeight
-from corank.models.ratings import Collaborative, ItemMean
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.models.pursuit import fit_many, fit_many_views
+from corank.models.ratings import Collaborative, ItemMean
 from experiments.ranking_pursuit.grams import Grams
 from experiments.ranking_pursuit.many_rankings import errors_many, score_alike, svm_path
 from experiments.ranking_pursuit.ridge import ridge, sparse_ridge

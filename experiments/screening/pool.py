@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.tables import Cell, ReportTable
 from corank_lab.records.records import Records
 from corank_lab.screening import make_views
 from corank_lab.screening.views import Views
-from corank.tables import Cell, ReportTable
 from experiments.datasets.reuters import read_modapte
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, RANDOM, SVM, WAYS, Collection, flags, read_in_order

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.tables import Cell, ReportTable
 from corank_lab.records.records import read_records
 from corank_lab.screening import Screening, ScreeningReplay, make_views
-from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, RANDOM, SVM, Collection, read_in_order, replay_of, screen_on

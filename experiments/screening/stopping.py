@@ -15,12 +15,12 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from corank_lab.records.records import read_records
 from corank.comparison.report import Report
+from corank.tables import Cell, ReportTable
+from corank_lab.records.records import read_records
 from corank_lab.screening import make_views
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, AgreeRule, stopping_rule
 from corank_lab.screening.stopping.urns import p_missed
-from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
 from experiments.screening.order import CORANK, SVM, Collection, flags, read_in_order

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+_IMPORT = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
 
-def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """
-    Return ``__getattr__`` and ``__dir__`` for a package.
 
-    package: name of the package.
-    homes: the module that defines each public name; a submodule maps to the package itself.
+def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """
+    Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
+
+    The names and their modules are the lines ``from module import name as name`` of the stub ``__init__.pyi``, which
+    type checkers and editors read too. A module of a package must not have the name of something that the package
+    exports: the import of the module would hide it.
+    """
+    stub = Path(sys.modules[package].__file__ or "").with_suffix(".pyi")
+    homes = {name: module for module, name in _IMPORT.findall(stub.read_text(encoding="utf-8"))}
 
     def getattribute(name: str) -> Any:
         if name not in homes:
@@ -22,7 +29,7 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
         home = homes[name]
         return import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
 
-    return getattribute, lambda: sorted(homes)
+    return getattribute, lambda: sorted(homes), sorted(name for name in homes if homes[name] != package)
 
 
 def is_sparse(X: Any) -> bool:

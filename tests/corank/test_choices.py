@@ -7,9 +7,9 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-import corank
+from corank import registry
 
-CLASSES = [one for name in corank.__all__ if isinstance(one := getattr(corank, name), type) and hasattr(one, "_rules")]
+CLASSES = [one for name in registry.names() if isinstance(one := registry.find(name), type) and hasattr(one, "_rules")]
 
 
 def literals(hint):

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import experiments
-from corank.errors import InputError, import_extra
 from corank.comparison.report import Report
+from corank.errors import InputError, import_extra
 from corank.tables import ReportTable
 from experiments.command import app
 from read_page import Page

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from corank.errors import InputError
 from corank.comparison.report import Report
+from corank.errors import InputError
 from corank.tables import ReportTable
 from experiments import EXPERIMENTS
 from experiments.pages import BLOCK, FIGURE, Filler, like, pages

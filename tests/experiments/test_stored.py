@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import experiments
-from corank.errors import InputError
 from corank.comparison.report import Report
+from corank.errors import InputError
 from corank.tables import ReportTable
 from experiments import command, pages, stored
 from experiments.command import QUICK, app

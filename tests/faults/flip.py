@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.recover import recover
 from corank_lab.api.keys import Keys
 from corank_lab.api.log import EventLog, NewEvent, pack
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.recover import recover
 
 N_ANSWERS = 396
 

@@ -9,30 +9,30 @@ from pathlib import Path
 import numpy as np
 
 import corank
-from corank.data.io.items import read_items
-from corank.data.io.trec import write_qrels, write_run
-from corank.data.io.write_frames import write_parquet
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.writing import write_judgements
-from corank_lab.records.records import read_records
-from corank_lab.records.writer import write_records
-from corank.data.io.store.store import store_letor
-from corank.deploy.distributed import convert_parts
 from corank.comparison import Study
-from corank.comparison.results import TaskResult, keep_model, write_result, write_study
 from corank.comparison.report import Report
 from corank.comparison.report.study import write as write_study_report
+from corank.comparison.results import TaskResult, keep_model, write_result, write_study
+from corank.data.io.items import read_items
+from corank.data.io.judgements.judgement_list import JudgementList
+from corank.data.io.judgements.writing import write_judgements
+from corank.data.io.store.store import store_letor
+from corank.data.io.trec import write_qrels, write_run
+from corank.data.io.write_frames import write_parquet
+from corank.deploy.distributed import convert_parts
+from corank.models.lambdarank import plot_lambda
+from corank.tables import ReportTable
+from corank.text import read_corpus, save_corpus
+from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
+from corank_lab.api.log import EventLog
+from corank_lab.api.service import Service
 from corank_lab.preferences.ranking import Ranking, write_ranking
+from corank_lab.records.records import read_records
+from corank_lab.records.writer import write_records
 from corank_lab.screening.reporting.methods import ScreeningFacts
 from corank_lab.screening.reporting.prisma import PrismaCounts
 from corank_lab.screening.reporting.report import write_report as write_screening_report
 from corank_lab.screening.simulate import ScreeningReplay, plot_recall
-from corank.models.lambdarank import plot_lambda
-from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
-from corank_lab.api.log import EventLog
-from corank_lab.api.service import Service
-from corank.tables import ReportTable
-from corank.text import read_corpus, save_corpus
 from experiments.index_page import ExperimentRun, write_index
 from experiments.lcra.plot import plot_gains
 from experiments.options import ExperimentOptions
@@ -55,12 +55,12 @@ def save(target: Path, version: int, overwrite: bool) -> None:
 
 def letor(target: Path, version: int, overwrite: bool) -> None:
     made = PROBLEMS[version]
-    corank.write_letor(target, made.X, made.y, made.qid, overwrite=overwrite)
+    corank.data.write_letor(target, made.X, made.y, made.qid, overwrite=overwrite)
 
 
 def store(target: Path, version: int, overwrite: bool) -> None:
     made = PROBLEMS[version]
-    corank.write_store(target, made.X, made.y, made.qid, overwrite=overwrite)
+    corank.data.write_store(target, made.X, made.y, made.qid, overwrite=overwrite)
 
 
 def parquet(target: Path, version: int, overwrite: bool) -> None:
@@ -70,8 +70,8 @@ def parquet(target: Path, version: int, overwrite: bool) -> None:
 
 def clicks(target: Path, version: int, overwrite: bool) -> None:
     made = PROBLEMS[version]
-    log = corank.ClickLog.of(made.qid, np.arange(len(made.y)), np.arange(len(made.y)) % 8 + 1, made.y > 2)
-    corank.write_clicks(target, log, overwrite=overwrite)
+    log = corank.data.ClickLog.of(made.qid, np.arange(len(made.y)), np.arange(len(made.y)) % 8 + 1, made.y > 2)
+    corank.data.write_clicks(target, log, overwrite=overwrite)
 
 
 def run(target: Path, version: int, overwrite: bool) -> None:

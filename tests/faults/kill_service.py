@@ -33,8 +33,6 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from corank_lab.cli.serve import start
-from corank_lab.database.open_store import open_answer_store
 from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.keys import Keys
 from corank_lab.api.learner import Learner
@@ -42,6 +40,8 @@ from corank_lab.api.log import CLICK, EventLog, NewEvent, pack
 from corank_lab.api.making import make_version
 from corank_lab.api.rankers import rng_state_of
 from corank_lab.api.registry import Registry
+from corank_lab.cli.serve import start
+from corank_lab.database.open_store import open_answer_store
 from some_postgres import PostgresServer
 
 N_SHOPS = 4

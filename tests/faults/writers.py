@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import corank
 from cli.some_files import files
+
+import corank
 from corank.data.io.items import read_items
 from corank.data.synthetic import make_ranking
-from corank_lab.records.records import read_records
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
+from corank_lab.records.records import read_records
 from corank_lab.screening.answers import ScreeningJournal
 from corank_lab.screening.screening import Screening
 
@@ -77,7 +78,7 @@ def tree(folder: Path) -> Tree:
 def sources() -> Path:
     folder = Path(_SOURCES.name)
     for version, made in enumerate(PROBLEMS):
-        corank.write_letor(folder / f"{version}.txt", made.X, made.y, made.qid)
+        corank.data.write_letor(folder / f"{version}.txt", made.X, made.y, made.qid)
         corank.save(model(version), folder / f"{version}.safetensors")
         (folder / f"{version}.scores").write_text("".join(f"{row % 5}\n" for row in range(len(made.y))))
         _more_sources(folder / str(version), version)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from corank.data.splits import mask_scores
-from corank.deploy.distributed import fit_parts
 from corank.base.kernels import GaussianKernel, LinearKernel
 from corank.base.kernels.views import View
+from corank.data.splits import mask_scores
+from corank.deploy.distributed import fit_parts
 from corank.metrics import evaluate
 from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 

@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import corank
 from corank import CRR, LCRA, SPD, RankRLS
+from corank.base.pairs.losses import Loss
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank.base.pairs.losses import Loss
 
 PROBLEM = make_ranking(25, (2, 9), random_state=4)
 X, QID = PROBLEM.X[:, :6], PROBLEM.qid
@@ -224,7 +224,7 @@ def test_lcra_minimises_its_objective(settings, mix):
 @pytest.mark.parametrize("scale", [True, False])
 def test_agreeing_views_are_one_model_in_two_rooms(query_weight, scale):
     made = corank.make_ranking(20, 8, random_state=1)
-    y = corank.mask_scores(made.y, fraction=0.5, random_state=0)
+    y = corank.data.mask_scores(made.y, fraction=0.5, random_state=0)
     how = {"views": list(made.views), "coupling": 0.3, "query_weight": query_weight, "scale": scale}
     one, other = (kind(**how).fit(made.X, y, qid=made.qid) for kind in (corank.LCRA, corank.CoRankRLS))
     assert one.alpha_ == pytest.approx(other.alpha_)

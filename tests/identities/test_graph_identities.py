@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
 from corank.base.pairs import Laplacian
 from corank.base.pairs import query_graph as query
 from corank.base.pairs.factors import weigh_queries
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
 
 WEIGHTINGS = ["pairs", "equal", "rows"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corank import CoRankingPursuit, CoRankRLS, Landmarks, RankingPursuit, RankRLS, RankSVM, ViewRankRLS, memory
+from corank import CoRankingPursuit, CoRankRLS, RankingPursuit, RankRLS, RankSVM, ViewRankRLS, memory
+from corank.base import Landmarks
 from corank.errors import InputError
 from corank.models.pursuit.many import fit_many
 
@@ -116,7 +117,7 @@ def test_estimates_are_near_the_peak(monkeypatch, name):
         estimates.append(n_bytes)
         check(n_rows, n_bytes, *words)
 
-    for module in ("kernels.grams", "rls.summary", "rls.selection", "pursuit.dictionary"):
+    for module in ("base.kernels.grams", "models.rls.summary", "models.rls.selection", "models.pursuit.dictionary"):
         monkeypatch.setattr(f"corank.{module}.require_memory", record)
     tracemalloc.start()
     try:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
-from corank import pursuit
+from corank.base.kernels import GaussianKernel
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank.base.kernels import GaussianKernel
+from corank.models import pursuit
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)

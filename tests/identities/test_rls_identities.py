@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.base.kernels import GaussianKernel, LinearKernel, PolynomialKernel
+from corank.base.kernels.views import View
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import UsageWarning
-from corank.base.kernels import GaussianKernel, LinearKernel, PolynomialKernel
-from corank.base.kernels.views import View
 from corank.metrics import disagreement_error, evaluate
 from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import (

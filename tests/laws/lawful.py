@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from corank.models.auto import AutoRanker
-from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.base import Calibrated, ColumnMean, OnTop
 from corank.base.base import Ranker
-from corank.models.gp import OrdinalGP, PreferenceGP
 from corank.base.kernels import GaussianKernel, LinearKernel
+from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
+from corank.models.auto import AutoRanker
+from corank.models.gp import OrdinalGP, PreferenceGP
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear import CRR, LCRA, SPD, RankSVM
 from corank.models.pursuit import CoRankingPursuit, RankingPursuit

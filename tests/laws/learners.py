@@ -14,11 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank import fit_parts
-from corank.models.ratings import Collaborative, ItemMean
+from corank.base import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank.base import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
+from corank.deploy import fit_parts
 from corank.models.gp import CollaborativeGP
 from corank.models.labels import (
     AutoLabelRanker,
@@ -29,6 +28,7 @@ from corank.models.labels import (
     PairwiseLabelRanker,
 )
 from corank.models.linear import CRR, LCRA, SPD
+from corank.models.ratings import Collaborative, ItemMean
 from corank.models.rls import CoRankRLS, RankRLS
 from corank.text import BM25, Corpus, LinkLearn, Links
 from some_ratings import events, some_ratings

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from lawful import LAWFUL, over
 
+from corank.base import Calibrated
+from corank.data.io.store.store import open_store, write_store
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank.data.io.store.store import open_store, write_store
 from corank.errors import InputError, UsageWarning
-from corank.base import Calibrated
 from corank.models.gp import OrdinalGP
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)

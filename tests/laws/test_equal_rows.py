@@ -10,10 +10,10 @@ import pytest
 from learners import LEARNERS, PROBLEM, Case, is_long
 from scipy import sparse
 
-from corank.errors import InputError
 from corank.base import ColumnMean, QueryScaler
-from corank.models.gp import PreferenceGP
 from corank.base.kernels import KERNELS, CallableKernel
+from corank.errors import InputError
+from corank.models.gp import PreferenceGP
 from corank.models.rls import CoRankRLS, RankRLS, ViewRankRLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::corank.errors.UsageWarning")

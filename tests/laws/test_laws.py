@@ -12,13 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
+from corank.base.query_scaler import QueryScaler
 from corank.data.queries import Queries
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base.query_scaler import QueryScaler
 from corank.metrics import disagreement_error
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)

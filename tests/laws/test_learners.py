@@ -240,8 +240,8 @@ def test_a_pickled_model_answers_the_same(case):
 def test_a_saved_model_answers_the_same_and_keeps_its_columns(case, tmp_path, monkeypatch):
     model = case.fit(case.make(), frame(case.data[0]) if case.has_columns else case.data[0])
     name, path = type(model).__name__, tmp_path / "model.safetensors"
-    monkeypatch.setattr(corank, name, type(model), raising=False)
-    monkeypatch.setattr(corank, "__all__", [*corank.__all__, name])
+    monkeypatch.setattr(corank.models, name, type(model), raising=False)
+    monkeypatch.setattr(corank.models, "__all__", [*corank.models.__all__, name])
     if not case.is_saved:
         with pytest.raises(InputError):
             corank.save(model, path)

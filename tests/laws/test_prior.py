@@ -12,21 +12,21 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank.models.auto import AutoRanker
+from corank.base import Calibrated
+from corank.base.pairs.losses import Loss
+from corank.base.query_scaler import QueryScaler
+from corank.base.search import QuerySearchCV
 from corank.clicks import OnlineRanker
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base import Calibrated
-from corank.base.query_scaler import QueryScaler
-from corank.base.search import QuerySearchCV
+from corank.metrics import evaluate
+from corank.models.auto import AutoRanker
 from corank.models.gp import OrdinalGP, PreferenceGP
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear import CRR, LCRA, SPD, RankSVM
-from corank.metrics import evaluate
-from corank.base.pairs.losses import Loss
 from corank.models.pursuit import CoRankingPursuit, RankingPursuit
 from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import order_of_folds
@@ -143,8 +143,8 @@ def test_a_bad_prior_gets_one_sentence(make, bad, sentence):
 def test_a_saved_model_remembers_that_it_wants_a_prior(make, tmp_path, monkeypatch):
     model = make().fit(X, Y, qid=QID, prior=PRIOR)
     name = type(model).__name__
-    monkeypatch.setattr(corank, name, type(model), raising=False)
-    monkeypatch.setattr(corank, "__all__", [*corank.__all__, name])
+    monkeypatch.setattr(corank.models, name, type(model), raising=False)
+    monkeypatch.setattr(corank.models, "__all__", [*corank.models.__all__, name])
     corank.save(model, tmp_path / "model.safetensors")
     again = corank.load(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(again.predict(X, prior=PRIOR), model.predict(X, prior=PRIOR))

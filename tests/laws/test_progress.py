@@ -22,6 +22,7 @@ from corank import (
     RankRLS,
     RankSVM,
     ViewRankRLS,
+    registry,
 )
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
@@ -86,7 +87,7 @@ def test_a_bar_is_told_of_what_was_done(model, expected, told):
 
 def test_every_ranker_can_show_one():
     kinds = {type(model) for model, _ in BARS}
-    names = [name for name in corank.__all__ if isinstance(getattr(corank, name), type)]
-    rankers = {kind for kind in (getattr(corank, name) for name in names) if issubclass(kind, corank.Ranker)}
+    kinds = [registry.find(name) for name in registry.names()]
+    rankers = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, corank.Ranker)}
     # one that only hands work on has no bar of its own
     assert kinds == {kind for kind in rankers - {corank.Ranker} if "verbose" in signature(kind).parameters}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import corank
-from test_docstrings import public_modules, public_things
+from repo.test_docstrings import public_modules, public_things
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

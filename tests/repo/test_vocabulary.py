@@ -73,7 +73,8 @@ def fitted():
     models.append(corank.ColumnMean([0]))
     on_prior = corank.SPD().fit(PROBLEM.X, y, qid=PROBLEM.qid, prior=PROBLEM.y)
     by_id = [
-        kind().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2]) for kind in (corank.Collaborative, corank.ItemMean)
+        kind().fit([1, 2, 1, 2], [1, 2, 3, 1], qid=[1, 1, 2, 2])
+        for kind in (corank.Collaborative, corank.models.ItemMean)
     ]
     by_id += [
         corank.CollaborativeGP(likelihood, **form).fit(
@@ -81,7 +82,7 @@ def fitted():
         )
         for likelihood, form in (("ordinal", {}), ("gaussian", {}), ("ordinal", {"free_thresholds": True}))
     ]
-    corpus = corank.Corpus.of(["tin", "tin iron", "iron"], language=None)
+    corpus = corank.text.Corpus.of(["tin", "tin iron", "iron"], language=None)
     links = corank.text.Links.of(corpus, [(0, 1)])
     of_text = [corank.BM25().fit(corpus.counts), corank.LinkLearn(n_steps=1).fit(links, links)]
     return [*(model.fit(PROBLEM.X, y, qid=PROBLEM.qid) for model in models), on_prior, *by_id, *of_text]
@@ -91,14 +92,14 @@ def test_every_fitted_attribute_has_one_meaning(fitted):
     import pandas as pd
 
     frame = pd.DataFrame(PROBLEM.X, columns=[f"c{j}" for j in range(PROBLEM.X.shape[1])])
-    fitted = [*fitted, corank.SPD().fit(frame, PROBLEM.y, qid=PROBLEM.qid), corank.Landmarks(5).fit(PROBLEM.X)]
-    fitted.append(corank.Smooth().fit(PROBLEM.X))
+    fitted = [*fitted, corank.SPD().fit(frame, PROBLEM.y, qid=PROBLEM.qid), corank.base.Landmarks(5).fit(PROBLEM.X)]
+    fitted.append(corank.base.Smooth().fit(PROBLEM.X))
     missing = np.where(PROBLEM.X > 1.0, np.nan, PROBLEM.X)
     fitted.append(corank.SPD().fit(missing, PROBLEM.y, qid=PROBLEM.qid))
     labels = (PROBLEM.y > 1).astype(int)
     online = [corank.OnlineLabelRanker(kernel=kernel).fit(PROBLEM.X, labels) for kernel in (None, "linear")]
     others = (
-        corank.CalibratedLabelRanker(), corank.NeighborLabelRanker(), corank.PairwiseLabelRanker(),
+        corank.CalibratedLabelRanker(), corank.models.NeighborLabelRanker(), corank.models.PairwiseLabelRanker(),
         corank.AutoLabelRanker(),
     )  # fmt: skip
     fitted += [*(model.fit(PROBLEM.X, labels) for model in others), *online]

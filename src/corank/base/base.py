@@ -18,14 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from corank.core.rows.scaled import ScaledRows
-from corank.data.collection import Collection
-from corank.data.column_scales import column_factors
-from corank.data.inputs import as_prior, as_scores, require_squares
-from corank.data.queries import Queries, qid_of_group
-from corank.data.ranking import RankingData
-from corank.data.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
-from corank.errors import InputError
 from corank.base.advice import warn_of_one_query
 from corank.base.contract import (
     Learner,
@@ -37,10 +29,18 @@ from corank.base.contract import (
 )
 from corank.base.held_out import HeldOut, hold_out
 from corank.base.importances import importances
-from corank.base.missing import fill_problem, fill_rows, filling_of
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
 from corank.base.kernels.grams import is_precomputed
+from corank.base.missing import fill_problem, fill_rows, filling_of
+from corank.core.rows.scaled import ScaledRows
+from corank.data.collection import Collection
+from corank.data.column_scales import column_factors
+from corank.data.inputs import as_prior, as_scores, require_squares
+from corank.data.queries import Queries, qid_of_group
+from corank.data.ranking import RankingData
+from corank.data.rows import as_objects, as_rows, has_missing, is_table, require_finite, with_names
+from corank.errors import InputError
 from corank.metrics import disagreement_error
 from corank.parameters import rng_of
 

@@ -38,14 +38,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.base import Ranker
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
 from corank.data.inputs import as_numbers, as_scores
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, import_extra
-from corank.base.base import Ranker
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
 from corank.parameters import Rules, boolean, check_values, having, integer, is_integer, items, one_of
 from corank.progress import progress
 

@@ -28,8 +28,8 @@ SHARED = {
     "kernel": """
         kernel : str, Kernel or callable
             Similarity of rows: "linear", "gaussian" (or "rbf"), "polynomial", "laplacian", "chi-square", "cosine",
-            "precomputed" if X holds similarities to the training rows, or another name of `corank.base.kernels.KERNELS`. A
-            callable takes two sequences of rows, which may be any objects, and returns their Gram matrix.
+            "precomputed" if X holds similarities to the training rows, or a name of `corank.base.kernels.KERNELS`.
+            A callable takes two sequences of rows, which may be any objects, and returns their Gram matrix.
     """,
     "learn": """
         learn : bool

@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.base.docs import shared_parameters
+from corank.base.kernels import Kernel, as_kernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.views import View
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_scales import column_factors
 from corank.data.queries import Queries
@@ -21,12 +27,6 @@ from corank.data.ranking import RankingData
 from corank.data.rows import as_objects, as_rows, is_table
 from corank.data.scoring import repeat_first
 from corank.errors import InputError
-from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
-from corank.base.docs import shared_parameters
-from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
-from corank.base.kernels.views import View
 from corank.parameters import Rules, boolean, integer, kernel, listing, rng_of, seed, text
 
 

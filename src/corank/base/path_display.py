@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from corank.errors import InputError, import_extra
 from corank.base.search import QuerySearchCV
+from corank.errors import InputError, import_extra
 from corank.metrics import parse_metric
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,8 @@ class PathDisplay:
 
     Examples
     --------
-    >>> from corank import PathDisplay, RankRLS, make_ranking
+    >>> from corank import RankRLS, make_ranking
+    >>> from corank.base import PathDisplay
     >>> made = make_ranking(20, 8, random_state=0)
     >>> model = RankRLS(alphas=[0.1, 1.0, 10.0]).fit(made.X, made.y, qid=made.qid)
     >>> display = PathDisplay.from_estimator(model)  # needs matplotlib

@@ -17,20 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.base import Ranker
+from corank.base.held_out import HeldOut
+from corank.base.kernels.basis import Terms
+from corank.base.missing import MISSING
+from corank.base.pairs import Laplacian
+from corank.base.pairs.moment_blocks import dense
+from corank.base.query_scaler import METHODS, QueryScaler
+from corank.base.solvers.targets import ordered
 from corank.data.column_roles import column_numbers
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.base import Ranker
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
-from corank.base.query_scaler import METHODS, QueryScaler
-from corank.base.kernels.basis import Terms
-from corank.base.pairs import Laplacian
-from corank.base.pairs.moment_blocks import dense
 from corank.parameters import Rules, having, is_integer, listing, none, one_of
-from corank.base.solvers.targets import ordered
 
 Floats = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ class ColumnMean(Ranker):
 
     f(x) is the mean over the chosen columns j of sign_j · x_j, each column scaled inside its query. It is for columns
     that are scores already, such as the BM25 columns of a LETOR set: a baseline for a ranker learnt from few
-    judgements, and a prior ranker for `corank.OnTop`. ``fit`` needs no y. If columns are scaled inside queries,
+    judgements, and a prior ranker for `corank.base.OnTop`. ``fit`` needs no y. If columns are scaled inside queries,
     ``predict`` needs `qid` as ``rank`` does.
 
     Parameters
@@ -186,7 +186,8 @@ class OnTop(Ranker):
 
     Examples
     --------
-    >>> from corank import ColumnMean, OnTop, RankRLS, make_ranking
+    >>> from corank import ColumnMean, RankRLS, make_ranking
+    >>> from corank.base import OnTop
     >>> problem = make_ranking(60, 10, random_state=0)
     >>> judged = problem.qid < 3
     >>> model = OnTop(ColumnMean([0, 1]), RankRLS()).fit(problem.X[judged], problem.y[judged], qid=problem.qid[judged])

@@ -10,13 +10,13 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.contract import Learner, check_columns, check_parameters, install, note_columns
 from corank.core.rows.blocks import MINMAX, ZSCORE, scale_blocks
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
 from corank.data.rows import as_rows
 from corank.errors import InputError, warn
-from corank.base.contract import Learner, check_columns, check_parameters, install, note_columns
 from corank.parameters import Rules, one_of
 
 METHODS = {"minmax": MINMAX, "zscore": ZSCORE}

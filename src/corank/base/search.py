@@ -14,6 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.contract import COLUMN_NOTES, Learner, install
+from corank.base.solvers.choice import choose
 from corank.data.durable.regular import require_unchanged
 from corank.data.queries import Queries
 from corank.data.query_splits import QueryKFold
@@ -21,9 +23,7 @@ from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.data.rows import require_structure
 from corank.errors import InputError
-from corank.base.contract import COLUMN_NOTES, Learner, install
 from corank.metrics import Convention, scorer
-from corank.base.solvers.choice import choose
 
 
 class QuerySearchCV(MetaEstimatorMixin, Learner):

@@ -24,12 +24,12 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd, row_norms
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
+from corank.base.docs import shared_parameters
 from corank.core.threads import parallel_map
 from corank.data.rows import as_rows
 from corank.data.scoring import repeat_first
 from corank.errors import InputError, warn
-from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
-from corank.base.docs import shared_parameters
 from corank.parameters import Rules, integer, number, rng_of, seed
 
 FEW = 1000

@@ -38,9 +38,9 @@ def card(
     """Write a model card: the model, metrics with intervals, important features, calibration, limits, how to repeat."""
     from corank.cli.learn.models import load_ranker, preferred_layout
     from corank.cli.rows import ColumnOptions, read_rows
+    from corank.comparison.report.card import model_card
     from corank.data.durable.atomic import atomic_file, require_place
     from corank.data.rows import with_names
-    from corank.comparison.report.card import model_card
 
     if output.suffix not in (".html", ".md"):
         raise InputError(f"the card {output} would be neither HTML nor Markdown; name it .html or .md.")

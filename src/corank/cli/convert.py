@@ -28,8 +28,8 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank.cli.judgements import JudgementOptions
-    from corank.data.io.text import TextFile
     from corank.data.collection import Collection
+    from corank.data.io.text import TextFile
 
 TEXT = (".txt", ".letor", ".svm", ".dat")
 
@@ -109,8 +109,8 @@ def convert(
     from corank.console import printable_console
     from corank.data.io.compressed import is_stream
     from corank.data.io.read import open_source
-    from corank.data.judges import merge_judges
     from corank.data.io.store.store import open_store, store_letor
+    from corank.data.judges import merge_judges
 
     begin = time.perf_counter()
     special = JudgementOptions(
@@ -240,9 +240,9 @@ def _check(source: list[TextFile | Path], target: Path, unscored: float | None, 
 
 
 def _write(target: Path, rows: Collection, unscored: float | None, force: bool) -> None:
-    from corank.data.io.write_frames import write_csv, write_parquet
     from corank.data.io.letor.writer import write_letor
     from corank.data.io.store.store import write_store
+    from corank.data.io.write_frames import write_csv, write_parquet
 
     target_kind = _target_kind(target)
     if target_kind == "store":

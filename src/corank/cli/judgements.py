@@ -12,19 +12,19 @@ import typer
 
 from corank.cli.options import JudgementFormat
 from corank.cli.output import emit
+from corank.data.collection import Collection, as_texts
 from corank.data.io.compressed import is_stream, require_text_place
 from corank.data.io.json_values import at_path, json_values
+from corank.data.io.judgements.clicks import click_judgements
+from corank.data.io.judgements.judgement_list import JudgementList
+from corank.data.io.judgements.reading import JSON, is_ranklib, read_judgements
+from corank.data.io.judgements.writing import decode_name, write_judgements
 from corank.data.io.read import is_number
 from corank.data.io.search_responses import as_collection, is_response, read_responses
 from corank.data.io.table_text import read_utf8, suffix_of
 from corank.data.io.text import open_text
 from corank.data.io.trec import QRELS_COLUMNS
 from corank.data.io.ubi import HITS, read_ubi
-from corank.data.io.judgements.clicks import click_judgements
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.reading import JSON, is_ranklib, read_judgements
-from corank.data.io.judgements.writing import decode_name, write_judgements
-from corank.data.collection import Collection, as_texts
 from corank.errors import InputError
 
 RESPONSES, CLICKS, JUDGEMENTS = "responses", "clicks", "judgements"

@@ -108,6 +108,7 @@ def simulate_clicks(
     import sys
     from dataclasses import replace
 
+    from corank.base.query_scaler import QueryScaler
     from corank.cli.learn.models import build_ranker, find_ranker, parse_features, resolve_features
     from corank.cli.output import make_console, show
     from corank.cli.rows import ColumnOptions, read_rows
@@ -116,7 +117,6 @@ def simulate_clicks(
     from corank.data.durable.atomic import require_place
     from corank.data.ranking import RankingData
     from corank.errors import InputError
-    from corank.base.query_scaler import QueryScaler
     from corank.tables import ReportTable
 
     kind = find_ranker(model)

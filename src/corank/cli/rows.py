@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import typer
 
-from corank.data.io.read import common_format, open_source, read
-from corank.data.io.text import Source, TextFile
 from corank.data.collection import Collection
 from corank.data.column_roles import list_names
+from corank.data.io.read import common_format, open_source, read
+from corank.data.io.text import Source, TextFile
 from corank.errors import InputError
 
 

@@ -92,8 +92,8 @@ def search(
 
     from corank.data.io.compressed import is_stream, require_text_place
     from corank.data.io.trec import write_run
-    from corank.errors import InputError
     from corank.deploy.persist import load
+    from corank.errors import InputError
     from corank.text import BM25, LinkLearn, open_corpus, read_texts
 
     if (words is None) == (queries is None):

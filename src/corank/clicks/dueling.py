@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.docs import shared_parameters
 from corank.clicks.ranker import Duel, Impression, OnlineRanker, RngState, Session, kernel_rows
 from corank.core.clicks.dueling import DuelScratch, DuelSettings, duel_scratch, learn_duel, show_duel
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_duels
 from corank.errors import InputError
-from corank.base.docs import shared_parameters
 from corank.parameters import Rules, integer, number
 
 Floats = NDArray[np.float64]

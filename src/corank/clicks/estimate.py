@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.clicks.click_pairs import propensities
-from corank.clicks.position_bias import PositionBias
-from corank.data.io.click_log import ClickLog
+from corank.clicks.bias import PositionBias
+from corank.clicks.pairs import propensities
 from corank.data.inputs import as_numbers
+from corank.data.io.click_log import ClickLog
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.metrics.significance import sign_flip

@@ -30,6 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.docs import shared_parameters
+from corank.base.pairs.losses import LOSSES, Loss
 from corank.choices import LossName
 from corank.clicks.ranker import Impression, OnlineRanker, RngState, Session, kernel_rows
 from corank.core.clicks.policies import EPSILON_GREEDY, PLACKETT_LUCE
@@ -37,8 +39,6 @@ from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_l
 from corank.core.clicks.updates import UpdateSettings, learn_list, list_scratch, show_list
 from corank.core.pairs.losses import LOGISTIC
 from corank.errors import InputError
-from corank.base.docs import shared_parameters
-from corank.base.pairs.losses import LOSSES, Loss
 from corank.parameters import Rules, number, one_of
 
 Floats = NDArray[np.float64]
@@ -148,7 +148,8 @@ class PairwiseEpsilonGreedy(_PairwiseRanker):
 
     Examples
     --------
-    >>> from corank import PairwiseEpsilonGreedy, RankingData, make_ranking, simulate
+    >>> from corank import RankingData, make_ranking
+    >>> from corank.clicks import PairwiseEpsilonGreedy, simulate
     >>> problem = make_ranking(50, 20, random_state=0)
     >>> data = RankingData.of(problem.X, problem.y, problem.qid)
     >>> curve = simulate(PairwiseEpsilonGreedy(), data, "perfect", 1000, random_state=0)

@@ -11,8 +11,8 @@ Plackett–Luce), so f is fitted to such odds:
 
     min_w mean_P ℓ(t, s₀_a − s₀_b + w · (a − b)) + alpha/2 ‖w‖²,    ℓ logistic, t = (1 + y_a − y_b)/2,
 
-with differences of scores relative to the largest, and alpha by the rule of `corank.base.solvers.penalty`. Without ``fit``
-the first ``show`` starts from w = 0. ``fit`` discards what was learnt from clicks.
+with differences of scores relative to the largest, and alpha by the rule of `corank.base.solvers.penalty`. Without
+``fit`` the first ``show`` starts from w = 0. ``fit`` discards what was learnt from clicks.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.base import Ranker
+from corank.base.contract import check_parameters, install
+from corank.base.held_out import HeldOut
+from corank.base.solvers import smooth_loss
+from corank.base.solvers.penalty import default_alpha
+from corank.base.solvers.targets import in_unit, unit_range
 from corank.clicks.click_models import ClickModel
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, list_ndcg
 from corank.core.random import next_u64, random_below, seed_state
@@ -34,13 +40,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.base import Ranker
-from corank.base.contract import check_parameters, install
-from corank.base.held_out import HeldOut
 from corank.parameters import Rules, check_values, integer, number, rng_of, seed
-from corank.base.solvers import smooth_loss
-from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.targets import in_unit, unit_range
 
 Floats = NDArray[np.float64]
 RngState = NDArray[np.uint64]

@@ -46,7 +46,8 @@ class SimulatedUsers:
 
     Examples
     --------
-    >>> from corank import PDGD, RankingData, make_ranking, simulate
+    >>> from corank import PDGD, RankingData, make_ranking
+    >>> from corank.clicks import simulate
     >>> from corank.clicks import SimulatedUsers
     >>> problem = make_ranking(50, 20, random_state=0)
     >>> data = RankingData.of(problem.X, problem.y, problem.qid)

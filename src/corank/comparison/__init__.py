@@ -1,31 +1,5 @@
-"""Compare rankers on the same folds, with paired tests, costs and a chosen winner."""
+"""Compare rankers on the same folds; reports, model cards and charts."""
 
-from corank.comparison.methods import METHODS
-from corank.comparison.study import compare
-from corank.comparison.values import (
-    Coefficient,
-    CurvePoint,
-    DataSummary,
-    MethodOutcome,
-    PathPoint,
-    QueryValue,
-    ReliabilityPoint,
-    Rival,
-    Study,
-    TradeOffPoint,
-)
+from corank._lazy import lazy
 
-__all__ = [
-    "METHODS",
-    "Coefficient",
-    "CurvePoint",
-    "DataSummary",
-    "MethodOutcome",
-    "PathPoint",
-    "QueryValue",
-    "ReliabilityPoint",
-    "Rival",
-    "Study",
-    "TradeOffPoint",
-    "compare",
-]
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -17,17 +17,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from corank._version import __version__
+from corank.base import reliability_curve
+from corank.comparison.methods import Method
+from corank.comparison.problem import ComparisonProblem, comparable
+from corank.comparison.values import Coefficient, DataSummary, QueryValue, ReliabilityPoint, TradeOffPoint
 from corank.data.column_scales import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base import reliability_curve
+from corank.metrics import Evaluation, parse_metric
 from corank.metrics.bounds.bound import Bound
 from corank.metrics.bounds.kpartite import kpartite_interval
-from corank.comparison.methods import Method
-from corank.comparison.problem import ComparisonProblem, comparable
-from corank.comparison.values import Coefficient, DataSummary, QueryValue, ReliabilityPoint, TradeOffPoint
-from corank.metrics import Evaluation, parse_metric
 
 Floats = NDArray[np.float64]
 

@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from corank.models.auto import AutoRanker
-from corank.data.queries import Queries
-from corank.data.rows import as_rows
-from corank.errors import InputError, import_extra, reason, suggest_names
 from corank.base import ColumnMean
 from corank.base.base import Ranker
 from corank.comparison.fold import INNER_FOLDS, TrainingPart
 from corank.comparison.problem import comparable
+from corank.data.queries import Queries
+from corank.data.rows import as_rows
+from corank.errors import InputError, import_extra, reason, suggest_names
+from corank.models.auto import AutoRanker
 from corank.models.gp import OrdinalGP, PreferenceGP
 from corank.models.lambdarank import LambdaRank
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble

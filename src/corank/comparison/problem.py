@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.data.durable.regular import map_array
 from corank.data.collection import Collection
 from corank.data.column_roles import column_numbers
+from corank.data.durable.regular import map_array
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData

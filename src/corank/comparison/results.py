@@ -16,14 +16,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from corank._version import __version__
-from corank.data.durable.atomic import atomic_file, explain_write_errors
-from corank.data.durable.regular import read_regular, require_regular
-from corank.errors import InputError
 from corank.comparison.fold import Settings
 from corank.comparison.methods import Method
 from corank.comparison.values import Study
-from corank.metrics import Evaluation
+from corank.data.durable.atomic import atomic_file, explain_write_errors
+from corank.data.durable.regular import read_regular, require_regular
 from corank.deploy.persist import load
+from corank.errors import InputError
+from corank.metrics import Evaluation
 
 Floats = NDArray[np.float64]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.queries import Queries
-from corank.errors import InputError
 from corank.comparison.methods import Method
 from corank.comparison.pool import WorkerPool
 from corank.comparison.problem import ComparisonProblem
 from corank.comparison.results import FoldTask, ResultStore, TaskResult
 from corank.comparison.values import CurvePoint, MethodOutcome
+from corank.data.queries import Queries
+from corank.errors import InputError
 from corank.metrics import Convention, Evaluation, evaluate, sign_flip
 from corank.progress import progress
 

@@ -14,9 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from corank.core.threads import n_threads
-from corank.data.durable.scratch import scratch_folder
-from corank.errors import InputError
 from corank.comparison.fold import Settings
 from corank.comparison.methods import DEFAULT, Method, find_methods
 from corank.comparison.plan import LEVEL, ComparisonPlan
@@ -25,6 +22,9 @@ from corank.comparison.problem import ComparisonProblem, InputRows, make_problem
 from corank.comparison.results import RESULTS, ResultStore, prepare, write_study
 from corank.comparison.runner import FoldEvaluator, TaskRunner
 from corank.comparison.values import Study
+from corank.core.threads import n_threads
+from corank.data.durable.scratch import scratch_folder
+from corank.errors import InputError
 from corank.metrics import Convention, parse_metric
 from corank.metrics.conventions import find_convention
 from corank.parameters import check_values, integer, none, number

@@ -24,16 +24,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from corank.data.missing import MissingValues
-from corank.data.routing import fit_with_qid, predict_with_qid
-from corank.data.rows import has_missing
-from corank.errors import InputError, MissingExtra, UsageWarning, reason
 from corank.base.path_display import path_of, ranker_of
 from corank.comparison.fold import Settings, TrainingPart
 from corank.comparison.methods import LightGBM, Method
 from corank.comparison.problem import ComparisonProblem
 from corank.comparison.results import FoldTask, TaskResult, model_file, write_result
+from corank.data.missing import MissingValues
+from corank.data.routing import fit_with_qid, predict_with_qid
+from corank.data.rows import has_missing
 from corank.deploy.persist import save
+from corank.errors import InputError, MissingExtra, UsageWarning, reason
 
 # number of queries, and of rows of each, for warming up
 _WARM_QUERIES, _WARM_ROWS = 6, 40

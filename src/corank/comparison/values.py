@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.metrics.bounds.bound import Bound
 from corank.comparison.display import leaderboard
 from corank.metrics import Evaluation, PairedTest
+from corank.metrics.bounds.bound import Bound
 
 
 @dataclass(frozen=True)

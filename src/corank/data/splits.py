@@ -141,7 +141,8 @@ def presumed_negatives(
     Examples
     --------
     >>> import numpy as np
-    >>> from corank import RankRLS, presumed_negatives
+    >>> from corank import RankRLS
+    >>> from corank.data import presumed_negatives
     >>> X, y = np.array([[3.0], [2.0], [0.0], [1.0]]), np.array([1, 1, np.nan, np.nan])
     >>> scores, weights = presumed_negatives(y, n=1, random_state=0)
     >>> scores.tolist(), weights.tolist()

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from corank.data.collection import Collection
 from corank.data.io.run_objects import qrels_of, run_of
 from corank.data.io.text import Source
 from corank.data.io.trec import Qrels, Run, join_run, read_qrels, read_run
-from corank.data.collection import Collection
 from corank.errors import InputError
 from corank.metrics.conventions import Convention
-from corank.metrics.evaluate import Evaluation, evaluate
+from corank.metrics.evaluation import Evaluation, evaluate
 
 
 def evaluate_run(

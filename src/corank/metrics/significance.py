@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.errors import InputError, suggest_names
-from corank.metrics.evaluate import Evaluation
+from corank.metrics.evaluation import Evaluation
 from corank.metrics.measure import MetricResult
 from corank.parameters import check_values, having, rng_of, seed
 from corank.tables import ReportTable
@@ -399,7 +399,7 @@ def compare_runs(
 
     Examples
     --------
-    >>> from corank.metrics.evaluate import evaluate
+    >>> from corank.metrics.evaluation import evaluate
     >>> y, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
     >>> runs = {"old": [0, 1, 0, 1, 0, 1], "new": [1, 0, 0, 1, 1, 0], "same": [0, 1, 0, 1, 0, 1]}
     >>> evaluations = {name: evaluate(y, scores, qid, "RR") for name, scores in runs.items()}

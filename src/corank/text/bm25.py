@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.base.base import Ranker
+from corank.base.contract import check_parameters
+from corank.base.held_out import HeldOut
+from corank.base.solvers.choice import choose
 from corank.core.text.postings import Bags
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.errors import InputError
-from corank.base.base import Ranker
-from corank.base.contract import check_parameters
-from corank.base.held_out import HeldOut
 from corank.metrics import evaluate
 from corank.parameters import Rule, Rules, check_values, integer, none, number, one_of, rng_of, seed
-from corank.base.solvers.choice import choose
 from corank.text.corpus import Corpus
 from corank.text.index import Index
 

@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.core.threads import n_threads
-from corank.errors import InputError
 from corank.base.contract import Learner, check_parameters, install
 from corank.base.docs import shared_parameters
+from corank.core.threads import n_threads
+from corank.errors import InputError
 from corank.parameters import Rules, boolean, integer, none, number, one_of, rng_of, seed
 from corank.text.corpus import Corpus
 from corank.text.index import Index

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.text.postings import NO_TERM, Bags, count_words
-from corank.text.tokens import fold, split_words
 from corank.errors import InputError, import_extra, suggest_names
+from corank.text.tokens import fold, split_words
 
 # words per batch
 _BATCH = 1 << 21

@@ -32,8 +32,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from corank.errors import InputError
-from corank_lab.database.store import StoreError
-from corank_lab.pages.security import HEADERS, TWO_LENGTHS, AttemptLimit, has_two_lengths
 from corank_lab.api import dialects
 from corank_lab.api.inputs import as_object, number, parse_json, text
 from corank_lab.api.keys import Keys
@@ -41,6 +39,8 @@ from corank_lab.api.log import NewEvent
 from corank_lab.api.openapi import OPERATIONS, Operation, describe, describe_page
 from corank_lab.api.service import Conflict, Service
 from corank_lab.api.training import SOURCES, describe_training
+from corank_lab.database.store import StoreError
+from corank_lab.pages.security import HEADERS, TWO_LENGTHS, AttemptLimit, has_two_lengths
 
 T = TypeVar("T")
 LARGEST_BODY = 8 << 20
@@ -387,7 +387,7 @@ async def openapi(call: Call) -> Any:
 async def page(call: Call) -> Any:
     """Return the page of all addresses."""
     # only this page needs the frame of reports, whose styles are inline
-    from corank.comparison.report.page import CONTENT_POLICY
+    from corank.comparison import CONTENT_POLICY
 
     headers = {**HEADERS, "Content-Security-Policy": f"{CONTENT_POLICY}; frame-ancestors 'none'"}
     return Response(describe_page(), media_type="text/html", headers=headers)

@@ -18,11 +18,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.atomic import atomic_folder
-from corank.data.io.click_log import ClickLog
-from corank.data.io.compressed import write_text
-from corank.data.io.write_frames import write_parquet
-from corank.data.io.letor.writer import write_letor
+from corank.data import ClickLog, atomic_folder, write_letor, write_parquet, write_text
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.registry import version_of
@@ -283,7 +279,7 @@ def write_parquet_parts(
     log: EventLog, folder: Path, model: str | None, *, bias: float, overwrite: bool, n_rows: int = ROWS_OF_PART
 ) -> int:
     """
-    Write the rows shown as a folder of Parquet files with whole lists, for `corank.fit_parts`; return their number.
+    Write the rows shown as a folder of Parquet files with whole lists, for `corank.deploy.fit_parts`; return their number.
 
     Columns: label (as in `write_letor_rows`), qid (the list), docid (the item) and the features.
     """

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from corank.errors import InputError
-from corank_lab.database.store import AnswerStore, Statements
 from corank_lab.api.learner import Models, OpenLists, fold, replay, require_lease
 from corank_lab.api.log import Event, EventLog
 from corank_lab.api.registry import Registry, subject_of, version_of
 from corank_lab.api.training import train_content
+from corank_lab.database.store import AnswerStore, Statements
 
 
 class Forgotten(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.inputs import MAX_VALUE, largest_value
+from corank.data import MAX_VALUE, largest_value
 from corank.errors import InputError
 from corank_lab.api.rankers import ServedModel
 

@@ -35,12 +35,12 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.durable.system import lock
+from corank.data import lock
 from corank.errors import InputError
-from corank_lab.database.store import AnswerStore, Statements
 from corank_lab.api.log import AT_ONCE, CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, now_ms
 from corank_lab.api.rankers import ServedModel, load_model
 from corank_lab.api.registry import Registry, version_of
+from corank_lab.database.store import AnswerStore, Statements
 
 MOST_OPEN = 200_000
 """Largest number of lists that wait for feedback."""

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-import corank
+from corank import registry
 from corank.clicks import OnlineRanker
-from corank.data.durable.regular import read_regular
-from corank.data.rows import with_names
+from corank.data import read_regular, with_names
+from corank.deploy import load, model_bytes
 from corank.errors import InputError, suggest_names
-from corank.deploy.persist.files import load, model_bytes
 from corank_lab.api.inputs import MOST_FEATURES
 from corank_lab.api.rankers import FixedModel, InterleavedModel, OnlineModel
 from corank_lab.api.registry import Registry
@@ -66,6 +65,6 @@ def new_online(name: str, columns: str | None, *, has_prior: bool = False) -> An
             f"--columns is {columns!r}; pass the number of features, from 1 to {MOST_FEATURES}, or distinct names with "
             "commas."
         )
-    ranker = getattr(corank, found)(random_state=0)
+    ranker = registry.find(found)(random_state=0)
     ranker._begin(with_names(np.zeros((1, n)), names or None), [0.0] if has_prior else None)
     return ranker

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import Any, NamedTuple
 
-from corank._version import __version__
+from corank import __version__
 from corank_lab.api.inputs import LONGEST_ID, LONGEST_QUERY, MOST_EVENTS, MOST_FEATURES, MOST_ITEMS
 
 Schema = dict[str, Any]
@@ -179,7 +179,7 @@ def describe() -> dict[str, Any]:
 def describe_page() -> str:
     """Return the description as a page without scripts or links to other hosts."""
     # only this page needs the styles of reports
-    from corank.comparison.report.page import page
+    from corank.comparison import page
 
     rows = []
     for one in OPERATIONS:

@@ -24,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.clicks import Duel, Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
-from corank.data.inputs import MAX_VALUE, largest_value
-from corank.data.rows import with_names
+from corank.data import MAX_VALUE, largest_value, with_names
+from corank.deploy import model_bytes, model_from_bytes
 from corank.errors import InputError
-from corank.deploy.persist.files import model_bytes, model_from_bytes
 from corank_lab.api.log import Arrays
 
 Floats = NDArray[np.float64]

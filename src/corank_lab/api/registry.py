@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from corank.errors import InputError, suggest_names
-from corank_lab.database.store import AnswerStore, Statements
 from corank_lab.api.rankers import ServedModel, load_model
+from corank_lab.database.store import AnswerStore, Statements
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_HISTORY = 100

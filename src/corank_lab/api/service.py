@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.inputs import MAX_VALUE
+from corank.data import MAX_VALUE
 from corank.errors import InputError
-from corank_lab.database.store import AnswerStore, Statements
 from corank_lab.api import inputs
 from corank_lab.api.inputs import (
     LONGEST_QUERY,
@@ -38,6 +37,7 @@ from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
 from corank_lab.api.rankers import RngState, rng_state_of
 from corank_lab.api.registry import Registry, subject_of
+from corank_lab.database.store import AnswerStore, Statements
 
 _MOST_USERS = 100_000
 """Number of users whose feedback of the current minute is counted."""

@@ -3,8 +3,8 @@ Train a new version of a model on the log: from judgements, or from clicks weigh
 
 From judgements: the last grade of every query, item and judge counts; the grades of several judges are averaged. From
 clicks: all lists of the log with features, and the clicks that rules did not exclude. Position bias is estimated from
-items that were shown at several positions (`corank.position_bias`), and a clicked item is preferred to the others of
-its list with weight 1 / propensity (`corank.click_pairs`). The recipe of a version names the last event that was used,
+items that were shown at several positions (`corank.clicks.position_bias`), and a clicked item is preferred to the others of
+its list with weight 1 / propensity (`corank.clicks.click_pairs`). The recipe of a version names the last event that was used,
 so the same log gives the same version again.
 """
 
@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import corank
+from corank import registry
+from corank.base import Ranker
 from corank.clicks import click_pairs, position_bias
-from corank.data.io.click_log import ClickLog
-from corank.data.rows import with_names
+from corank.data import ClickLog, with_names
+from corank.deploy import model_bytes
 from corank.errors import InputError, suggest_names
-from corank.base.base import Ranker
-from corank.deploy.persist.files import model_bytes
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.rankers import FixedModel, OnlineModel, ServedModel
 from corank_lab.api.registry import Registry
@@ -58,8 +57,8 @@ def train_content(log: EventLog, registry: Registry, name: str, recipe: Mapping[
 
 
 def _build(name: str, parameters: Mapping[str, Any]) -> Any:
-    exported = {one.lower(): one for one in corank.__all__}
-    kind = getattr(corank, exported.get(name.lower(), ""), None)
+    exported = {one.lower(): one for one in registry.names()}
+    kind = registry.find(exported.get(name.lower(), ""))
     if not (isinstance(kind, type) and issubclass(kind, Ranker)):
         raise InputError(f"there is no ranker {name!r}; {suggest_names(name, ('RankSVM', 'RankRLS', 'SPD', 'PDGD'))}.")
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Force, Seed
+from corank.cli import Force, Seed
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from corank_lab.screening.simulate import ScreeningReplay
     from corank.tables import ReportTable
+    from corank_lab.screening.simulate import ScreeningReplay
 
 STARTS = 10
 
@@ -36,8 +36,8 @@ def demo(
     force: Force = False,
 ) -> None:
     """Screen a real systematic review; then compare rankers that learn from 5 % judged queries."""
-    from corank.cli.output import make_console
-    from corank.data.durable.atomic import explain_write_errors
+    from corank.cli import make_console
+    from corank.data import explain_write_errors
 
     console = make_console()
     with explain_write_errors(output):
@@ -53,9 +53,9 @@ def demo(
 
 def _screen_review(output: Path, console: Console) -> None:
     """Replay the screening of a review, and write its records to the folder."""
-    from corank.cli.output import show
+    from corank.cli import show
+    from corank.data import atomic_file
     from corank_lab.cli.screening.curve import recall_curve
-    from corank.data.durable.atomic import atomic_file
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank_lab.screening.simulate import simulate
 
@@ -83,8 +83,8 @@ def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
     """Compare the effort until 95 % are found with that of two stopping rules, which cannot see the truth."""
     import numpy as np
 
-    from corank_lab.screening.stopping import stopping_rule
     from corank.tables import ReportTable
+    from corank_lab.screening.stopping import stopping_rule
 
     n, n_relevant = len(replays[0].found), int(replays[0].found.sum())
     wanted = int(np.ceil(0.95 * n_relevant - 1e-9))
@@ -112,16 +112,19 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
     """Fit three rankers on few judged queries, compare them on other queries, and save one."""
     import numpy as np
 
-    from corank.cli.output import show
-    from corank.data.io.letor.reader import read_letor
-    from corank.data.io.letor.writer import write_letor
-    from corank.data.query_splits import QueryShuffleSplit
-    from corank.data.splits import mask_scores
-    from corank.data.synthetic import make_ranking
-    from corank.data.io.store.store import open_store, write_store
-    from corank.models.linear import CRR, LCRA, SPD
+    from corank.cli import show
+    from corank.data import (
+        QueryShuffleSplit,
+        make_ranking,
+        mask_scores,
+        open_store,
+        read_letor,
+        write_letor,
+        write_store,
+    )
+    from corank.deploy import load, save
     from corank.metrics import compare_runs, evaluate
-    from corank.deploy.persist import load, save
+    from corank.models import CRR, LCRA, SPD
     from corank.tables import ReportTable
 
     began = time.perf_counter()
@@ -185,9 +188,7 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
     """Write the files of README and of the first tour: tables of a shop, LETOR text, and scores of an old ranker."""
     import numpy as np
 
-    from corank.data.io.letor.writer import write_letor
-    from corank.data.splits import mask_scores
-    from corank.data.synthetic import make_ranking
+    from corank.data import make_ranking, mask_scores, write_letor
 
     shop = make_ranking(120, 15, n_latent=3, features_per_view=3, random_state=seed)
     judged = shop.qid % 3 > 0
@@ -229,7 +230,7 @@ def _table(X: NDArray[np.float64], y: NDArray[np.float64], qid: NDArray[np.int64
 
 def _write_text(path: Path, text: str) -> None:
     """Write a text file, completely or not at all."""
-    from corank.data.durable.atomic import atomic_file
+    from corank.data import atomic_file
 
     with atomic_file(path, overwrite=True) as scratch:
         scratch.write_text(text, encoding="utf-8", newline="\n")

@@ -65,7 +65,7 @@ def open_grading(
     import json
     from hashlib import sha256
 
-    from corank.data.durable.regular import read_regular
+    from corank.data import read_regular
     from corank_lab.grading.reading import pool_from_index, read_queries
     from corank_lab.pages.grading.workspace import GradeWorkspace
     from corank_lab.pages.imports import make_project
@@ -103,7 +103,7 @@ def run_server(
     import sys
     import threading
 
-    from corank.cli.output import make_console
+    from corank.cli import make_console
     from corank.errors import import_extra
 
     hosts = [one.strip().lower() for one in allow_host if one.strip()]

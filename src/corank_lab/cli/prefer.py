@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.judge import PAIR_STRATEGIES
-from corank.cli.options import Force, Json, KeepFormulas, Seed
-from corank.cli.output import emit, print_json, table_fields
+from corank.cli import PAIR_STRATEGIES, Force, Json, KeepFormulas, Seed, emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.data.io.items import Items
+    from corank.data import Items
+    from corank.tables import ReportTable
     from corank_lab.preferences import PairwiseAnswer, PreferenceReplay, Ranking
     from corank_lab.preferences.answers import PreferenceAnswers
-    from corank.tables import ReportTable
 
 Options = dict[str, Any]
 DEFAULT = "bald"
@@ -71,10 +69,10 @@ def ask(
 
 
 def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
+    from corank.cli import make_console
+    from corank.data import read_items
     from corank_lab.cli.prefer_terminal import ask_all
     from corank_lab.cli.terminal import has_terminal
-    from corank.cli.output import make_console
-    from corank.data.io.items import read_items
     from corank_lab.preferences import PreferenceJournal, PreferenceSession
     from corank_lab.preferences.team_session import TeamSession
 
@@ -111,10 +109,7 @@ def _judges(path: Path, items: Items) -> dict[str, PreferenceAnswers]:
 
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
-    from corank.data.durable.atomic import require_no_input
-    from corank.data.io.compressed import require_text_place
-    from corank.data.io.items import read_items
-    from corank.data.io.table_text import suffix_of
+    from corank.data import read_items, require_no_input, require_text_place, suffix_of
     from corank_lab.preferences import PreferenceJournal
     from corank_lab.preferences.ranking import agreement, write_ranking
 
@@ -157,10 +152,10 @@ def _rankings(
 
 
 def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_json: bool) -> None:
-    from corank.cli.output import make_console, show
-    from corank.data.io.items import read_items
-    from corank_lab.preferences import simulate
+    from corank.cli import make_console, show
+    from corank.data import read_items
     from corank.progress import progress
+    from corank_lab.preferences import simulate
 
     items, y = read_items(path, **reading)
     with progress(2 * starts * asking["n_questions"], "questions") as advance:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
-from corank.cli.output import make_console
+from corank.cli import make_console
 from corank.console import printable
+from corank_lab.cli.terminal import ARROWS, Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.segment import Segment
     from rich.table import Table
 
-    from corank.data.io.items import Items
+    from corank.data import Items
     from corank_lab.preferences import PreferenceProgress, PreferenceSession, Question, Ranking
 
 KEYS = {"l": "left", "r": "right", "e": "equal", "=": "equal", "s": "skip", "u": "undo", "q": "quit"}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.options import Force, Json, KeepFormulas
-from corank.cli.output import print_json, table_fields
+from corank.cli import Force, Json, KeepFormulas, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def records(
     force: Force = False,
 ) -> None:
     """Read records, print what was found (missing fields, duplicates, labels, references), and convert them."""
-    from corank.data.io.compressed import require_text_place
+    from corank.data import require_text_place
     from corank_lab.records.duplicates import find_duplicates
     from corank_lab.records.records import read_records
     from corank_lab.records.references import match_references
@@ -96,7 +95,7 @@ def _print(
     n_written: int,
     changes: tuple[str, ...],
 ) -> None:
-    from corank.cli.output import make_console, show
+    from corank.cli import make_console, show
     from corank.console import printable
     from corank_lab.records.summary import duplicate_table
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.options import Force, Json
+from corank.cli import Force, Json
 
 
 def recover(
@@ -17,7 +17,7 @@ def recover(
     as_json: Json = False,
 ) -> None:
     """Copy the sound rows of a damaged database to a new one, and list the answers that are lost."""
-    from corank.cli.output import emit
+    from corank.cli import emit
     from corank_lab.database.recover import recover as copy_sound_rows
 
     damaged = database / "corank.db" if database.is_dir() else database

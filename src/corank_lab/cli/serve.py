@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corank.cli.imports import import_scikit_learn
-from corank.cli.options import Json
-from corank.cli.output import emit
+from corank.cli import Json, emit, import_scikit_learn
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,9 +69,9 @@ def start(
     import gc
     import sys
 
-    from corank.cli.output import make_console
-    from corank_lab.cli.lab import LOCAL, listen
+    from corank.cli import make_console
     from corank.errors import import_extra
+    from corank_lab.cli.lab import LOCAL, listen
 
     for module in ("starlette", "uvicorn"):
         import_extra(module, "web")
@@ -205,7 +203,7 @@ def save(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Write what a model has learnt to a file, for the other commands."""
-    from corank.data.durable.atomic import atomic_file
+    from corank.data import atomic_file
     from corank_lab.api.registry import Registry
 
     with open_place(place) as store:
@@ -250,10 +248,10 @@ def train(name: str, source: str, ranker: str, parameters: str) -> None:
     """Train a new version; the service starts this, with the database in CORANK_DATABASE."""
     import json
 
-    from corank_lab.database.open_store import open_answer_store
     from corank_lab.api.log import EventLog
     from corank_lab.api.registry import Registry
     from corank_lab.api.training import train_version
+    from corank_lab.database.open_store import open_answer_store
 
     recipe = {"source": source, "ranker": ranker, "parameters": json.loads(parameters)}
     with open_answer_store(os.environ["CORANK_DATABASE"]) as store:
@@ -302,7 +300,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write the lists of a log and the feedback on them for other tools; a service may run meanwhile."""
-    from corank.data.durable.atomic import require_place
+    from corank.data import require_place
     from corank_lab.api import export as formats
     from corank_lab.api.log import EventLog
 

@@ -14,8 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import typer
 
-from corank.data.durable.regular import require_end
-from corank.data.io.text import STANDARD_INPUT
+from corank.data import STANDARD_INPUT, require_end
 from corank.errors import InputError
 
 if sys.platform != "win32":

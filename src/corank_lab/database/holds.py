@@ -14,9 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from corank.data.durable.atomic import explain_write_errors
-from corank.data.durable.regular import open_regular
-from corank.data.durable.system import lock
+from corank.data import explain_write_errors, lock, open_regular
 from corank.errors import InputError
 
 NAME = "holds"

@@ -18,8 +18,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from corank._version import __version__
-from corank.data.durable.json_lines import JsonLines, complete_lines
+from corank import __version__
+from corank.data import JsonLines, complete_lines
 from corank.errors import InputError, reason
 
 # surrogates without their other half, which have no UTF-8

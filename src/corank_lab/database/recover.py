@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corank.data.durable.atomic import atomic_folder
+from corank.data import atomic_folder
 from corank.errors import InputError, reason
 from corank_lab.database.checksums import CHECKED, add_function, columns_of, readable
 from corank_lab.database.sqlite_store import SqliteStore

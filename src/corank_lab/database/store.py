@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from corank._version import __version__
+from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.migrations import migrate
 from corank_lab.database.writer import Pool, Writer

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from corank._version import __version__
+from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.journal import JournalEntry
 from corank_lab.database.store import AnswerStore

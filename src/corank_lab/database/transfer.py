@@ -8,8 +8,7 @@ import re
 import zipfile
 from typing import Any
 
-from corank.data.io.budget import current_budget
-from corank.data.io.compressed import ZIP_DAMAGE, read_member, require_plausible_size
+from corank.data import ZIP_DAMAGE, current_budget, read_member, require_plausible_size
 from corank.errors import InputError
 from corank_lab.database.store import AnswerStore, Project
 

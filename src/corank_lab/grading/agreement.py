@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from corank.data.judges import krippendorff
+from corank.data import krippendorff
 
 RESAMPLES = 1000
 LEAST_DOCUMENTS = 10

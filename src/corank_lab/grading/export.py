@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.io.table_text import csv_text
-from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.io.judgements.writing import JUDGEMENT_WRITERS, blank_before_formula, encode_name
-from corank.data.io.letor.writer import write_letor
-from corank.data.collection import as_texts
+from corank.data import (
+    JUDGEMENT_WRITERS,
+    JudgementList,
+    as_texts,
+    blank_before_formula,
+    csv_text,
+    encode_name,
+    write_letor,
+)
 from corank.errors import InputError
 from corank_lab.grading.features import GradingFeatures
 from corank_lab.grading.session import GradingSession, judges_in_order

@@ -107,8 +107,7 @@ def _texts(task: GradingTask) -> dict[str, list[str]]:
 
 def _shared_words(task: GradingTask, texts: Sequence[str]) -> NDArray[np.float64]:
     """Return BM25, the share of the query's words, and the length."""
-    from corank.text import BM25, Corpus
-    from corank.text.corpus import as_matrix
+    from corank.text import BM25, Corpus, as_matrix
 
     known: dict[tuple[str, str], int] = {}
     row = [known.setdefault((one.id, text), len(known)) for one, text in zip(task.documents, texts, strict=True)]

@@ -10,11 +10,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corank.data.io.budget import current_budget
-from corank.data.io.frames import parquet_rows
-from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
-from corank.data.io.trec import read_run
-from corank.data.column_roles import ColumnChoice
+from corank.data import (
+    ColumnChoice,
+    LocatedRows,
+    csv_rows,
+    current_budget,
+    jsonl_rows,
+    parquet_rows,
+    read_run,
+    read_utf8,
+    suffix_of,
+)
 from corank.errors import InputError
 from corank_lab.grading.answers import GradingEntry
 from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
@@ -255,8 +261,7 @@ def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Pat
     GradingTask
         Queries that share a word with a document, and their documents by rank; the BM25 score is a feature.
     """
-    from corank.text import BM25, open_corpus
-    from corank.text.files import read_document_fields
+    from corank.text import BM25, open_corpus, read_document_fields
 
     corpus = open_corpus(index)
     if not texts:

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.judges import JudgeGrades
+from corank.base import suggest
+from corank.data import JudgeGrades
 from corank.errors import InputError
 from corank_lab.grading.answers import GradingEntry, Judgement
 from corank_lab.grading.task import GradingScale, GradingTask
-from corank.base.suggestions.suggest import suggest
 
 ORDERS = ("query", "depth", "model")
 """One query after another; the first documents of all queries first; the most informative documents first."""
@@ -311,7 +311,7 @@ class GradingSession:
         array of int
             Numbers of documents; pass them to `install`.
         """
-        from corank.models.rls import RankRLS
+        from corank.models import RankRLS
 
         X = self._rows()
         qid = np.array([one.query for one in self.task.documents])

@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from corank.data.io.items import Items, read_items
-from corank.data.io.table_text import csv_text
+from corank.data import Items, csv_text, read_items
 from corank.errors import InputError
-from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
-from corank_lab.preferences.ranking import Ranking, agreement
-from corank_lab.preferences.reliability import judge_reliability
-from corank_lab.preferences.team import Pair, TeamPreferences
 from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.database.stored_journal import entry_values, read_entry
 from corank_lab.pages.markup import link, one_line, rich
 from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import ANY_NUMBER, Created, Export, Saved, Setting, Workspace
+from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
+from corank_lab.preferences.ranking import Ranking, agreement
+from corank_lab.preferences.reliability import judge_reliability
+from corank_lab.preferences.team import Pair, TeamPreferences
 
 ACTIONS = ("left", "right", "equal", "bad", "skip")
 _LONG = 80

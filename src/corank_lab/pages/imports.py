@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from corank.data.io.budget import Budget, spending
+from corank.data import Budget, spending
 from corank.errors import InputError
 from corank_lab.database.imports import (
     MOST_ATTEMPTS,

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from corank._version import __version__
+from corank import __version__
 from corank_lab.database.store import AnswerStore, Judge, Project
 from corank_lab.pages.access import cookie_name
 from corank_lab.pages.imports import Importer

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from corank.data.io.budget import current_budget
-from corank.data.io.compressed import ZIP_DAMAGE, read_member, require_plausible_size
+from corank.data import ZIP_DAMAGE, current_budget, read_member, require_plausible_size
 from corank.errors import InputError
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.security import MEGABYTE

@@ -19,7 +19,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, ClassVar, NamedTuple
 
-from corank._version import __version__
+from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.database.stored_journal import utc_now

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from corank.data.io.items import Items
+from corank.data import Items
 from corank.errors import InputError
 from corank_lab.database.journal import Journal, JournalEntry
 

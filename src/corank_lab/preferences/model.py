@@ -2,16 +2,16 @@
 The Gaussian process that learns from pairwise answers: a `PreferenceGP` over the standardised features of the items.
 
 The process averages over the width of the kernel, the noise, and the share of an item's value that its features do not
-explain (`corank.models.gp.preference.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns and e_i
-is an indicator of item i: with a small s, it keeps items with equal features apart. Without features, rows are e_i with
-the linear kernel, and all of the value is the item's own. A tie is half an answer in each direction.
+explain (`corank.models.gp.preference.averaging`). Rows are [z, √(s d) e_i], where z holds the d standardised columns
+and e_i is an indicator of item i: with a small s, it keeps items with equal features apart. Without features, rows are
+e_i with the linear kernel, and all of the value is the item's own. A tie is half an answer in each direction.
 
 The hyper-parameters to average over are found again whenever the number of answers has grown by a third. Between these
 updates, answers are added to the fitted processes, whose weights change. The model depends only on the list of answers,
 not on the calls that led to it.
 
-Answers of several judges have a noise per judge and values per judge (`corank.models.gp.fit_judges`). The prior of the overall
-values is the average kernel of the process that learnt from all answers.
+Answers of several judges have a noise per judge and values per judge (`corank.models.gp.fit_judges`). The prior of the
+overall values is the average kernel of the process that learnt from all answers.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.base import as_doubles
 from corank.errors import UsageWarning
-from corank.models.gp import JudgeModel, Posterior, PreferenceGP, fit_judges
+from corank.models import JudgeModel, Posterior, PreferenceGP, fit_judges
 from corank_lab.preferences.answers import PairwiseAnswer
-from corank.base.kernels.basis import as_doubles
 
 Floats = NDArray[np.float64]
 

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from corank.data.io.compressed import write_text
-from corank.data.io.items import Items
-from corank.data.io.table_text import csv_text
-from corank.models.gp import Posterior
+from corank.data import Items, csv_text, write_text
+from corank.models import Posterior
 from corank_lab.preferences.answers import PairwiseAnswer
 
 Floats = NDArray[np.float64]

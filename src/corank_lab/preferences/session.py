@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corank.data.io.items import Items
+from corank.data import Items
 from corank.errors import InputError
-from corank.models.gp import gains, suggest_pairs
-from corank.models.gp.preference.questions import PAIR_STRATEGIES
+from corank.models import PAIR_STRATEGIES, gains, suggest_pairs
+from corank.parameters import check_values, integer, number, one_of
+from corank_lab.database.stored_journal import AnswerLog
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
 from corank_lab.preferences.model import PreferenceModel
 from corank_lab.preferences.ranking import Ranking
-from corank_lab.database.stored_journal import AnswerLog
-from corank.parameters import check_values, integer, number, one_of
 
 TOL = 0.03
 REPEAT = 0.1
@@ -66,7 +65,7 @@ class PreferenceSession:
     journal : PreferenceJournal or StoredJournal, optional
         Journal that keeps the answers; answers in it are used.
     strategy : str
-        How to choose pairs: a strategy of `corank.suggest_pairs`.
+        How to choose pairs: a strategy of `corank.models.suggest_pairs`.
     repeat : float
         Share of repeated questions.
     tol : float

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.items import Items
+from corank.data import Items
 from corank.errors import InputError
-from corank_lab.preferences.session import TOL, PreferenceSession
 from corank.metrics import disagreement_error
+from corank_lab.preferences.session import TOL, PreferenceSession
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def simulate(
     starts : int
         Number of replays, with seeds 0, 1, ...
     strategy : str
-        How to choose pairs: a strategy of `corank.suggest_pairs`.
+        How to choose pairs: a strategy of `corank.models.suggest_pairs`.
     tol : float
         Expected information gain below which a replay stops, see `PreferenceSession`.
     n_questions : int

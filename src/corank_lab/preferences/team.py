@@ -5,8 +5,9 @@ The model learns in the background: `TeamPreferences.fit` is a function of a lis
 result current. The next question never waits for it: a fit chooses some pairs ahead, and when they are used up, the
 best of some random pairs under the last model is asked.
 
-From the second judge on, each judge has values and a noise of their own (`corank.models.gp.fit_judges`), and the order is that
-of the overall values. A judge is asked the pair whose answer by this judge is most informative about these values.
+From the second judge on, each judge has values and a noise of their own (`corank.models.gp.fit_judges`), and the order
+is that of the overall values. A judge is asked the pair whose answer by this judge is most informative about these
+values.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.items import Items
-from corank.models.gp import JudgeModel, gains, suggest_pairs
+from corank.data import Items
+from corank.models import JudgeModel, gains, suggest_pairs
 from corank_lab.preferences.answers import PairwiseAnswer, PreferenceAnswers, PreferenceEntry, Question
 from corank_lab.preferences.model import ItemPosterior, PreferenceModel
 from corank_lab.preferences.ranking import Ranking

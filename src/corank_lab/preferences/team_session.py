@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data.io.items import Items
+from corank.data import Items
 from corank_lab.preferences.answers import PreferenceAnswers, Question
 from corank_lab.preferences.session import PreferenceSession
 from corank_lab.preferences.team import TeamPreferences

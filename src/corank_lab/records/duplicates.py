@@ -15,10 +15,10 @@ from functools import cache, cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from corank.errors import InputError
 from corank_lab.records.blocking import candidate_pairs
 from corank_lab.records.evidence import Entry, Match, compare, contradict, entry_of, make_entries
 from corank_lab.records.records import Records
-from corank.errors import InputError
 
 MAX_VERSIONS = 100
 """Number of different versions of a work up to which groups are merged; more are hardly one work."""

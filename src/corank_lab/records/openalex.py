@@ -19,11 +19,11 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any, NamedTuple
 
-from corank.data.durable.json_lines import JsonLines
-from corank_lab.records.identity import normalise_doi, normalise_pmid
-from corank_lab.records.records import Records
+from corank.data import JsonLines
 from corank.errors import InputError
 from corank.progress import progress
+from corank_lab.records.identity import normalise_doi, normalise_pmid
+from corank_lab.records.records import Records
 
 ADDRESS = "https://api.openalex.org"
 BATCH = 50

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from corank.errors import InputError
 from corank_lab.records.fields.interpret import Entry, interpret
 from corank_lab.records.identity import fingerprint
 from corank_lab.records.parsers.encoding import load_file
 from corank_lab.records.parsers.recognise import parse_file
 from corank_lab.records.records import Records, RecordSource
-from corank.errors import InputError
 
 
 def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None, text: str | None = None) -> Records:

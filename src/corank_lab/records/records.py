@@ -11,9 +11,9 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.io.text import open_text
-from corank_lab.records.identity import fingerprint
+from corank.data import open_text
 from corank.errors import InputError, closest
+from corank_lab.records.identity import fingerprint
 
 REVIEW = "Donners_2021.jsonl"
 REVIEW_CITATION = (

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from corank.tables import ReportTable
 from corank_lab.records.identity import normalise_doi
 from corank_lab.records.records import Records
-from corank.tables import ReportTable
 
 TITLE = 80
 """Letters of a title in the table of duplicates."""

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.atomic import atomic_file
-from corank.data.io.compressed import SUFFIXES, write_text
-from corank.data.io.table_text import csv_text, suffix_of
+from corank.data import SUFFIXES, atomic_file, csv_text, suffix_of, write_text
+from corank.errors import InputError
 from corank_lab.records.records import Records
 from corank_lab.records.writers.bibtex import bibtex_text
 from corank_lab.records.writers.jsonl import jsonl_text
@@ -19,7 +18,6 @@ from corank_lab.records.writers.nbib import nbib_text
 from corank_lab.records.writers.ris import ris_text
 from corank_lab.records.writers.standard import output_records
 from corank_lab.records.writers.tables import table_rows, write_excel
-from corank.errors import InputError
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 TEXTS = {".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text}

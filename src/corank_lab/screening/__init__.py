@@ -10,8 +10,8 @@ from corank_lab.screening.progress import ScreeningProgress
 from corank_lab.screening.screening import Screening
 from corank_lab.screening.shared import SharedReading
 from corank_lab.screening.simulate import ScreeningReplay, simulate
-from corank_lab.screening.views import make_views
 from corank_lab.screening.stopping import STOPPING_RULES, RecallEstimate
+from corank_lab.screening.views import make_views
 
 __all__ = [
     "STOPPING_RULES",

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.metrics.agreement.coefficients import cohen_kappa
-from corank_lab.screening.judges import Judges, find_conflicts, independent
+from corank.metrics import cohen_kappa
 from corank.tables import ReportTable
+from corank_lab.screening.judges import Judges, find_conflicts, independent
 
 DRAWS = 4000
 """Draws of the posterior of kappa."""

@@ -9,9 +9,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from corank_lab.database.journal import Journal, JournalEntry
 from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.database.journal import Journal, JournalEntry
 
 TITLE = 120
 """Number of letters of a title in a journal."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.text.tokens import split_words
+from corank.text import split_words
 from corank_lab.screening.views import Views
 
 

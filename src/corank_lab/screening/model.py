@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base import conjugate_gradients
 from corank_lab.screening.views import Views
-from corank.base.solvers.conjugate import conjugate_gradients
 
 PENALTY, BALANCE = 4.0, 10.0
 TOLERANCE, MAX_STEPS = 1e-3, 100

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank_lab.records.records import Records
 from corank.errors import InputError
+from corank.parameters import is_integer
+from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal, prior_entries
 from corank_lab.screening.choosing import choose_first
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel
 from corank_lab.screening.progress import ScreeningProgress
 from corank_lab.screening.shared import SharedReading
-from corank_lab.screening.views import Views, make_views
 from corank_lab.screening.stopping import DEFAULT_RULE, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster
 from corank_lab.screening.stopping.sampling import RandomSample
-from corank.parameters import is_integer
+from corank_lab.screening.views import Views, make_views
 
 
 class Screening:
@@ -49,7 +49,8 @@ class Screening:
     shared : SharedReading, optional
         The other judges who read the same ranking; the model learns from their answers too.
     rule : str
-        When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact test
+        When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
+        test
         agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric", "draws".
         By a proof: "sample"; "qbcb" is for replays. Rules of thumb: "consecutive", "safe", "knee".
     target : float

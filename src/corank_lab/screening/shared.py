@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
+from corank_lab.database.holds import Holds
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from corank_lab.screening.judges import combine
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.database.holds import Holds
 
 
 @dataclass

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.durable.atomic import atomic_file
-from corank_lab.records.records import Records
+from corank.data import atomic_file
 from corank.errors import InputError, import_extra
+from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.screening import Screening
-from corank_lab.screening.views import Views, make_views
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
+from corank_lab.screening.views import Views, make_views
 
 
 @dataclass(frozen=True, eq=False)

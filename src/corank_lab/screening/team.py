@@ -21,11 +21,11 @@ from corank_lab.screening.judges import combine, find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel
 from corank_lab.screening.shared import drawn_records
-from corank_lab.screening.views import Views, make_views
 from corank_lab.screening.stopping.forecast import Forecast, make_forecast
 from corank_lab.screening.stopping.rule import StoppingRule
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, stopping_rule
 from corank_lab.screening.stopping.sampling import RandomSample
+from corank_lab.screening.views import Views, make_views
 
 KNOWN = "labels of the file"
 """Name under which labels of the file count as answers."""

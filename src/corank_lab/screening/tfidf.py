@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.text.tokens import split_words
+from corank.text import split_words
 
 MAX_FREQUENCY = 0.95
 """Share of the texts above which a term is dropped."""

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank_lab.records.records import Records
 from corank.errors import InputError
+from corank_lab.records.records import Records
 from corank_lab.screening.tfidf import TfidfVocabulary, unit_rows
 
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0

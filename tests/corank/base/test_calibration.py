@@ -13,14 +13,14 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
 import corank
+from corank.base import Calibrated, ColumnMean, OnTop, reliability_curve
+from corank.base.calibration import _strict_curve
 from corank.data.query_splits import QueryKFold, QueryShuffleSplit
 from corank.data.ranking import RankingData
 from corank.data.rows import as_objects
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base import Calibrated, ColumnMean, OnTop, reliability_curve
-from corank.base.calibration import _strict_curve
 from corank.models.linear import SPD
 from corank.models.rls import RankRLS
 

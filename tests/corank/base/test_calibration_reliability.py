@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.calibration import calibration_curve
 
-from corank.errors import InputError
 from corank.base import reliability_curve
+from corank.errors import InputError
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])

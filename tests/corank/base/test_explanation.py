@@ -21,8 +21,6 @@ from corank import (
     ColumnMean,
     CoRankRLS,
     LambdaRank,
-    Landmarks,
-    OnTop,
     QueryScaler,
     QuerySearchCV,
     RankingPursuit,
@@ -32,9 +30,10 @@ from corank import (
     explain,
     make_ranking,
 )
+from corank.base import Landmarks, OnTop
+from corank.base.kernels import GaussianKernel
 from corank.data.splits import mask_scores
 from corank.errors import InputError, UsageWarning
-from corank.base.kernels import GaussianKernel
 
 PROBLEM = make_ranking(10, (3, 9), random_state=5)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -248,7 +247,7 @@ def test_bad_models_and_names_get_one_sentence():
 
 
 def test_a_saved_model_says_the_same(tmp_path):
-    model = corank.OnTop(ColumnMean([0, 1]), RankRLS(kernel="gaussian")).fit(X, Y, qid=QID)
+    model = corank.base.OnTop(ColumnMean([0, 1]), RankRLS(kernel="gaussian")).fit(X, Y, qid=QID)
     corank.save(model, tmp_path / "m")
     again = explain(corank.load(tmp_path / "m"), X, PAIR, qid=QID)
     found = explain(model, X, PAIR, qid=QID)

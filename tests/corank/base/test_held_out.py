@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.base.held_out import hold_out
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.held_out import hold_out
 from corank.metrics import disagreement_error
 
 rng = np.random.default_rng(0)

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 
 import corank
-from corank import LCRA, Calibrated, ColumnMean, CoRankingPursuit, CoRankRLS, OnTop, RankRLS, ViewRankRLS
+from corank import LCRA, Calibrated, ColumnMean, CoRankingPursuit, CoRankRLS, RankRLS, ViewRankRLS
+from corank.base import OnTop
+from corank.base.kernels.views import View
 from corank.data.collection import Collection
 from corank.errors import InputError
-from corank.base.kernels.views import View
 
 MADE = corank.make_ranking(20, 8, n_latent=2, features_per_view=2, random_state=0)
 NAMES = ["a", "b", "c", "d"]

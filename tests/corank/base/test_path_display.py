@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import PathDisplay, QuerySearchCV, RankingPursuit, RankRLS, RankSVM, make_ranking
+from corank import QuerySearchCV, RankingPursuit, RankRLS, RankSVM, make_ranking
+from corank.base import PathDisplay
 from corank.errors import InputError
 
 pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -8,12 +8,12 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 
 import corank
-from corank.data.splits import mask_scores
-from corank.data.synthetic import make_ranking
-from corank.errors import InputError
 from corank.base import Calibrated, ColumnMean, OnTop
 from corank.base.query_scaler import QueryScaler
 from corank.base.search import QuerySearchCV
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.errors import InputError
 from corank.models.linear import CRR, SPD, RankSVM
 from corank.models.rls import RankRLS
 

@@ -8,9 +8,9 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
+from corank.base import ColumnMean
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base import ColumnMean
 
 PROBLEM = make_ranking(8, (1, 7), random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -43,9 +43,7 @@ def test_it_is_the_mean_of_columns_scaled_inside_queries(method, as_given, y):
     model = ColumnMean([3, 1], [1, -1], method=method).fit(rows, y, qid=[f"q{q}" for q in QID])
     found = model.predict(rows, qid=QID)
     np.testing.assert_allclose(found, by_hand(method), rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(
-        model.rank(rows, QID), corank.data.queries.Queries.of(QID, len(X)).ranks(found)
-    )
+    np.testing.assert_array_equal(model.rank(rows, QID), corank.data.queries.Queries.of(QID, len(X)).ranks(found))
     assert model.score(rows, PROBLEM.y, QID) == pytest.approx(
         1 - corank.metrics.disagreement_error(PROBLEM.y, found, QID)
     )

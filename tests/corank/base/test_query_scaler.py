@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from corank.errors import InputError
 from corank.base.query_scaler import QueryScaler
+from corank.errors import InputError
 
 RNG = np.random.default_rng(0)
 QID = RNG.integers(0, 5, 60)

@@ -12,7 +12,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from corank import CRR, QueryKFold, QueryScaler, QuerySearchCV, QueryShuffleSplit, RankRLS, make_ranking
+from corank import CRR, QueryKFold, QueryScaler, QuerySearchCV, RankRLS, make_ranking
+from corank.data import QueryShuffleSplit
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError

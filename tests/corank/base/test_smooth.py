@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from corank import QuerySearchCV, RankRLS, load, save
-from corank.errors import InputError, UsageWarning
 from corank.base.smooth import Smooth
+from corank.errors import InputError, UsageWarning
 
 
 @parametrize_with_checks([Smooth(), Smooth(1.0, 2, 3, random_state=0)])

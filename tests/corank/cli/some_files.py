@@ -14,9 +14,9 @@ import numpy as np
 import corank
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
-from corank_lab.database.sqlite_store import SqliteStore
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
+from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
 
@@ -45,8 +45,8 @@ def _made() -> Path:
     made = make_ranking(20, 8, n_latent=3, features_per_view=3, random_state=1)
     y = mask_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
     comments = [f"docid = d{row}" for row in range(len(y))]
-    corank.write_letor(folder / "train.txt", made.X, y, made.qid, comments, unscored=-1)
-    corank.write_letor(folder / "test.txt", made.X, made.y, made.qid, comments)
+    corank.data.write_letor(folder / "train.txt", made.X, y, made.qid, comments, unscored=-1)
+    corank.data.write_letor(folder / "test.txt", made.X, made.y, made.qid, comments)
     model = corank.SPD(n_steps=500, random_state=0).fit(made.X, y, qid=made.qid)
     corank.save(model, folder / "model.safetensors")
     (folder / "scores.txt").write_text("".join(f"{score!r}\n" for score in model.predict(made.X).tolist()))

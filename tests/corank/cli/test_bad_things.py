@@ -16,8 +16,8 @@ import subprocess
 import sys
 
 import pytest
-
 from cli.some_files import files
+
 from corank import cli
 from faults.limits import small_files, without_rights
 from faults.writers import write_journal

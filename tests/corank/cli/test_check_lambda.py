@@ -4,9 +4,9 @@ import inspect
 
 import pytest
 
-from corank import check_lambda
 from corank.cli.research import check_lambda as command
 from corank.errors import InputError
+from corank.models import check_lambda
 from corank.models.lambdarank import LAMBDAS
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 import typer
+from cli.some_files import files
 from typer.testing import CliRunner
 
-from cli.some_files import files
 from corank import cli
 
 ALL = typer.main.get_command(cli.app).commands

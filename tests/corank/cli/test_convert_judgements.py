@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from corank.cli.convert import convert
 from corank.cli.learn.evaluate import evaluate
-from corank.data.io.read import read
 from corank.data.io.judgements.reading import read_judgements
+from corank.data.io.read import read
 from corank.errors import InputError
 
 app = typer.Typer()

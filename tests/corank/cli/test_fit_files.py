@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
+from cli.some_files import files
 
 import corank
-from cli.some_files import files
 from corank.cli.learn.fitting import ALPHAS
 from corank.data.routing import predict_with_qid
 from corank.errors import InputError

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-
 from cli.some_files import files
 from cli.test_bad_things import COMMANDS, tree
+
 from corank import cli
 from corank.cli import app
-from corank_lab.cli.screening.replay import REPORT_FILES
 from corank.errors import InputError
+from corank_lab.cli.screening.replay import REPORT_FILES
 from corank_lab.screening.answers import ScreeningJournal
 from faults.writers import write_journal
 

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 import pytest
+from cli.some_files import files
 
 import corank
-from cli.some_files import files
 from corank.clicks import PositionBias, click_pairs, estimate_from_clicks
 from corank.data.io.click_files import read_clicks
 from corank.errors import InputError, UsageWarning
@@ -31,7 +31,7 @@ def test_model_and_estimate_are_those_of_the_library(here, says):
     np.testing.assert_array_equal(corank.load("m").predict(rows), model.predict(rows))
 
     # the estimate: a model of four fifths of the queries, judged by clicks on the others
-    split = corank.QueryShuffleSplit(1, test_size=0.2, random_state=0)
+    split = corank.data.QueryShuffleSplit(1, test_size=0.2, random_state=0)
     train, test = next(split.split(rows.X, qid=rows.qid))
     made = click_pairs(clicks, rows.qid[train], rows.docids[train], bias=bias, clip=0.2)
     part = corank.SPD().fit(rows.X[train], pairs=made.pairs, pair_weight=made.pair_weight)
@@ -44,7 +44,7 @@ def test_model_and_estimate_are_those_of_the_library(here, says):
     shown, new = said["offline"]
     assert shown == pytest.approx(gain / len(held))
     kept = np.isin(clicks.qid.astype(str), list(held))
-    mine = corank.ClickLog.of(clicks.qid[kept], clicks.docids[kept], clicks.position[kept], clicks.clicked[kept])
+    mine = corank.data.ClickLog.of(clicks.qid[kept], clicks.docids[kept], clicks.position[kept], clicks.clicked[kept])
     scores = part.predict(rows.X[test])
     how = {"method": "doubly_robust", "bias": bias, "clip": 0.2}
     expected = estimate_from_clicks(mine, scores, rows.qid[test], rows.docids[test], **how)

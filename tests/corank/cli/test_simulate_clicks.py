@@ -3,10 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import PDGD, RankingData, make_ranking, simulate, write_letor
-from corank.clicks import CascadeClicks
-from corank.errors import InputError
+from corank import PDGD, RankingData, make_ranking
 from corank.base.query_scaler import QueryScaler
+from corank.clicks import CascadeClicks, simulate
+from corank.data import write_letor
+from corank.errors import InputError
 
 
 @pytest.fixture

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
-from cli.some_files import files
 from corank.cli import app
-from corank.data.io.trec import read_run
 from corank.data.io.store.store import open_store
+from corank.data.io.trec import read_run
 from corank.errors import InputError
 from on_terminal import OnTerminal
 

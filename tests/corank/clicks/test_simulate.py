@@ -18,9 +18,9 @@ from corank.clicks import (
 )
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
+from corank.deploy.persist import load, save
 from corank.errors import InputError
 from corank.metrics import evaluate
-from corank.deploy.persist import load, save
 from corank.models.rls import RankRLS
 
 PROBLEM = make_ranking(15, (1, 14), random_state=0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from comparing_locally import LocalPool
-from corank.data.synthetic import make_ranking
 from corank.comparison import study
+from corank.data.synthetic import make_ranking
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from corank import ColumnMean, OnTop, QueryScaler, RankRLS
-from corank.data.routing import fit_with_qid
+from corank import ColumnMean, QueryScaler, RankRLS
+from corank.base import OnTop
 from corank.comparison.analysis import coefficients
 from corank.comparison.problem import InputRows, make_problem
+from corank.data.routing import fit_with_qid
 
 COLUMNS = tuple("abcdef")
 

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.data.ranking import RankingData
-from corank.errors import InputError, UsageWarning
 from corank.comparison.problem import (
     ALWAYS,
     ComparisonProblem,
@@ -17,6 +15,8 @@ from corank.comparison.problem import (
     comparable,
     make_problem,
 )
+from corank.data.ranking import RankingData
+from corank.errors import InputError, UsageWarning
 
 
 def made(y, qid, pool_qid=None, folds=3, seed=0, kind=np.asarray):

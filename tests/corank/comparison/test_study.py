@@ -12,13 +12,13 @@ from sklearn.linear_model import Ridge
 
 import corank
 from corank import RankRLS
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.comparison import methods
 from corank.comparison.methods import Method
 from corank.comparison.plan import ComparisonPlan
 from corank.comparison.results import MODEL, RESULTS, STUDY, study_record
 from corank.comparison.runner import TaskRunner
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.metrics import evaluate
 
 
@@ -355,7 +355,7 @@ def test_unscored_rows_are_counted_and_used(local, made):
 def test_rankers_stand_on_a_prior(local, made):
     study = quick(["rankrls"], made, prior=[0, 3])
     assert study.outcome("columns").title == "mean of 2 columns"
-    assert isinstance(study.ranker, corank.OnTop)
+    assert isinstance(study.ranker, corank.base.OnTop)
     assert len(study.path) == 13
     with pytest.raises(InputError, match=r"prior is \[6\]; pass one or more column names, or numbers from 0 to 5"):
         quick(["rankrls"], made, prior=[6])

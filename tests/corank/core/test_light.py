@@ -18,8 +18,8 @@ from corank.core.rows.access import DenseRows
 from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
 from corank.core.rows.products import gather_rows, score_dense, score_rows, score_small
 from corank.core.sums.moments import Slots, add_pair_squares, fold
-from corank.data.io.trec import read_scores
 from corank.data.io.letor.reader import read_letor
+from corank.data.io.trec import read_scores
 from corank.errors import InputError
 
 STARTS = np.array([0, 7, 7, 330, 400])

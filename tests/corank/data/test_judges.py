@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from corank import RankRLS, read, write_letor, write_store
+from corank import RankRLS, read
+from corank.data import write_letor, write_store
 from corank.data.io.write_frames import write_parquet
 from corank.errors import InputError, UsageWarning
 

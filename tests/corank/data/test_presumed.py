@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import RankRLS, presumed_negatives
+from corank import RankRLS
+from corank.data import presumed_negatives
 from corank.errors import InputError
 
 NAN = np.nan

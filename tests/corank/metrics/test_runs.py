@@ -31,7 +31,7 @@ def test_values_equal_those_of_trec_eval(files):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     names = {"nDCG@10": "ndcg_cut_10", "AP": "map", "P@5": "P_5", "RR": "recip_rank"}
     expected = pytrec_eval.RelevanceEvaluator(JUDGED, {"ndcg_cut.10", "map", "P.5", "recip_rank"}).evaluate(RANKED)
-    found = corank.evaluate_run(*files, list(names), convention="trec_eval")
+    found = corank.metrics.evaluate_run(*files, list(names), convention="trec_eval")
     assert set(found.query_ids) == set(expected) == {"q1", "q2"}
     for ours, theirs in names.items():
         values = [expected[query][theirs] for query in found.query_ids]
@@ -40,14 +40,14 @@ def test_values_equal_those_of_trec_eval(files):
 
 def test_paths_and_what_was_read_from_them_give_the_same(files):
     qrels, run = files
-    means = corank.evaluate_run(str(qrels), str(run)).means
-    assert isinstance(corank.evaluate_run(qrels, run), corank.Evaluation)
-    assert corank.evaluate_run(read_qrels(qrels), read_run(run)).means == means
-    assert corank.evaluate_run(Qrels(*columns(JUDGED)), Run(*columns(RANKED), tag="t")).means == means
+    means = corank.metrics.evaluate_run(str(qrels), str(run)).means
+    assert isinstance(corank.metrics.evaluate_run(qrels, run), corank.metrics.Evaluation)
+    assert corank.metrics.evaluate_run(read_qrels(qrels), read_run(run)).means == means
+    assert corank.metrics.evaluate_run(Qrels(*columns(JUDGED)), Run(*columns(RANKED), tag="t")).means == means
 
 
 def test_judged_rows_that_the_run_missed_can_still_be_found(files):
-    found = corank.evaluate_run(*files, ["nDCG", "AP", "disagreement"])
+    found = corank.metrics.evaluate_run(*files, ["nDCG", "AP", "disagreement"])
     y = [2, 0, 1, np.nan, 3, 1, np.nan]
     scores = [1, 1, 0.5, 1, 0, 0.25, 0.5]
     qid = ["q1"] * 5 + ["q2"] * 2
@@ -60,10 +60,10 @@ def test_judged_rows_that_the_run_missed_can_still_be_found(files):
 def test_a_collection_is_matched_by_document(tmp_path):
     made = corank.make_ranking(6, 7, random_state=1)
     names = [f"d{row}" for row in range(len(made.y))]
-    corank.write_letor(tmp_path / "rows.txt", made.X, made.y, made.qid, comments=names)
+    corank.data.write_letor(tmp_path / "rows.txt", made.X, made.y, made.qid, comments=names)
     scores = made.X @ made.best
     write_run(tmp_path / "run", made.qid, names, scores)
-    found = corank.evaluate_run(corank.read(tmp_path / "rows.txt"), tmp_path / "run", ["nDCG@3", "AP"])
+    found = corank.metrics.evaluate_run(corank.read(tmp_path / "rows.txt"), tmp_path / "run", ["nDCG@3", "AP"])
     assert found.means == pytest.approx(corank.evaluate(made.y, scores, made.qid, ["nDCG@3", "AP"]).means)
 
 
@@ -78,13 +78,13 @@ def test_a_collection_is_matched_by_document(tmp_path):
 def test_runs_that_cannot_be_matched_raise(files, tmp_path, line, message):
     (tmp_path / "rows").write_text(f"{line}\n")
     with pytest.raises(InputError, match=message):
-        corank.evaluate_run(corank.read(tmp_path / "rows"), files[1])
+        corank.metrics.evaluate_run(corank.read(tmp_path / "rows"), files[1])
 
 
 def test_a_document_retrieved_or_judged_twice_is_refused(files, tmp_path):
     (tmp_path / "twice").write_text("q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.25 t\n")
     with pytest.raises(InputError, match="the run contains document 'a' twice for query 'q1'"):
-        corank.evaluate_run(files[0], tmp_path / "twice")
+        corank.metrics.evaluate_run(files[0], tmp_path / "twice")
     (tmp_path / "grades").write_text("q1 0 a 1\nq1 0 a 2\n")
     with pytest.raises(InputError, match="the qrels contain two different grades for document 'a' of query 'q1'"):
-        corank.evaluate_run(tmp_path / "grades", files[1])
+        corank.metrics.evaluate_run(tmp_path / "grades", files[1])

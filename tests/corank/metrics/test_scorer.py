@@ -9,7 +9,8 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 
-from corank import SPD, Landmarks, QueryKFold, QueryScaler, QuerySearchCV
+from corank import SPD, QueryKFold, QueryScaler, QuerySearchCV
+from corank.base import Landmarks
 from corank.errors import InputError
 from corank.metrics import evaluate, scorer
 

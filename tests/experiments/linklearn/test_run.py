@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank_lab.records.records import Records
 from corank.text import Corpus
+from corank_lab.records.records import Records
 from experiments.datasets.smart import Topics
 from experiments.linklearn import citations, paper, problems, reviews, run
 from experiments.options import ExperimentOptions

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from corank.base.kernels import GaussianKernel
-from corank.models.linear import RankSVM
 from corank.metrics import disagreement_error
+from corank.models.linear import RankSVM
 from experiments.ranking_pursuit.many_rankings import errors_many, score_alike, svm_path
 
 pytestmark = pytest.mark.long  # only experiments use it

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank_lab.records.writer import write_records
 from corank.errors import InputError
+from corank_lab.records.writer import write_records
 from corank_lab.screening import make_views, simulate
 from experiments.datasets.reuters import Stories
 from experiments.options import ExperimentOptions

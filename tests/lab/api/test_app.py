@@ -10,13 +10,14 @@ import time
 import numpy as np
 import pytest
 
-from corank import PDGD, RankingData, RankSVM, make_ranking, simulate
+from corank import PDGD, RankingData, RankSVM, make_ranking
+from corank.clicks import simulate
 from corank.clicks.ranker import LISTS
-from corank.clicks.simulate import _started
+from corank.clicks.simulation import _started
 from corank.core.random import random_below, seed_state
 from corank.data.rows import with_names
-from corank.parameters import rng_of
 from corank.deploy.persist.files import model_bytes
+from corank.parameters import rng_of
 from corank_lab.api.inputs import MOST_ITEMS
 from corank_lab.api.learner import replay
 from corank_lab.api.openapi import OPERATIONS

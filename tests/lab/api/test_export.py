@@ -9,12 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 import corank
-from corank import RankRLS, fit_parts
+from corank import RankRLS
 from corank.cli import app
 from corank.data.io.click_files import read_clicks
-from corank.errors import InputError
+from corank.deploy import fit_parts
 from corank.deploy.persist import save
 from corank.deploy.persist.files import model_bytes
+from corank.errors import InputError
 from corank_lab.api.export import logged_rows, shown_lists, write_parquet_parts
 from corank_lab.api.log import EventLog
 from some_service import ask, online_bytes, running

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 import uvicorn
 
-from corank import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
+from corank import PDGD
+from corank.clicks import DBGD, MGD, PairwiseEpsilonGreedy
 from corank.data.inputs import MAX_VALUE
-from corank_lab.pages.app import create_app
 from corank_lab.api.inputs import made_id
 from corank_lab.api.learner import replay
+from corank_lab.pages.app import create_app
 from some_service import ask, online_bytes, running
 from some_stores import open_new
 

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from corank import DBGD, PDGD, PairwiseEpsilonGreedy
-from corank.clicks import Duel, Impression, InterleavingTest
+from corank import PDGD
+from corank.clicks import DBGD, Duel, Impression, InterleavingTest, PairwiseEpsilonGreedy
 from corank.deploy.persist.files import model_bytes, model_from_bytes
 from corank_lab.api.learner import Learner, Lease, OpenLists, replay, require_lease
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, pack, unpack

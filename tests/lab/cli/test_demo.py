@@ -25,7 +25,7 @@ def test_the_demo_learns_compares_and_saves(says, tmp_path):
         "the loaded model gives the same scores",
     ):
         assert word in said
-    data = corank.open_store(tmp_path / "training.store").data
+    data = corank.data.open_store(tmp_path / "training.store").data
     model = corank.load(tmp_path / "lcra.safetensors")
     assert model.n_features_in_ == data.n_features
     # 5 % of the 60 training queries

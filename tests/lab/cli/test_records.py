@@ -7,13 +7,13 @@ import threading
 
 import numpy as np
 import pytest
+from records.test_openalex import FakeOpenAlex
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.errors import InputError
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import WRITTEN
-from corank.errors import InputError
-from data.records.test_openalex import FakeOpenAlex
 
 CSV = (
     "id,title,abstract,year,doi,included,references,Funding\n"

@@ -10,14 +10,14 @@ import pytest
 
 from corank.data.io.items import Items
 from corank.errors import InputError
-from corank_lab.preferences.answers import PreferenceEntry
-from corank_lab.preferences.session import PreferenceSession
 from corank_lab.database import migrations
 from corank_lab.database import store as stores
 from corank_lab.database.open_store import open_answer_store
 from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.database.store import Candidate, StoreError
 from corank_lab.database.stored_journal import StoredJournal
+from corank_lab.preferences.answers import PreferenceEntry
+from corank_lab.preferences.session import PreferenceSession
 from some_stores import address_of, open_new, postgres
 
 DATABASES = ("sqlite", "postgresql")

@@ -11,6 +11,7 @@ import pytest
 from corank.data.io.letor.reader import read_letor
 from corank.errors import InputError
 from corank.metrics.agreement import krippendorff_alpha, read_judgements
+from corank.text import BM25, open_corpus, read_corpus, save_corpus
 from corank_lab.grading import (
     GradingDocument,
     GradingQuery,
@@ -25,7 +26,6 @@ from corank_lab.grading import (
 )  # fmt: skip
 from corank_lab.grading.answers import GradingEntry
 from corank_lab.grading.reading import read_queries
-from corank.text import BM25, open_corpus, read_corpus, save_corpus
 
 NAN = float("nan")
 

@@ -12,16 +12,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from corank import evaluation, load, read
-from corank_lab.cli.lab import open_grading
+from corank import load, read
 from corank.data.rows import with_names
 from corank.errors import InputError
-from corank_lab.database.sqlite_store import SqliteStore
 from corank.metrics import evaluate
 from corank.progress import progress
+from corank.text import read_corpus, save_corpus
+from corank_lab.cli.lab import open_grading
+from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.pages.app import create_app
 from corank_lab.pages.grading import training
-from corank.text import read_corpus, save_corpus
 from some_pages import PageClient, answers_of_judges, fields, new_project, words
 
 TABLE = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank_lab.pages.plots import MAX_POINTS, Scale, curve
 from corank_lab.screening.stopping.forecast import make_forecast
 from corank_lab.screening.stopping.rules import stopping_rule
-from corank_lab.pages.plots import MAX_POINTS, Scale, curve
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -11,11 +11,11 @@ from html import unescape
 
 import pytest
 
-from corank_lab.records.records import read_records
-from corank_lab.screening.reporting.certificate import verify
-from corank_lab.screening.judges import read_judges
 from corank_lab.pages.app import create_app
 from corank_lab.pages.screening.view import highlight
+from corank_lab.records.records import read_records
+from corank_lab.screening.judges import read_judges
+from corank_lab.screening.reporting.certificate import verify
 from some_pages import PageClient, answers_of_judges, fields, words
 from some_reviews import bees, with_duplicate
 from some_stores import open_new

@@ -9,8 +9,8 @@ import zipfile
 import pytest
 
 from corank.data.io.items import read_items
-from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from corank_lab.pages.app import create_app
+from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_pages import TEAS, PageClient, fields, new_project, words
 from some_reviews import with_duplicate
 from some_stores import open_new

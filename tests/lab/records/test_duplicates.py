@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corank.errors import InputError
 from corank_lab.records.duplicates import DuplicateGroups, find_duplicates, restore_duplicates
 from corank_lab.records.identity import normalise_doi
 from corank_lab.records.records import RecordDetails, Records
-from corank.errors import InputError
 
 TEXT = (
     "We trained forty young rats in a water maze and recorded their sleep for two days. Animals that slept more after "

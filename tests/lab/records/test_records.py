@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from corank.errors import InputError
 from corank_lab.records.identity import fingerprint
 from corank_lab.records.records import Records, read_records
 from corank_lab.records.writer import write_records
-from corank.errors import InputError
 
 
 def reads(tmp_path, name, text):

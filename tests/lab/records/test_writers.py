@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corank.data.io.table_text import defuse
+from corank.errors import InputError
 from corank_lab.records.fields.clean import clean_line
 from corank_lab.records.parsers.bibtex import decode_latex
 from corank_lab.records.records import RecordDetails, Records, RecordSource, read_records
@@ -21,7 +22,6 @@ from corank_lab.records.writer import WRITTEN, require_records_suffix, write_rec
 from corank_lab.records.writers.bibtex import escape
 from corank_lab.records.writers.standard import family_of, guess_family, squeeze
 from corank_lab.records.writers.tables import CELL
-from corank.errors import InputError
 from experiments.datasets.catalog import data_root
 
 DETAILS = [

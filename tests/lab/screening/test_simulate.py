@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank_lab.records.records import Records
 from corank.errors import InputError
+from corank_lab.records.records import Records
 from corank_lab.screening import ScreeningReplay, simulate
 from corank_lab.screening.simulate import plot_recall
 from some_records import collection

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows
-from corank.data.scoring import repeat_first, score_columns
 from corank.base.kernels.grams import require_inner_product, require_similarities, require_square
 from corank.base.kernels.views import View
+from corank.core.rows.scaled import ScaledRows
+from corank.data.scoring import repeat_first, score_columns
 
 Floats = NDArray[np.float64]
 

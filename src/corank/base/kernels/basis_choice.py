@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, warn
 from corank.base.kernels.radial import centre_of, subtract_centre
 from corank.base.kernels.views import View
+from corank.errors import InputError, warn
 
 CHOICES = ("random", "kmeans++")
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.errors import InputError
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.grams import inverse_root, require_square
 from corank.base.kernels.views import View
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 

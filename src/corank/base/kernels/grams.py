@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.errors import InputError
 from corank.base.kernels.kernel import Gram, Kernel
+from corank.errors import InputError
 from corank.memory import require_memory
 
 # smaller eigenvalues, relative to the largest, are rounding errors

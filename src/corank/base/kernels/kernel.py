@@ -26,8 +26,8 @@ class Kernel(ABC):
     """
     A kernel: ``kernel(X, Z)`` returns a Gram matrix, ``kernel(X)`` that of X with itself.
 
-    float32 rows give a float32 Gram matrix. Kernels are compared by value. They can be saved (see `corank.deploy.persist`)
-    unless they hold a function.
+    float32 rows give a float32 Gram matrix. Kernels are compared by value. They can be saved (see
+    `corank.deploy.persist`) unless they hold a function.
     """
 
     # whether k(x, z) = x·z: scores are then sums of weighted columns

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from corank.errors import InputError
 from corank.base.kernels.kernel import Gram, Kernel, products, require_positive, squared_norms
+from corank.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.base.kernels.kernel import Floats, Gram, Kernel, products, require_positive, squared_norms
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError
-from corank.base.kernels.kernel import Floats, Gram, Kernel, products, require_positive, squared_norms
 
 
 def centre_of(Z: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.rows.scaled import ScaledRows
-from corank.errors import InputError
 from corank.base.kernels.grams import require_inner_product
 from corank.base.kernels.kernel import Gram, Kernel
+from corank.core.rows.scaled import ScaledRows
+from corank.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from corank.errors import InputError
 from corank.base.kernels.kernel import Floats, Gram, Kernel
 from corank.base.kernels.products import CosineKernel, LinearKernel, PolynomialKernel
 from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKernel, LaplacianKernel
+from corank.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.core.rows.scaled import ScaledRows
-from corank.data.column_roles import column_numbers
-from corank.errors import InputError
 from corank.base.kernels.kernel import Kernel
 from corank.base.kernels.products import LinearKernel
 from corank.base.kernels.user import as_kernel
+from corank.core.rows.scaled import ScaledRows
+from corank.data.column_roles import column_numbers
+from corank.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

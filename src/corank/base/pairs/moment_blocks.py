@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.base.pairs.factors import weigh_queries
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.blocks import add_sparse_spread
 from corank.core.rows.products import GramSum
@@ -17,7 +18,6 @@ from corank.core.rows.scaled import plain as plain_rows
 from corank.core.sums.moments import Slots, add_pair_squares, fold
 from corank.core.threads import cut
 from corank.data.ranking import RankingData
-from corank.base.pairs.factors import weigh_queries
 
 BLOCK = 1 << 18
 """Entries of a block of rows: 2 MiB of float64."""

@@ -18,12 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from corank.base.pairs.moment_blocks import Features, Floats, RowKind, prepare_pass
 from corank.core.rows.products import MAX_COLUMNS, GramSum
 from corank.core.rows.scaled import factors_of
 from corank.core.threads import add_up
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.pairs.moment_blocks import Features, Floats, RowKind, prepare_pass
 
 
 @dataclass(frozen=True, eq=False)

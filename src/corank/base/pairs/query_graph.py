@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
-from corank.core.threads import cut, parallel_map, threads_for
 from corank.base.pairs.factors import query_factors
 from corank.base.pairs.laplacian import Array, Laplacian, as_columns, as_dense, drop_axes, operands
+from corank.core.rows.centre import FULL, HALF, HALF_T, INVERSE, Blocks, centre_blocks
+from corank.core.threads import cut, parallel_map, threads_for
 
 # smallest weight of the pairs of a query, relative to its squared weight, that is not a rounding error
 _LEAST = 1e-12

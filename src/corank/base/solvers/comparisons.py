@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.data.inputs import require_weight
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
-from corank.errors import warn
 from corank.base.pairs import Laplacian
 from corank.base.pairs.factors import weigh_queries
 from corank.base.solvers.conjugate import conjugate_gradients
 from corank.base.solvers.linear_map import LinearMap
 from corank.base.solvers.solution import Floats
+from corank.data.inputs import require_weight
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
+from corank.errors import warn
 
 TOLERANCE = 1e-10
 """Norm of the residual, relative to the right-hand side, at which conjugate gradients stop."""

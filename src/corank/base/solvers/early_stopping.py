@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from corank.progress import progress
 from corank.base.solvers.choice import ROUNDING
+from corank.progress import progress
 
 
 class EarlyStopping:

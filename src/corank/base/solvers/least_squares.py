@@ -3,9 +3,9 @@ The squared loss: one linear system.
 
 Minimises  mix · mean_D ½ (y − w·x − b)² + (1 − mix) · mean_P ½ (y_a − y_b − w·(a − b))² + alpha/2 ‖w‖²,
 P the pairs of rows of one query with different scores. The pairs enter only through ``Σ_q X_qᵀ L_q X_q``, computed in
-one scan of the rows (`corank.base.pairs`): O(n d² + d³) time and O(d²) memory for any number of pairs. Above `MAX_DENSE`
-unknowns, or if n d² exceeds `MAX_SUMS`, the same system is solved by conjugate gradients, O(non-zeros) a step, without
-a d × d matrix.
+one scan of the rows (`corank.base.pairs`): O(n d² + d³) time and O(d²) memory for any number of pairs. Above
+`MAX_DENSE` unknowns, or if n d² exceeds `MAX_SUMS`, the same system is solved by conjugate gradients, O(non-zeros) a
+step, without a d × d matrix.
 
 Reference: Sculley, Combined regression and ranking, KDD 2010 (the objective, solved there by stochastic steps).
 """
@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from corank.core.rows.scaled import factors_of, plain
-from corank.data.inputs import require_weight
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.pairs import Moments
 from corank.base.pairs.moment_blocks import dense
 from corank.base.solvers.comparisons import solve_by_products
 from corank.base.solvers.solution import Floats, Solution, require, require_numbers, require_products
+from corank.core.rows.scaled import factors_of, plain
+from corank.data.inputs import require_weight
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

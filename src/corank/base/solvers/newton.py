@@ -20,10 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.errors import InputError, warn
 from corank.base.solvers.conjugate import MatVec, conjugate_gradients
 from corank.base.solvers.linear_map import LinearMap
 from corank.base.solvers.solution import Floats, Solution
+from corank.errors import InputError, warn
 
 # largest squared residual of the Newton equations, relative to the gap left, and most steps of conjugate gradients
 _LOOSE, _MAX_INNER = 0.01, 250

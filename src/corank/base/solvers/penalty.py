@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from corank.data.queries import Queries
-from corank.data.ranking import RankingData
 from corank.base.pairs.moments import pair_squares
 from corank.base.solvers.solution import require_products
+from corank.data.queries import Queries
+from corank.data.ranking import RankingData
 
 # factor for several queries and for a single one
 _MANY_QUERIES, _ONE_QUERY = 10.0, 1.0

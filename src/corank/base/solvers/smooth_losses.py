@@ -11,20 +11,20 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
-from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
-from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
-from corank.core.threads import cut, parallel_map, threads_for
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import weigh_queries
 from corank.base.pairs.losses import Loss
-from corank.progress import progress
 from corank.base.solvers.comparisons import Comparisons, scored_comparisons
 from corank.base.solvers.conjugate import MatVec
 from corank.base.solvers.newton import Affine, Derivatives, Evaluate, ScoreObjective, minimise
 from corank.base.solvers.solution import Floats, Solution, require, require_products
 from corank.base.solvers.targets import ordered
+from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
+from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss
+from corank.core.threads import cut, parallel_map, threads_for
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.progress import progress
 
 MAX_PAIRS = 100_000_000
 """Largest number of pairs that are visited one by one; each Newton step visits them about ten times."""

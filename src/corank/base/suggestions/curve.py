@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.suggestions.strategies import find_strategy
+from corank.base.suggestions.suggest import suggest
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import as_rows
 from corank.errors import InputError, import_extra, suggest_names
-from corank.base.suggestions.strategies import find_strategy
-from corank.base.suggestions.suggest import suggest
 from corank.metrics import evaluate, parse_metric
 from corank.metrics.significance import standard_error
 from corank.parameters import check_values, integer, rng_of, seed

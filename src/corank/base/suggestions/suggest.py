@@ -25,11 +25,11 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
+from corank.base.suggestions.strategies import Floats, Pool, find_strategy, values_of
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, transform_with_qid
 from corank.data.rows import as_rows
-from corank.base.suggestions.strategies import Floats, Pool, find_strategy, values_of
 from corank.parameters import check_values, integer, number, rng_of, seed
 
 Integers = NDArray[np.int64]

@@ -127,8 +127,8 @@ def _rows(
 ) -> Cells:
     import numpy as np
 
-    from corank.data.routing import predict_with_qid
     from corank.base.suggestions import suggest as choose
+    from corank.data.routing import predict_with_qid
 
     queries = rows.data.queries
     codes, y = queries.codes, rows.y

@@ -26,8 +26,8 @@ from corank.cli.options import (
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from corank.data.io.text import TextFile
     from corank.comparison import MethodOutcome, Study
+    from corank.data.io.text import TextFile
 
 QUICK_FOLDS, QUICK_SHARES = 3, (0.1, 0.5)
 """Folds and shares of the learning curve with ``--quick``."""
@@ -105,12 +105,12 @@ def compare(
 
     from corank.cli.learn.models import parse_features, resolve_features
     from corank.cli.rows import ColumnOptions, read_rows
-    from corank.data.io.read import open_source, read
     from corank.comparison import compare as run
     from corank.comparison.methods import DEFAULT, QUICK, find_methods
+    from corank.comparison.report import write
     from corank.comparison.results import STUDY, study_record
     from corank.comparison.study import FRACTIONS
-    from corank.comparison.report import write
+    from corank.data.io.read import open_source, read
     from corank.metrics import parse_metric
     from corank.metrics.conventions import find_convention
 

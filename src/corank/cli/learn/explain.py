@@ -11,8 +11,8 @@ from corank.cli.options import Data, Drop, Force, IdColumn, Json, Keep, Label, M
 from corank.cli.output import print_json
 
 if TYPE_CHECKING:
-    from corank.data.collection import Collection
     from corank.base.explanation import Explanation
+    from corank.data.collection import Collection
 
 
 def explain(
@@ -40,12 +40,12 @@ def explain(
     The contributions of columns, or of training rows, add up to the difference: corank explain m.safetensors rows.txt
     --pair 3 8
     """
+    from corank.base.explanation import SHOWN, explained
     from corank.cli.learn.models import last_step, load_ranker, preferred_layout
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.data.durable.atomic import require_place
     from corank.data.routing import columns_were_checked
     from corank.errors import InputError
-    from corank.base.explanation import SHOWN, explained
     from corank.models.labels import LabelRanker
 
     if plot is not None:

@@ -24,8 +24,8 @@ from sklearn import config_context
 from sklearn.base import clone
 
 import corank
+from corank.base.contract import check_parameters
 from corank.cli.imports import import_lightgbm
-from corank.cli.learn.preferences import read_preferences
 from corank.cli.learn.fit import FitOptions
 from corank.cli.learn.models import (
     IGNORE_QUERIES,
@@ -39,23 +39,23 @@ from corank.cli.learn.models import (
     preferred_layout,
     resolve_features,
 )
+from corank.cli.learn.preferences import read_preferences
 from corank.cli.options import INTERRUPTED, QueryScale
 from corank.cli.output import emit
 from corank.cli.rows import ColumnOptions, read_rows, row_names
+from corank.data.column_roles import column_name, list_names
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import detect_format
-from corank.data.column_roles import column_name, list_names
+from corank.data.io.store.header import HEADER
 from corank.data.missing import MissingValues
 from corank.data.ranking import RankingData
 from corank.data.routing import predict_with_qid
 from corank.data.rows import count_missing
-from corank.data.io.store.header import HEADER
-from corank.errors import InputError, import_extra, reason
-from corank.base.contract import check_parameters
-from corank.models.labels.ranker import LabelRanker
-from corank.metrics import disagreement_error, scorer
-from corank.metrics.scorer import MetricScorer
 from corank.deploy.persist import save
+from corank.errors import InputError, import_extra, reason
+from corank.metrics import disagreement_error, scorer
+from corank.metrics.scorers import MetricScorer
+from corank.models.labels.ranker import LabelRanker
 
 ALPHAS = tuple(10.0**power for power in range(-5, 2))
 """Penalty weights that --valid tries in addition to the model's own choice."""
@@ -102,7 +102,7 @@ class ModelSpec:
         """Return a ranker, by default the own one, with prior and scaling."""
         ranker = self.ranker if ranker is None else ranker
         if self.prior is not None:
-            ranker = corank.OnTop(corank.ColumnMean(self.prior), ranker)
+            ranker = corank.base.OnTop(corank.ColumnMean(self.prior), ranker)
         if self.scale is None:
             return ranker
         from sklearn.pipeline import Pipeline  # takes long to import

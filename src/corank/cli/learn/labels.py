@@ -17,11 +17,11 @@ import numpy as np
 
 from corank.cli.learn.models import last_step
 from corank.cli.rows import ColumnOptions, FittedModel, require_model_features, say_columns, say_order
+from corank.data.collection import Collection
+from corank.data.column_roles import require_same_features
 from corank.data.durable.atomic import require_place
 from corank.data.io.read import open_source, read
 from corank.data.io.table_text import csv_text
-from corank.data.collection import Collection
-from corank.data.column_roles import require_same_features
 from corank.data.routing import columns_were_checked
 from corank.errors import InputError, import_extra
 from corank.models.labels import LabelRanker, OnlineLabelRanker

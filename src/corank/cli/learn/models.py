@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-import corank
+from corank import registry
 from corank._lazy import is_sparse
 from corank.cli.rows import FittedModel
 from corank.data.column_roles import column_numbers
@@ -53,14 +53,14 @@ def kebab_case(name: str) -> str:
 
 def rankers() -> list[str]:
     """Return the command-line names of all exported rankers without required parameters."""
-    return sorted(kebab_case(name) for name in corank.__all__ if _ranker(name) is not None)
+    return sorted(kebab_case(name) for name in registry.names() if _ranker(name) is not None)
 
 
 def find_ranker(name: str) -> type[Ranker | LabelRanker]:
     """Return the ranker with a command-line name such as "spd"; case and hyphens are ignored."""
     wanted = name.replace("-", "").replace("_", "").lower()
     # imports only the package of that ranker
-    kind = next((_ranker(exported) for exported in corank.__all__ if exported.lower() == wanted), None)
+    kind = next((_ranker(exported) for exported in registry.names() if exported.lower() == wanted), None)
     if kind is None:
         raise InputError(f"there is no model {name!r}; {suggest_names(name, rankers())}.")
     return kind
@@ -70,7 +70,7 @@ def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
     from corank.base.base import Ranker
     from corank.models.labels.ranker import LabelRanker
 
-    thing = getattr(corank, name)
+    thing = registry.find(name)
     if not (isinstance(thing, type) and issubclass(thing, Ranker | LabelRanker)) or inspect.isabstract(thing):
         return None
     if getattr(thing, "_reads_ids", False):  # rows of files have no such ids

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.cli.rows import ColumnOptions, read_rows
+from corank.data.collection import Collection, as_texts
+from corank.data.io.judgements.reading import JSON, read_judgements
 from corank.data.io.read import detect_format, is_number, open_source
 from corank.data.io.search_responses import as_run, read_responses
 from corank.data.io.table_text import suffix_of
 from corank.data.io.text import TextFile, open_text
 from corank.data.io.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, merge_qrels, read_qrels, read_scores
-from corank.data.io.judgements.reading import JSON, read_judgements
-from corank.data.collection import Collection, as_texts
 from corank.data.judges import JudgeGrades
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run

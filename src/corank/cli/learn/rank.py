@@ -55,8 +55,8 @@ def rank(
     from corank.cli.learn.scoring import ScoringRequest, write_scores
     from corank.cli.rows import ColumnOptions
     from corank.data.io.compressed import is_stream, require_text_place, write_text
-    from corank.errors import InputError
     from corank.deploy.persist.linear import LinearScorer
+    from corank.errors import InputError
 
     if format is ScoreFormat.trec and output is None:
         raise InputError("--format trec needs a file; name it with --output (- for standard output).")

@@ -23,10 +23,10 @@ from corank.cli.rows import ColumnOptions, FittedModel, read_rows, say_order
 from corank.core.jit import is_light
 from corank.data.io.compressed import STANDARD, is_stream, write_text
 from corank.data.io.group_files import group_file
+from corank.data.io.letor.stream import RowBlock, Scattered, changes, stream_letor, whole_queries
 from corank.data.io.read import common_format, open_source
 from corank.data.io.text import TextFile, spool_bytes
 from corank.data.io.trec import run_lines
-from corank.data.io.letor.stream import RowBlock, Scattered, changes, stream_letor, whole_queries
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid, predicts_by_qid
 

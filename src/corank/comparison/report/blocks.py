@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote
 
-from corank.console import printable
 from corank.comparison.report.page import section
+from corank.console import printable
 from corank.tables import escape_markdown
 
 

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank._version import __version__
-from corank.data.inputs import as_scores
-from corank.data.missing import MissingValues
-from corank.data.queries import Queries
-from corank.data.routing import predict_with_qid
-from corank.data.rows import as_rows, has_missing
 from corank.base.calibration import reliability_curve
 from corank.base.priors import ColumnMean
 from corank.comparison.report.blocks import BulletList, Code, Facts, PageBlock, Paragraph, Section
 from corank.comparison.report.importance import query_importance
 from corank.comparison.report.page import page
 from corank.comparison.report.study import describe_convention
+from corank.data.inputs import as_scores
+from corank.data.missing import MissingValues
+from corank.data.queries import Queries
+from corank.data.routing import predict_with_qid
+from corank.data.rows import as_rows, has_missing
 from corank.metrics import Evaluation, evaluate
 from corank.metrics.significance import few_note, sign_flip
 from corank.tables import Cell, ReportTable, escape_markdown

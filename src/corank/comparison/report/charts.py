@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from corank.errors import import_extra
 from corank.comparison.report.page import COLOURS, DASHES, LIGHT, PLOT
+from corank.errors import import_extra
 
 WIDTH, HEIGHT = 320.0, 215.0
 """Size of a chart in CSS pixels at its natural size; pages scale it to the column."""

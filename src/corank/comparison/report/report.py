@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 
-from corank.data.durable.atomic import atomic_file
 from corank.comparison.report.blocks import BulletList, PageBlock, Paragraph, Picture
 from corank.comparison.report.page import page
+from corank.data.durable.atomic import atomic_file
 from corank.tables import Cell, ReportTable, escape_markdown
 
 

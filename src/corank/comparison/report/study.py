@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corank.data.durable.atomic import atomic_file, require_place
-from corank.errors import InputError, MissingExtra, import_extra
 from corank.comparison.report.blocks import (
     BulletList,
     Code,
@@ -24,12 +22,14 @@ from corank.comparison.report.blocks import (
 from corank.comparison.report.charts import standalone
 from corank.comparison.report.page import page
 from corank.comparison.report.plots import PLOTS, plots_of, reference_of
+from corank.data.durable.atomic import atomic_file, require_place
+from corank.errors import InputError, MissingExtra, import_extra
 from corank.metrics.conventions import CONVENTIONS, Convention
 from corank.tables import Cell, ReportTable, escape_markdown
 
 if TYPE_CHECKING:  # not needed at run time; importing them is slow
-    from corank.metrics.bounds.bound import Bound
     from corank.comparison.values import Study
+    from corank.metrics.bounds.bound import Bound
 
 N_WORST = 20
 """Rows of the table of the queries with the lowest values."""

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.collection import Collection
 from corank.data.io.compressed import SUFFIXES
 from corank.data.io.text import STANDARD_INPUT, TextFile, open_text
-from corank.data.collection import Collection
 from corank.errors import InputError, warn
 
 GROUP_SUFFIXES = (".query", ".group")

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from corank._lazy import is_sparse
+from corank.data.collection import Collection
+from corank.data.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
 from corank.data.durable.atomic import folder_exists
 from corank.data.io.compressed import SUFFIXES
 from corank.data.io.frames import read_csv, read_parquet
 from corank.data.io.group_files import with_groups
-from corank.data.io.text import Source, TextFile, as_sources, open_text
 from corank.data.io.letor.reader import as_precision, read_letor
-from corank.data.collection import Collection
-from corank.data.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
+from corank.data.io.store.store import Store, open_store
+from corank.data.io.text import Source, TextFile, as_sources, open_text
 from corank.data.judges import merge_judges
 from corank.data.rows import as_rows, require_finite
-from corank.data.io.store.store import Store, open_store
 from corank.errors import InputError, warn
 
 PARQUET_MAGIC = b"PAR1"

@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from corank.data.io.trec import Qrels, Run
 from corank.data.collection import as_texts
+from corank.data.io.trec import Qrels, Run
 from corank.errors import InputError, import_extra
 
 FrameStyle = Literal["ir_measures", "pyterrier"]
@@ -43,7 +43,7 @@ def run_of(source: Any, tag: str = "run") -> Run:
     Returns
     -------
     Run
-        For `corank.evaluate_run` and `corank.data.write_run`.
+        For `corank.metrics.evaluate_run` and `corank.data.write_run`.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def qrels_of(source: Any) -> Qrels:
     Returns
     -------
     Qrels
-        For `corank.evaluate_run` and `corank.data.write_qrels`.
+        For `corank.metrics.evaluate_run` and `corank.data.write_qrels`.
     """
     queries, documents, values = _rows(source, "qrels")
     return Qrels(as_texts(queries), as_texts(documents), np.array(values, dtype=np.float64))

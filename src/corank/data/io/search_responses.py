@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from corank.data.collection import Collection, as_names, as_texts
 from corank.data.io.json_values import at_path, json_values, plain_text, shortened
 from corank.data.io.table_text import read_utf8
 from corank.data.io.trec import Run
-from corank.data.collection import Collection, as_names, as_texts
 from corank.errors import InputError
 
 WRAPPED_IDS = ("qid", "query_id", "id", "query")

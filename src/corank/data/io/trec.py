@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.core.jit import is_light
 from corank.core.parsing import sheet, small
-from corank.data.io.compressed import write_text
-from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, open_text
-from corank.data.io.letor.pieces import Piece, cut_lines
 from corank.data.collection import as_texts
 from corank.data.inputs import as_scores
+from corank.data.io.compressed import write_text
+from corank.data.io.letor.pieces import Piece, cut_lines
+from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, open_text
 from corank.data.judges import JudgeGrades
 from corank.data.queries import Queries
 from corank.errors import InputError, warn

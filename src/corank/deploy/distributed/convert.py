@@ -11,9 +11,9 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from corank.data.durable.atomic import atomic_folder, require_no_input
-from corank.data.io.write_frames import write_parquet
 from corank.data.io.letor.writer import write_letor
 from corank.data.io.store.store import write_store
+from corank.data.io.write_frames import write_parquet
 from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.sources import Rows
 from corank.deploy.distributed.tasks import NumberedRows, WholeQueries, joined

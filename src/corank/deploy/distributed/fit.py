@@ -17,23 +17,29 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
+from corank.base.base import Ranker
+from corank.base.contract import check_parameters, install, named_columns
+from corank.base.kernels import as_kernel
+from corank.base.kernels.features import FeatureMap
+from corank.base.landmarks import Landmarks
+from corank.base.pairs.moment_blocks import dense
+from corank.base.query_scaler import QueryScaler
 from corank.core.sums.bins import ExactSum
 from corank.deploy.distributed.engine import DaskEngine
 from corank.deploy.distributed.linear import fit_linear, warn_without_unscored_pairs
 from corank.deploy.distributed.parts import Parts
-from corank.deploy.distributed.summary import Summarised, leave_queries_out, rows_of_parts, summarise_maps, summarise_parts
+from corank.deploy.distributed.summary import (
+    Summarised,
+    leave_queries_out,
+    rows_of_parts,
+    summarise_maps,
+    summarise_parts,
+)
 from corank.deploy.distributed.sums import Spread
 from corank.deploy.distributed.tasks import WholeQueries
 from corank.errors import InputError, import_extra
-from corank.base.base import Ranker
-from corank.base.contract import check_parameters, install, named_columns
-from corank.base.landmarks import Landmarks
-from corank.base.query_scaler import QueryScaler
-from corank.base.kernels import as_kernel
-from corank.base.kernels.features import FeatureMap
-from corank.models.linear.base import LinearDescent
 from corank.metrics import parse_metric
-from corank.base.pairs.moment_blocks import dense
+from corank.models.linear.base import LinearDescent
 from corank.models.rls import CoRankRLS, RankRLS, Summary
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.selection import EVIDENCE

@@ -17,6 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from corank.base.advice import warn_of_useless_coupling
+from corank.base.kernels.views import View
+from corank.base.pairs import Moments
+from corank.base.pairs.losses import Loss
+from corank.base.solvers import squared_views
+from corank.base.solvers.penalty import alpha_of
+from corank.base.solvers.solution import Solution, require_numbers, require_products
+from corank.base.solvers.targets import Range, in_unit
 from corank.core.rows.scaled import ScaledRows
 from corank.data.inputs import require_weight
 from corank.deploy.distributed.newton import PartLoss, limits_of, minimise_parts
@@ -24,17 +32,9 @@ from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.sums import Sums, SumSettings, sum_part
 from corank.deploy.distributed.tasks import WholeQueries
 from corank.errors import InputError
-from corank.base.advice import warn_of_useless_coupling
-from corank.base.kernels.views import View
 from corank.models.linear.base import LinearModel, one_or_each
 from corank.models.linear.lcra import LCRA, LinearViewsModel
-from corank.base.pairs import Moments
-from corank.base.pairs.losses import Loss
 from corank.parameters import rng_of
-from corank.base.solvers import squared_views
-from corank.base.solvers.penalty import alpha_of
-from corank.base.solvers.solution import Solution, require_numbers, require_products
-from corank.base.solvers.targets import Range, in_unit
 
 Floats = NDArray[np.float64]
 

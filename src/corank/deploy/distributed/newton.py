@@ -16,19 +16,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.rows.scaled import ScaledRows
-from corank.data.ranking import RankingData
-from corank.deploy.distributed.parts import Parts
-from corank.deploy.distributed.tasks import WholeQueries
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import weigh_queries
 from corank.base.pairs.losses import Loss
-from corank.progress import progress
 from corank.base.solvers.linear_map import LinearMap
 from corank.base.solvers.newton import Affine, Evaluate, LinePoint, Point, SmoothObjective, minimise
 from corank.base.solvers.smooth_losses import block_of, moment_preconditioner, pair_loss, row_loss
 from corank.base.solvers.solution import Solution
 from corank.base.solvers.targets import Range, in_unit, ordered, unit_range
+from corank.core.rows.scaled import ScaledRows
+from corank.data.ranking import RankingData
+from corank.deploy.distributed.parts import Parts
+from corank.deploy.distributed.tasks import WholeQueries
+from corank.progress import progress
 
 Floats = NDArray[np.float64]
 

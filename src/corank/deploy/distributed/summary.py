@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.contract import named_columns
+from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.pairs import Moments
 from corank.core.rows.scaled import ScaledRows
 from corank.core.sums.bins import ExactSum
 from corank.data.ranking import RankingData
@@ -21,16 +24,13 @@ from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.sums import Spread, Sums, SumSettings, spread_part, sum_part
 from corank.deploy.distributed.tasks import WholeQueries
 from corank.errors import InputError
-from corank.base.contract import named_columns
-from corank.base.kernels.features import FeatureMap, stack_features
-from corank.base.pairs import Moments
-from corank.parameters import rng_of
 from corank.models.rls.accuracy import ErrorScales, LeftOut
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.leave_out import views_out
 from corank.models.rls.spectrum import Ridge
 from corank.models.rls.summary import Summary
+from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

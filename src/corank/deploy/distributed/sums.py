@@ -17,6 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.pairs import Moments
+from corank.base.pairs.factors import query_factors
+from corank.base.pairs.moment_blocks import RowPass, dense, prepare_pass, take
+from corank.base.solvers.penalty import Freedom, freedom
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import MAX_COLUMNS
 from corank.core.rows.scaled import ScaledRows
@@ -28,11 +33,6 @@ from corank.data.column_scales import factors_of_spread
 from corank.data.inputs import require_squares
 from corank.data.ranking import RankingData
 from corank.deploy.distributed.tasks import WholeQueries
-from corank.base.kernels.features import FeatureMap, stack_features
-from corank.base.pairs import Moments
-from corank.base.pairs.factors import query_factors
-from corank.base.pairs.moment_blocks import RowPass, dense, prepare_pass, take
-from corank.base.solvers.penalty import Freedom, freedom
 
 Floats = NDArray[np.float64]
 

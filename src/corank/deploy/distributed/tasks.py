@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import get_tags
 
+from corank.base.query_scaler import QueryScaler
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows, require_finite
 from corank.deploy.distributed.sources import PartInfo, Reader, Rows, kind_of_ids
-from corank.base.query_scaler import QueryScaler
 
 Integers = NDArray[np.int64]
 Moving = dict[int, "NumberedRows"]

@@ -13,21 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from corank.models.auto import AutoRanker
-from corank.clicks.ranker import OnlineRanker
-from corank.errors import InputError, suggest_names
 from corank.base import Calibrated, ColumnMean, Landmarks, OnTop, QueryScaler, Ranker
-from corank.deploy.export.folding import fold_columns, normalise
-from corank.deploy.export.scorers import (
-    CalibratedScorer,
-    KernelScorer,
-    LinearScorer,
-    PerceptronScorer,
-    Scorer,
-    TreeScorer,
-    add,
-)
-from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
 from corank.base.kernels import (
     ChiSquareKernel,
     CosineKernel,
@@ -40,6 +26,20 @@ from corank.base.kernels import (
 )
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.radial import ARDKernel
+from corank.clicks.ranker import OnlineRanker
+from corank.deploy.export.folding import fold_columns, normalise
+from corank.deploy.export.scorers import (
+    CalibratedScorer,
+    KernelScorer,
+    LinearScorer,
+    PerceptronScorer,
+    Scorer,
+    TreeScorer,
+    add,
+)
+from corank.errors import InputError, suggest_names
+from corank.models.auto import AutoRanker
+from corank.models.gp.ep.process import ProcessMixture, ProcessRanker
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear.base import LinearDescent
 from corank.models.linear.ranksvm import RankSVM

@@ -14,7 +14,6 @@ import numpy as np
 
 from corank.data.durable.atomic import atomic_file, require_place
 from corank.data.routing import predict_with_qid
-from corank.errors import InputError, suggest_names
 from corank.deploy.export.describe import Description, describe
 from corank.deploy.export.elasticsearch import write_elasticsearch
 from corank.deploy.export.json_form import write_json
@@ -26,6 +25,7 @@ from corank.deploy.export.sql import write_sql
 from corank.deploy.export.target import Export, ExportOptions
 from corank.deploy.export.verify import Verification, verify
 from corank.deploy.export.vespa import write_vespa
+from corank.errors import InputError, suggest_names
 
 TARGETS: dict[str, Callable[[Description, ExportOptions], Export]] = {
     "elasticsearch": write_elasticsearch,

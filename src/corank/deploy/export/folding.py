@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from corank.core.models.trees import DEFAULT_LEFT, MISSING_NAN
-from corank.errors import InputError
 from corank.deploy.export.scorers import (
     CalibratedScorer,
     KernelScorer,
@@ -23,6 +22,7 @@ from corank.deploy.export.scorers import (
     TreeScorer,
     missing_goes_left,
 )
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 

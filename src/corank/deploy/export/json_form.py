@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError
 from corank.deploy.export.describe import Description
 from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import (
@@ -33,6 +32,7 @@ from corank.deploy.export.scorers import (
     missing_goes_left,
 )
 from corank.deploy.export.target import Export, ExportOptions
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, import_extra
 from corank.deploy.export.describe import Description
 from corank.deploy.export.rounding import DOUBLE, LARGEST, TINY, UNIT, double_bound, floor32, to_single
 from corank.deploy.export.scorers import (
@@ -28,6 +27,7 @@ from corank.deploy.export.scorers import (
     missing_goes_left,
 )
 from corank.deploy.export.target import Export, ExportOptions
+from corank.errors import InputError, import_extra
 
 Floats = NDArray[np.float64]
 

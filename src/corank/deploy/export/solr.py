@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError
 from corank.deploy.export.describe import Description
 from corank.deploy.export.rounding import floor32, single_bound, to_single
 from corank.deploy.export.scorers import LinearScorer, Normaliser, PerceptronScorer, TreeScorer
 from corank.deploy.export.target import Export, ExportOptions, as_json, refuse
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.models.trees import MISSING_ZERO, ZERO
-from corank.errors import InputError
 from corank.deploy.export.describe import Description
 from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import LinearScorer, Scorer, SumScorer, TreeScorer, missing_goes_left
 from corank.deploy.export.target import Export, ExportOptions, refuse
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.deploy.export.scorers import (
+    CalibratedScorer,
+    KernelScorer,
+    LinearScorer,
+    PerceptronScorer,
+    Scorer,
+    SumScorer,
+)
 from corank.errors import InputError
-from corank.deploy.export.scorers import CalibratedScorer, KernelScorer, LinearScorer, PerceptronScorer, Scorer, SumScorer
 
 Floats = NDArray[np.float64]
 

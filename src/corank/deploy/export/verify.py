@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.queries import Queries
-from corank.errors import InputError
 from corank.deploy.export.describe import Description
 from corank.deploy.export.rounding import to_single
 from corank.deploy.export.target import Export
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 

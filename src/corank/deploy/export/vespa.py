@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.errors import InputError, import_extra
 from corank.deploy.export.describe import Description
 from corank.deploy.export.onnx_graph import INPUT, OUTPUT, make_graph, onnx_bound, run_onnx
 from corank.deploy.export.rounding import double_bound
 from corank.deploy.export.scorers import LinearScorer, TreeScorer, missing_goes_left
 from corank.deploy.export.target import Export, ExportOptions, as_json
+from corank.errors import InputError, import_extra
 
 Floats = NDArray[np.float64]
 

@@ -21,22 +21,24 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 import corank
+from corank import registry
 from corank._lazy import is_pipeline
 from corank.data.rows import require_structure
 from corank.errors import InputError, reason
 
 HOMES = (
-    "auto.leaderboard", "gp.collaborative.user_likelihoods", "gp.ep.items", "gp.ep.process", "gp.ep.propagation",
-    "kernels", "kernels.basis", "kernels.features", "lambdarank.lambdas", "lambdarank.terms",
-    "lambdarank.tree_ensemble", "pairwise", "solvers.penalty", "text.network",
+    "models.auto.leaderboard", "models.gp.collaborative.user_likelihoods", "models.gp.ep.items", "models.gp.ep.process",
+    "models.gp.ep.propagation", "base.kernels", "base.kernels.basis", "base.kernels.features",
+    "models.lambdarank.lambdas", "models.lambdarank.terms", "models.lambdarank.tree_ensemble", "base.pairs",
+    "base.solvers.penalty", "text.network",
 )  # fmt: skip
 """Modules of corank whose dataclasses may be part of a saved model; imported if a model has one."""
 
 BASES = frozenset(
     f"corank.{name}"
     for name in (
-        "estimator.base.Ranker", "estimator.landmarks.Landmarks", "estimator.query_scaler.QueryScaler",
-        "estimator.smooth.Smooth", "label_ranking.ranker.LabelRanker", "text.link_learn.LinkLearn",
+        "base.base.Ranker", "base.landmarks.Landmarks", "base.query_scaler.QueryScaler", "base.smooth.Smooth",
+        "models.labels.ranker.LabelRanker", "text.link_learn.LinkLearn",
     )
 )  # fmt: skip
 """Classes of corank that may be built from a file, with their subclasses."""
@@ -207,7 +209,7 @@ def _buildable(name: Any) -> Any:
         return None
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
-    kind = getattr(corank, name) if name in corank.__all__ else None
+    kind = registry.find(name)
     is_ours = isinstance(kind, type) and any(f"{one.__module__}.{one.__name__}" in BASES for one in kind.__mro__)
     return kind if is_ours and not inspect.isabstract(kind) else None
 

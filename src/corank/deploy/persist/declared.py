@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from corank.errors import InputError
 from corank.base.contract import Learner, check_parameters
 from corank.deploy.persist.relations import broken_relation
+from corank.errors import InputError
 
 SHAPES: dict[str, dict[str, tuple[str, ...]]] = {
     "Ranker": {

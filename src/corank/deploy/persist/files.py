@@ -28,9 +28,9 @@ from sklearn.utils.validation import check_is_fitted
 import corank
 from corank._lazy import is_pipeline
 from corank.data.durable.atomic import atomic_file
-from corank.errors import InputError, reason
 from corank.deploy.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.deploy.persist.container import FORMAT, Tensors, digest_of, read_container
+from corank.errors import InputError, reason
 from corank.models.rls.summary import Summary
 
 if TYPE_CHECKING:

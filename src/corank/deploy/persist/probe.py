@@ -16,15 +16,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from corank.models.ratings.ranker import RatingsRanker
-from corank.data.inputs import MAX_VALUE
-from corank.errors import InputError
 from corank.base.base import Ranker
 from corank.base.query_scaler import QueryScaler
+from corank.data.inputs import MAX_VALUE
+from corank.errors import InputError
 from corank.models.gp.ep.process import ProcessRanker
 from corank.models.labels import LabelRanker
-from corank.parameters import number
+from corank.models.ratings.ranker import RatingsRanker
 from corank.models.rls import Summary
+from corank.parameters import number
 from corank.text import BM25, Corpus, LinkLearn
 
 # largest number of columns for which dense rows are tried

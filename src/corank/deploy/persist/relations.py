@@ -1,8 +1,8 @@
 """
 Relations between the parts of a model that its predictions rely on, by class.
 
-Each is a sentence and a test. A test may assume that types and shapes are as declared (`corank.deploy.persist.declared`); one
-that raises counts as broken.
+Each is a sentence and a test. A test may assume that types and shapes are as declared
+(`corank.deploy.persist.declared`); one that raises counts as broken.
 """
 
 from __future__ import annotations

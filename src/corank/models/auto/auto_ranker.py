@@ -2,8 +2,8 @@
 AutoRanker: try a short list of rankers on left-out queries, and average those that do well.
 
 Each candidate m is fitted without each fold of the judged queries and scores the queries of that fold. These scores
-f_m, divided by their standard deviation s_m inside queries, choose the weights w_m (`corank.models.auto.averaging`). The
-candidates with a weight are then fitted to all judgements, and the score of a row is
+f_m, divided by their standard deviation s_m inside queries, choose the weights w_m (`corank.models.auto.averaging`).
+The candidates with a weight are then fitted to all judgements, and the score of a row is
 
     f(x) = Σ_m w_m f_m(x) / s_m.
 
@@ -23,24 +23,24 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.base import Ranker
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.kernels.basis import Terms
+from corank.base.missing import MISSING
+from corank.data.ranking import RankingData
+from corank.data.rows import with_names
+from corank.data.scoring import score_columns
+from corank.data.splits import shared_rows
+from corank.errors import InputError
+from corank.metrics import parse_metric
+from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
 from corank.models.auto.best_column import find_best_column
 from corank.models.auto.candidates import chosen_candidates
 from corank.models.auto.leaderboard import Leaderboard, interval
 from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
 from corank.models.auto.trials import Trial, Trials
-from corank.data.ranking import RankingData
-from corank.data.rows import with_names
-from corank.data.scoring import score_columns
-from corank.data.splits import shared_rows
-from corank.errors import InputError
-from corank.base.base import Ranker
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
-from corank.base.kernels.basis import Terms
-from corank.metrics import parse_metric
-from corank.metrics.significance import few_note
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
 
@@ -86,7 +86,8 @@ class AutoRanker(Ranker):
         Seconds of wall-clock time after which no further candidate is tried; None means no limit. A candidate is
         skipped if its estimated time exceeds the rest. `skipped_` then names it, and another run may differ.
     candidates : list of str, optional
-        Names of the candidates to try, see `corank.models.auto.candidates.CANDIDATES`; None tries all that suit the data.
+        Names of the candidates to try, see `corank.models.auto.candidates.CANDIDATES`; None tries all that suit the
+        data.
     metric : str, optional
         Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
     {missing}

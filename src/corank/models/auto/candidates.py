@@ -1,10 +1,10 @@
 """
 The short list of `AutoRanker`, in order of cost: rankers whose errors differ, with weak and strong penalties.
 
-Penalties are multiples of the rule of `corank.base.solvers.penalty`. Least squares are evaluated on all folds, at little
-cost; logistic pairs on five, trees on two halves, since each fit costs as much as all least squares together. Additive
-kernels, pursuits, linear LambdaRank, stronger penalties, the best single column, and trees of two sizes on all folds
-were tried, too: they cost time and did not raise the mean over the development collections of
+Penalties are multiples of the rule of `corank.base.solvers.penalty`. Least squares are evaluated on all folds, at
+little cost; logistic pairs on five, trees on two halves, since each fit costs as much as all least squares together.
+Additive kernels, pursuits, linear LambdaRank, stronger penalties, the best single column, and trees of two sizes on all
+folds were tried, too: they cost time and did not raise the mean over the development collections of
 ``benchmarks/bench_auto.py``.
 """
 
@@ -17,13 +17,13 @@ from typing import Any
 
 from scipy import sparse
 
+from corank.base.base import Ranker
+from corank.base.solvers.penalty import alpha_of, freedom
 from corank.data.ranking import RankingData
 from corank.errors import InputError, suggest_names
-from corank.base.base import Ranker
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear import SPD
 from corank.models.rls import RankRLS
-from corank.base.solvers.penalty import alpha_of, freedom
 
 Make = Callable[[RankingData, float, int], Ranker]
 

@@ -1,8 +1,8 @@
 """
 SharedLeastSquares: least squares of one kernel without each fold; several penalties share features and sums.
 
-With Φ the features of the judged rows, Z = HΦ and t = H y (see `corank.models.rls.frame`), A = ZᵀZ and b = Zᵀt are means over
-the compared pairs of all queries. Without the rows f of a fold, the weights for a penalty λ are
+With Φ the features of the judged rows, Z = HΦ and t = H y (see `corank.models.rls.frame`), A = ZᵀZ and b = Zᵀt are
+means over the compared pairs of all queries. Without the rows f of a fold, the weights for a penalty λ are
 
     w = (A − Z_fᵀZ_f + λI)⁻¹ (b − Z_fᵀt_f).
 
@@ -23,20 +23,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.models.auto.left_out import LeftOut
-from corank.core.rows.scaled import ScaledRows, factors_of
-from corank.data.column_scales import column_factors
-from corank.data.ranking import RankingData
 from corank.base.base import Ranker
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View
 from corank.base.pairs import Moments
-from corank.parameters import rng_of
+from corank.base.solvers.penalty import freedom
+from corank.core.rows.scaled import ScaledRows, factors_of
+from corank.data.column_scales import column_factors
+from corank.data.ranking import RankingData
+from corank.models.auto.left_out import LeftOut
 from corank.models.rls import RankRLS
 from corank.models.rls.frame import Frame, PairFrame
 from corank.models.rls.spectrum import FLOOR, Equations, solve_one
 from corank.models.rls.summary import Summary
-from corank.base.solvers.penalty import freedom
+from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
 

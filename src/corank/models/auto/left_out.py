@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.held_out import judged_units, keep_judgements
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.data.splits import keep_scores, shared_rows
-from corank.base.held_out import judged_units, keep_judgements
 from corank.metrics import parse_metric
 from corank.metrics.conventions import find_convention
 from corank.metrics.judgements import Judgements

@@ -19,18 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from corank.models.auto.candidates import Candidate
-from corank.models.auto.least_squares import SharedLeastSquares
-from corank.models.auto.left_out import LeftOut
+from corank.base.base import Ranker
+from corank.base.priors import prior_slope
+from corank.base.solvers.penalty import default_alpha
+from corank.base.solvers.targets import ordered
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_scales import column_factors
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, UsageWarning, reason
-from corank.base.base import Ranker
-from corank.base.priors import prior_slope
-from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.targets import ordered
+from corank.models.auto.candidates import Candidate
+from corank.models.auto.least_squares import SharedLeastSquares
+from corank.models.auto.left_out import LeftOut
 
 Floats = NDArray[np.float64]
 Advance = Callable[[int], Any]

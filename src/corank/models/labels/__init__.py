@@ -1,57 +1,5 @@
 """Calibrated label ranking: order labels, with a zero point between relevant and irrelevant ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from corank._lazy import lazy
 
-if TYPE_CHECKING:
-    from corank.models.labels.auto import AutoLabelRanker as AutoLabelRanker
-    from corank.models.labels.batch import expand_constraints as expand_constraints
-    from corank.models.labels.calibrated import CalibratedLabelRanker as CalibratedLabelRanker
-    from corank.models.labels.measures import average_precision as average_precision
-    from corank.models.labels.measures import coverage as coverage
-    from corank.models.labels.measures import f1 as f1
-    from corank.models.labels.measures import footrule_distance as footrule_distance
-    from corank.models.labels.measures import hamming_loss as hamming_loss
-    from corank.models.labels.measures import kendall_distance as kendall_distance
-    from corank.models.labels.measures import kendall_tau as kendall_tau
-    from corank.models.labels.measures import one_error as one_error
-    from corank.models.labels.measures import ranking_loss as ranking_loss
-    from corank.models.labels.measures import spearman_rho as spearman_rho
-    from corank.models.labels.measures import subset_loss as subset_loss
-    from corank.models.labels.measures import top_positions as top_positions
-    from corank.models.labels.neighbors import NeighborLabelRanker as NeighborLabelRanker
-    from corank.models.labels.online import OnlineLabelRanker as OnlineLabelRanker
-    from corank.models.labels.pairwise import PairwiseLabelRanker as PairwiseLabelRanker
-    from corank.models.labels.preferences import LabelPreferences as LabelPreferences
-    from corank.models.labels.ranker import LabelRanker as LabelRanker
-
-_HOMES = {
-    "AutoLabelRanker": "corank.models.labels.auto",
-    "CalibratedLabelRanker": "corank.models.labels.calibrated",
-    "LabelPreferences": "corank.models.labels.preferences",
-    "LabelRanker": "corank.models.labels.ranker",
-    "NeighborLabelRanker": "corank.models.labels.neighbors",
-    "OnlineLabelRanker": "corank.models.labels.online",
-    "PairwiseLabelRanker": "corank.models.labels.pairwise",
-    "average_precision": "corank.models.labels.measures",
-    "coverage": "corank.models.labels.measures",
-    "expand_constraints": "corank.models.labels.batch",
-    "f1": "corank.models.labels.measures",
-    "footrule_distance": "corank.models.labels.measures",
-    "hamming_loss": "corank.models.labels.measures",
-    "kendall_distance": "corank.models.labels.measures",
-    "kendall_tau": "corank.models.labels.measures",
-    "one_error": "corank.models.labels.measures",
-    "ranking_loss": "corank.models.labels.measures",
-    "spearman_rho": "corank.models.labels.measures",
-    "subset_loss": "corank.models.labels.measures",
-    "top_positions": "corank.models.labels.measures",
-}
-
-__all__ = [*_HOMES]
-
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy(__name__, _HOMES)
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.model_selection import KFold
 
-from corank.choices import Targets
-from corank.errors import InputError
 from corank.base.docs import shared_parameters
 from corank.base.kernels.basis import as_doubles
+from corank.choices import Targets
+from corank.errors import InputError
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.calibrated import CalibratedLabelRanker
 from corank.models.labels.neighbors import NeighborLabelRanker, scaled_rows

@@ -4,8 +4,8 @@ Solvers over all constraints: Newton's method for smooth losses, stochastic grad
 Minimises  Σ_i v_i Σ_{(r,s) ∈ C_i} ℓ(u_r(x_i) − u_s(x_i)) / Σ_i v_i |C_i| + alpha/2 ‖W‖² + l1 ‖W‖₁  with u = Wx + b and
 u_0 = 0 for the zero point; b has no penalty. Constraints are listed again at every pass: memory in addition to X is
 O(n_rows · d + n_features · d) for Newton's method and O(n_features · d) for the descent, which also centres a copy of
-dense rows. Newton's method is scipy's trust region with d unpenalised intercepts, which `corank.base.solvers.newton` (a line
-search with at most one) does not cover.
+dense rows. Newton's method is scipy's trust region with d unpenalised intercepts, which `corank.base.solvers.newton` (a
+line search with at most one) does not cover.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.base.pairs.losses import Loss
 from corank.core.labels.constraints import Conversion, LabelTargets, label_hessian_products, label_losses
 from corank.core.labels.descent import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
 from corank.core.random import alias_table, seed_state
@@ -30,7 +31,6 @@ from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import warn
 from corank.models.labels.preferences import LabelPreferences
-from corank.base.pairs.losses import Loss
 from corank.progress import progress
 
 Floats = NDArray[np.float64]

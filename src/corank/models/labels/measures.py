@@ -17,8 +17,8 @@ from corank.core.labels import orders as label_orders
 from corank.core.labels.orders import compare_orders
 from corank.core.pairs.inversions import pair_losses
 from corank.errors import InputError
-from corank.models.labels.tables import as_indicator, as_positions
 from corank.metrics.pairwise import tau_b
+from corank.models.labels.tables import as_indicator, as_positions
 
 Floats = NDArray[np.float64]
 

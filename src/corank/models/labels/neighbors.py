@@ -25,11 +25,11 @@ from scipy import sparse
 from scipy.spatial import cKDTree, distance
 from sklearn.metrics.pairwise import euclidean_distances
 
+from corank.base.docs import shared_parameters
+from corank.base.kernels.basis import as_doubles
 from corank.choices import Targets
 from corank.data.scoring import repeat_first
 from corank.errors import InputError
-from corank.base.docs import shared_parameters
-from corank.base.kernels.basis import as_doubles
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker, quality

@@ -21,6 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.base.contract import check_columns, install, kept_columns, note_columns
+from corank.base.docs import shared_parameters
+from corank.base.kernels import Kernel, as_kernel
+from corank.base.kernels.basis import Basis, as_doubles
+from corank.base.kernels.grams import is_precomputed
+from corank.base.kernels.views import View
 from corank.choices import AboveZero, Conversion, RankingLoss, Targets
 from corank.core.labels import online as label_steps
 from corank.core.labels.online import N_TALLIES, StepPlan, StepState, learn_dual, learn_linear
@@ -28,12 +34,6 @@ from corank.core.rows.access import as_core_rows
 from corank.data.inputs import require_range
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.contract import check_columns, install, kept_columns, note_columns
-from corank.base.docs import shared_parameters
-from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis, as_doubles
-from corank.base.kernels.grams import is_precomputed
-from corank.base.kernels.views import View
 from corank.models.labels.preferences import ABOVE_ZERO, CONVERSIONS, LabelPreferences, as_conversion
 from corank.models.labels.ranker import TARGETS, LabelRanker, require_finite
 from corank.parameters import Rules, boolean, integer, none, one_of, rng_of, seed

@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from corank.base.docs import shared_parameters
 from corank.choices import Targets
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.docs import shared_parameters
 from corank.models.labels.calibrated import CalibratedLabelRanker
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker

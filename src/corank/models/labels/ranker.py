@@ -11,9 +11,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
+from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.data.rows import as_rows
 from corank.errors import InputError
-from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.models.labels.measures import kendall_distance, kendall_tau, top_positions
 from corank.models.labels.preferences import LabelPreferences
 

@@ -164,7 +164,7 @@ def check_lambda(
 
     Examples
     --------
-    >>> from corank import check_lambda
+    >>> from corank.models import check_lambda
     >>> check = check_lambda("ranknet", [2, 1, 0], n_points=20)
     >>> check.conservative, check.convex
     (True, True)

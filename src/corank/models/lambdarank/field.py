@@ -268,7 +268,7 @@ def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_sta
 
     Examples
     --------
-    >>> from corank import potential
+    >>> from corank.models import potential
     >>> cost = potential("ranknet", [1, 0])
     >>> bool(abs(cost([2.0, -1.0]) - (np.log1p(np.exp(-3.0)) - np.log(2.0))) < 1e-8)
     True

@@ -19,16 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
+from corank.base.base import Interrupted, Ranker
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.missing import MISSING
 from corank.choices import Scorer
 from corank.core.rows.scaled import factors_of
 from corank.data.queries import qid_of_group
 from corank.data.ranking import RankingData
 from corank.data.scoring import repeat_first, score_columns
 from corank.errors import InputError
-from corank.base.base import Interrupted, Ranker
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
+from corank.metrics import parse_metric
 from corank.models.lambdarank.lambdas import Lambda
 from corank.models.lambdarank.lists import Lists
 from corank.models.lambdarank.scorers import (
@@ -50,7 +51,6 @@ from corank.models.lambdarank.training import (
 )
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
 from corank.models.lambdarank.trees import BoostingResult, boost
-from corank.metrics import parse_metric
 from corank.parameters import Rule, Rules, boolean, integer, items, n_jobs, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.held_out import HeldOut
+from corank.base.solvers.adam import Adam
+from corank.base.solvers.early_stopping import EarlyStopping, run_training
 from corank.core.rows.scaled import ScaledRows, factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.held_out import HeldOut
+from corank.metrics import evaluate, parse_metric
 from corank.models.lambdarank.lambdas import Lambda
 from corank.models.lambdarank.lists import Lists
 from corank.models.lambdarank.scorers import GradientScorer
-from corank.metrics import evaluate, parse_metric
 from corank.parameters import is_integer, number
-from corank.base.solvers.adam import Adam
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
 
 Floats = NDArray[np.float64]
 

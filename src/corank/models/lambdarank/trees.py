@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.base.solvers.early_stopping import EarlyStopping
 from corank.core.models.trees import ZERO
 from corank.core.threads import n_threads
 from corank.errors import InputError, import_extra, reason, suggest_names, warn
 from corank.models.lambdarank.training import LambdaProblem, StepSettings, ValidationRows
 from corank.models.lambdarank.tree_ensemble import TreeEnsemble
 from corank.progress import progress
-from corank.base.solvers.early_stopping import EarlyStopping
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from corank import solvers as exact
+from corank.base import solvers as exact
+from corank.base.base import Interrupted, Ranker
+from corank.base.held_out import HeldOut
+from corank.base.pairs.factors import QUERY_WEIGHTS
+from corank.base.pairs.losses import LOSSES, Loss
+from corank.base.pairs.sampling import DRAWS
+from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
+from corank.base.solvers.penalty import default_alpha
+from corank.base.solvers.targets import Range, unit_range
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.scaled import factors_of, plain
@@ -19,17 +27,9 @@ from corank.core.threads import n_threads
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.base import Interrupted, Ranker
-from corank.base.held_out import HeldOut
 from corank.models.linear.descent import HeldOutError, ParallelDescent, require_stored, train
 from corank.models.linear.objective import RATES, DescentProblem, Objective, ObjectiveSample, columns_of_views
-from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.base.pairs.losses import LOSSES, Loss
-from corank.base.pairs.sampling import DRAWS
 from corank.parameters import Rules, boolean, integer, n_jobs, none, number, one_of, seed
-from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
-from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.targets import Range, unit_range
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +148,7 @@ class LinearDescent(Ranker):
     """
     Linear ranker learnt by stochastic descent, or by an exact solver where that is cheaper.
 
-    `view_columns` and `has_exact_solver` are steps of a fit that do not change the model; `corank.fit_parts` uses them.
+    `view_columns` and `has_exact_solver` are steps of a fit that do not change the model; `corank.deploy.fit_parts` uses them.
     """
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True, "prior": True}

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
-from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.base.docs import shared_parameters
 from corank.base.missing import MISSING
+from corank.choices import Draw, LossName, Missing, QueryWeight, Rate, Solver
 from corank.models.linear.base import LinearDescent, logistic
 from corank.parameters import Rules, boolean, number, one_of
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import default_rng
 from numpy.typing import NDArray
 
+from corank.base.solvers.early_stopping import EarlyStopping, run_training
 from corank.core.pairs.coupled_descent import Columns, descend_coupled
 from corank.core.pairs.descent import descend
 from corank.core.pairs.steps import (
@@ -29,7 +30,6 @@ from corank.core.random import seed_state
 from corank.core.threads import parallel_map
 from corank.errors import InputError
 from corank.models.linear.objective import DescentProblem
-from corank.base.solvers.early_stopping import EarlyStopping, run_training
 
 Floats = NDArray[np.float64]
 

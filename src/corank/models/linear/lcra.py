@@ -24,19 +24,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.advice import warn_of_no_agreement
+from corank.base.docs import shared_parameters
+from corank.base.kernels.views import View, as_views
+from corank.base.missing import MISSING
+from corank.base.pairs import Laplacian
+from corank.base.pairs.factors import query_factors
 from corank.choices import Draw, LossName, QueryWeight, Rate, Solver
 from corank.core.pairs.coupled_descent import Columns
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.advice import warn_of_no_agreement
-from corank.base.docs import shared_parameters
-from corank.base.missing import MISSING
-from corank.base.kernels.views import View, as_views
 from corank.models.linear.base import LinearDescent, LinearModel, ViewWeights, factors
 from corank.models.linear.objective import Objective, ObjectiveSample, columns_of_views
-from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import query_factors
 from corank.parameters import Rules, boolean, integer, is_integer, items, none, number, numbers, one_of
 
 Floats = NDArray[np.float64]
@@ -111,7 +111,8 @@ class LCRA(LinearDescent):
 
     Examples
     --------
-    >>> from corank import LCRA, mask_scores, make_ranking
+    >>> from corank import LCRA, make_ranking
+    >>> from corank.data import mask_scores
     >>> problem = make_ranking(100, 20, random_state=0)
     >>> y = mask_scores(problem.y, fraction=0.8, random_state=0)
     >>> model = LCRA(coupling=0.01, random_state=0).fit(problem.X, y, qid=problem.qid)

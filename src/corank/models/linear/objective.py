@@ -9,6 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank.base.pairs.losses import Loss
+from corank.base.pairs.sampling import NO_PAIRS, PairSampler
+from corank.base.solvers.solution import require_products
+from corank.base.solvers.targets import Range, in_unit, ordered
 from corank.core.pairs import steps as sgd_parts
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import Examples, RowIndex
@@ -17,10 +21,6 @@ from corank.core.rows.access import as_core_rows
 from corank.core.rows.scaled import plain
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.pairs.losses import Loss
-from corank.base.pairs.sampling import NO_PAIRS, PairSampler
-from corank.base.solvers.solution import require_products
-from corank.base.solvers.targets import Range, in_unit, ordered
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ class Objective:
     alpha, l1, mix, coupling: as in the formula; alpha may be an array with a value for each view.
     alpha_from: how alpha was chosen.
     fit_intercept: whether the regression part has a bias.
-    query_weight, draw: distribution of the pairs, see `corank.PairSampler`.
+    query_weight, draw: distribution of the pairs, see `corank.base.PairSampler`.
     score_range: scores that are mapped to 0 and 1, for a loss that learns shares.
     batch, unscored_batch: number of examples and of unscored pairs of a stochastic step.
     """

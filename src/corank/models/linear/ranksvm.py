@@ -21,7 +21,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank import solvers as exact
+from corank.base import solvers as exact
+from corank.base.base import Ranker
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.kernels import Kernel, as_kernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.grams import require_square
+from corank.base.kernels.views import View
+from corank.base.missing import MISSING
+from corank.base.pairs.factors import QUERY_WEIGHTS
+from corank.base.solvers.penalty import default_alpha
+from corank.base.solvers.smooth_losses import block_of
 from corank.choices import Missing, QueryWeight
 from corank.core.pairs.squared_hinge import squared_hinge_loss
 from corank.core.rows.scaled import factors_of
@@ -29,20 +42,7 @@ from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
-from corank.base.base import Ranker
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
-from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
-from corank.base.kernels.features import FeatureMap
-from corank.base.kernels.grams import require_square
-from corank.base.kernels.views import View
-from corank.base.pairs.factors import QUERY_WEIGHTS
 from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, seed, text
-from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.smooth_losses import block_of
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +100,8 @@ class RankSVM(Ranker):
     ----------
     alpha : float, optional
         Weight of ½‖f‖², above zero. None chooses it from the size and number of the differences of rows, see
-        `corank.base.solvers.penalty`. The C of the papers, a weight of the summed loss, is 1 / (alpha · number of pairs).
+        `corank.base.solvers.penalty`. The C of the papers, a weight of the summed loss, is 1 / (alpha · number of
+        pairs).
     kernel : str, Kernel or callable
         ``"linear"`` learns weights of columns; any other kernel learns coefficients of basis rows. A callable takes
         two sequences of rows, which may be any objects, and returns their Gram matrix.

@@ -29,23 +29,23 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.choices import QueryWeight, Residual
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.advice import warn_of_no_agreement
 from corank.base.base import Ranker
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.views import View, kernels_of
-from corank.parameters import Rules, one_of
-from corank.progress import progress
+from corank.base.missing import MISSING
+from corank.choices import QueryWeight, Residual
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.models.pursuit.dictionary import choose_rows, require_columns, split_views
 from corank.models.pursuit.inner import Floats, Target
 from corank.models.pursuit.parameters import CO_PURSUIT
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
+from corank.parameters import Rules, one_of
+from corank.progress import progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,8 @@ class CoRankingPursuit(Ranker):
     n_basis : int
         P, the largest number of terms of each view.
     views : int or list
-        Number of views, or one entry per view (see `corank.base.kernels.views.as_views`); the `basis` of a `View` holds the
-        candidates for its terms.
+        Number of views, or one entry per view (see `corank.base.kernels.views.as_views`); the `basis` of a `View` holds
+        the candidates for its terms.
     kernel : str, Kernel or callable
         Kernel of views without one.
     coupling : float
@@ -121,7 +121,8 @@ class CoRankingPursuit(Ranker):
 
     Examples
     --------
-    >>> from corank import CoRankingPursuit, mask_scores, make_ranking
+    >>> from corank import CoRankingPursuit, make_ranking
+    >>> from corank.data import mask_scores
     >>> problem = make_ranking(40, 10, random_state=0)
     >>> y = mask_scores(problem.y, fraction=0.5, random_state=0)
     >>> model = CoRankingPursuit(n_basis=20, kernel="linear", coupling=0.01, random_state=0)

@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.kernels.basis import Basis
+from corank.base.pairs import Laplacian
 from corank.core.models.pursuit import joint_best
 from corank.core.threads import parallel_map
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.base.kernels.basis import Basis
-from corank.base.pairs import Laplacian
 from corank.models.pursuit.dictionary import Dictionary, kernel_columns
 from corank.models.pursuit.inner import Floats, InnerProduct, Target
 

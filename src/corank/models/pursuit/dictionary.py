@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.core.models.pursuit import TINY
-from corank.data.ranking import RankingData
-from corank.errors import InputError, warn
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.grams import is_precomputed
 from corank.base.kernels.views import View, as_views
+from corank.base.solvers.solution import require_products
+from corank.core.models.pursuit import TINY
+from corank.data.ranking import RankingData
+from corank.errors import InputError, warn
 from corank.memory import require_memory
 from corank.models.pursuit.inner import Floats, InnerProduct
-from corank.base.solvers.solution import require_products
 
 # entries of a block of columns: 16 MiB of float64
 _BLOCK = 1 << 21

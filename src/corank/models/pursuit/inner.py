@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.pairs import Laplacian, PairLaplacian, QueryLaplacian
+from corank.base.pairs.factors import weigh_queries
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.pairs import Laplacian, PairLaplacian, QueryLaplacian
-from corank.base.pairs.factors import weigh_queries
 
 Floats = NDArray[np.float64]
 

@@ -10,25 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.kernels import as_kernel
+from corank.base.kernels.grams import require_similarities
+from corank.base.kernels.views import View
+from corank.base.pairs.factors import query_factors
 from corank.choices import Fitting, QueryWeight
 from corank.core.models.pursuit import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
 from corank.errors import InputError
-from corank.base.kernels import as_kernel
-from corank.base.kernels.grams import require_similarities
-from corank.base.kernels.views import View
 from corank.memory import require_memory
-from corank.base.pairs.factors import query_factors
-from corank.parameters import check_values, rng_of
 from corank.models.pursuit.parameters import PURSUIT
 from corank.models.pursuit.path import as_n_terms
+from corank.parameters import check_values, rng_of
 
 Floats = NDArray[np.float64]
 
 LEAST = np.array([(64.0 * np.finfo(np.float64).eps) ** 2, 1e4 * np.finfo(np.float64).eps])
-"""Norms below these shares are rounding errors (see `corank.models.pursuit.dictionary` and `corank.models.pursuit.fits`)."""
+"""Norms below these shares are rounding errors (see `dictionary` and `fits` of this folder)."""
 
 _FITTINGS = {"basic": BASIC, "back": BACK, "pre": PRE}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
 from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.models.pursuit.fits import FITTINGS
+from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
 
 SPLITS = ("columns", "dictionary")
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.errors import InputError
 from corank.base.held_out import HeldOut
-from corank.models.pursuit.dictionary import Dictionary
 from corank.base.solvers.early_stopping import EarlyStopping
+from corank.errors import InputError
+from corank.models.pursuit.dictionary import Dictionary
 
 Floats = NDArray[np.float64]
 

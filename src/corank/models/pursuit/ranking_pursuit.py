@@ -23,19 +23,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.base import Ranker
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.kernels import Kernel
+from corank.base.kernels.basis import Basis, Terms
+from corank.base.missing import MISSING
 from corank.choices import Fitting, QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
-from corank.base.base import Ranker
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
-from corank.base.kernels import Kernel
-from corank.base.kernels.basis import Basis, Terms
-from corank.parameters import Rules, one_of
-from corank.progress import progress
 from corank.models.pursuit.dictionary import Candidates, require_columns
 from corank.models.pursuit.fits import disjoint_paths, steps
 from corank.models.pursuit.inner import Floats, Target, without_mean
@@ -50,6 +48,8 @@ from corank.models.pursuit.path import (
     sum_terms,
     term_contributions,
 )
+from corank.parameters import Rules, one_of
+from corank.progress import progress
 
 
 @dataclass(frozen=True, eq=False)

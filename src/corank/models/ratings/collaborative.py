@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from corank.base.docs import shared_parameters
+from corank.core.models.user_ridge import ridge_users
+from corank.errors import InputError
 from corank.models.ratings.item_kernel import ALPHAS, POWERS, ItemSpectrum, choose
 from corank.models.ratings.item_mean import item_means, residuals, user_levels
 from corank.models.ratings.ranker import FittedRatings, Floats, RatingsRanker
 from corank.models.ratings.ratings import Ids
-from corank.core.models.user_ridge import ridge_users
-from corank.errors import InputError
-from corank.base.docs import shared_parameters
 from corank.parameters import Rules, integer, n_jobs, none, number, seed
 
 

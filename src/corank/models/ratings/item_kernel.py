@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import svds
 
-from corank.models.ratings.item_mean import item_means, residuals
 from corank.base.solvers.choice import choose as best_of
+from corank.models.ratings.item_mean import item_means, residuals
 
 Floats = NDArray[np.float64]
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from corank.base.solvers.conjugate import conjugate_gradients
 from corank.models.ratings.ranker import FittedRatings, Floats, RatingsRanker
 from corank.models.ratings.ratings import Ids
 from corank.parameters import Rules, number
-from corank.base.solvers.conjugate import conjugate_gradients
 
 _TOL = 1e-10
 

@@ -11,13 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from corank.models.ratings.ratings import Ids, as_ratings, cells_of, id_codes, positions, ratings_matrix, ratings_problem
+from corank.base.base import Ranker
+from corank.base.held_out import HeldOut
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError, warn
-from corank.base.base import Ranker
-from corank.base.held_out import HeldOut
+from corank.models.ratings.ratings import (
+    Ids,
+    as_ratings,
+    cells_of,
+    id_codes,
+    positions,
+    ratings_matrix,
+    ratings_problem,
+)
 from corank.parameters import check_values, integer
 
 Floats = NDArray[np.float64]

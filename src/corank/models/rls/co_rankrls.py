@@ -24,26 +24,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.choices import QueryWeight
-from corank.core.rows.scaled import plain
-from corank.data.inputs import require_weight
-from corank.data.ranking import RankingData
-from corank.data.scoring import score_columns
-from corank.errors import InputError
 from corank.base.advice import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View, as_views, kernels_of
-from corank.parameters import Rules, integer, items, listing, none, number
-from corank.progress import progress
+from corank.choices import QueryWeight
+from corank.core.rows.scaled import plain
+from corank.data.inputs import require_weight
+from corank.data.ranking import RankingData
+from corank.data.scoring import score_columns
+from corank.errors import InputError
 from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import best, candidates, metric_for
 from corank.models.rls.spectrum import Ridge, ridge_of, solve_one
 from corank.models.rls.summary import Summary
 from corank.models.rls.systems import FeatureSystem
+from corank.parameters import Rules, integer, items, listing, none, number
+from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +134,8 @@ class CoRankRLS(LeastSquares):
 
     Examples
     --------
-    >>> from corank import CoRankRLS, mask_scores, make_ranking
+    >>> from corank import CoRankRLS, make_ranking
+    >>> from corank.data import mask_scores
     >>> problem = make_ranking(100, 20, random_state=0)
     >>> y = mask_scores(problem.y, fraction=0.8, random_state=0)
     >>> model = CoRankRLS(views=2, coupling=0.1, random_state=0).fit(problem.X, y, qid=problem.qid)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.pairs import Laplacian, QueryLaplacian
+from corank.base.pairs.factors import drawn_weight, weigh_queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.metrics import MetricResult, evaluate, parse_metric
-from corank.base.pairs import Laplacian, QueryLaplacian
-from corank.base.pairs.factors import drawn_weight, weigh_queries
 from corank.models.rls.accuracy import ErrorScales, LeftOut, merge_ties
 
 Floats = NDArray[np.float64]

@@ -13,17 +13,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.rows.scaled import plain
-from corank.data.ranking import RankingData
-from corank.data.splits import keep_scores
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.basis_choice import choose_basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View
+from corank.base.solvers.penalty import alpha_of, freedom
+from corank.core.rows.scaled import plain
+from corank.data.ranking import RankingData
+from corank.data.splits import keep_scores
 from corank.models.rls.accuracy import LeftOut
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.selection import EVIDENCE, direction
-from corank.base.solvers.penalty import alpha_of, freedom
 
 Floats = NDArray[np.float64]
 

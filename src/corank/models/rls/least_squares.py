@@ -12,25 +12,25 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank import parameters
-from corank.core.rows.scaled import ScaledRows
-from corank.data.column_scales import column_factors
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.base import Ranker
 from corank.base.contract import check_parameters, install, named_columns
-from corank.base.missing import MISSING
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.basis_choice import choose_basis, require_choice
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.grams import RANK_TOLERANCE
 from corank.base.kernels.views import View
-from corank.metrics import parse_metric
+from corank.base.missing import MISSING
 from corank.base.pairs.factors import QUERY_WEIGHTS
-from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
+from corank.core.rows.scaled import ScaledRows
+from corank.data.column_scales import column_factors
+from corank.data.ranking import RankingData
+from corank.errors import InputError
+from corank.metrics import parse_metric
 from corank.models.rls.frame import Frame
 from corank.models.rls.selection import candidates
 from corank.models.rls.spectrum import Equations, Ridge
 from corank.models.rls.summary import Summary
+from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
 
 Floats = NDArray[np.float64]
 EvaluateRidges = Callable[[list[Ridge], Floats], Floats]
@@ -42,7 +42,7 @@ class LeastSquares(Ranker):
     A ranker whose fit is the solution of one linear system.
 
     `choose_maps`, `split_views`, `solve_summary`, `solve_candidates` and `uses_basis` are the steps of a fit. They do
-    not change the model; `corank.fit_parts` uses them for rows in parts.
+    not change the model; `corank.deploy.fit_parts` uses them for rows in parts.
     """
 
     alpha: float | None

@@ -28,12 +28,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.choices import QueryWeight
-from corank.core.rows.scaled import factors_of
-from corank.data.inputs import require_weight
-from corank.data.ranking import RankingData
-from corank.data.scoring import score_columns
-from corank.errors import InputError, warn
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
@@ -42,8 +36,12 @@ from corank.base.kernels.basis_choice import auto_basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.grams import require_square
 from corank.base.kernels.views import View
-from corank.parameters import Rules, integer, none, one_of
-from corank.progress import progress
+from corank.choices import QueryWeight
+from corank.core.rows.scaled import factors_of
+from corank.data.inputs import require_weight
+from corank.data.ranking import RankingData
+from corank.data.scoring import score_columns
+from corank.errors import InputError, warn
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.hint import gaussian_is_better
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
@@ -51,6 +49,8 @@ from corank.models.rls.selection import EVIDENCE, best, candidates, leave_out_sc
 from corank.models.rls.spectrum import Equations, ridge_of, solve_one
 from corank.models.rls.summary import Summary
 from corank.models.rls.systems import DenseSystem, FeatureSystem, System
+from corank.parameters import Rules, integer, none, one_of
+from corank.progress import progress
 
 Floats = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.base.solvers.choice import choose
 from corank.core.rows.scaled import plain
 from corank.data.ranking import RankingData
 from corank.data.splits import keep_scores
@@ -18,7 +19,6 @@ from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.leave_out import Advance
 from corank.models.rls.spectrum import Ridge, ridge_of
 from corank.models.rls.systems import System
-from corank.base.solvers.choice import choose
 
 Floats = NDArray[np.float64]
 Remake = Callable[[RankingData, Frame], System]

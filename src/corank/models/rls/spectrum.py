@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
-from corank.errors import InputError
 from corank.base.kernels.grams import INDEFINITE, indefinite
+from corank.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.kernels.features import FeatureMap, stack_features
+from corank.base.pairs import Moments
+from corank.base.pairs.factors import drawn_weight
+from corank.base.solvers.penalty import Freedom, alpha_of, freedom
 from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.kernels.features import FeatureMap, stack_features
 from corank.memory import require_memory
-from corank.base.pairs import Moments
-from corank.base.pairs.factors import drawn_weight
 from corank.models.rls.spectrum import Equations
-from corank.base.solvers.penalty import Freedom, alpha_of, freedom
 
 Floats = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ matrix of the rows, and Hᵀx the coefficients of the rows. With features Φ: A 
 
 Leave-pair-out for one query is exact and needs no refitting. If all rows of the query are compared,
 L = s (diag(w) − w wᵀ/W) makes the system that of weighted least squares with a free constant and the penalty λ/s;
-leaving out two rows is a 2×2 system in I − S (see `corank.models.rls.leave_out`), at the penalty for the s of the other rows.
-Margins below their rounding errors are ties.
+leaving out two rows is a 2×2 system in I − S (see `corank.models.rls.leave_out`), at the penalty for the s of the other
+rows. Margins below their rounding errors are ties.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data.ranking import RankingData
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.features import stack_features
+from corank.base.solvers.penalty import alpha_of, freedom
+from corank.data.ranking import RankingData
 from corank.models.rls.accuracy import UNIT, ErrorScales, LeftOut
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
 from corank.models.rls.spectrum import Equations, Ridge, RidgeSpectrum
 from corank.models.rls.summary import Summary
-from corank.base.solvers.penalty import alpha_of, freedom
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

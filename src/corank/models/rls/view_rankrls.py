@@ -8,8 +8,9 @@ weights of the loss of `RankRLS`, so that with equal weights every view has the 
 of its columns, and alpha belongs to a kernel of mean squared distance 1. Starting from equal weights, one weight at a
 time is set to zero, divided or multiplied by three, as long as `metric` improves, with the best alpha for each
 candidate: otherwise a useless view of small weight would act like a larger alpha and be kept. A candidate costs one
-decomposition, O(n³), O(d³) or O(r³), and the metric (see `corank.models.rls.rankrls`); a step has 3 M candidates. The weights
-are shrunk towards equal ones, c ← (m c + 5 · 1/M) / (m + 5), with m the number of free differences of judged rows.
+decomposition, O(n³), O(d³) or O(r³), and the metric (see `corank.models.rls.rankrls`); a step has 3 M candidates. The
+weights are shrunk towards equal ones, c ← (m c + 5 · 1/M) / (m + 5), with m the number of free differences of judged
+rows.
 """
 
 from __future__ import annotations
@@ -21,11 +22,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.choices import QueryWeight
-from corank.core.rows.scaled import ScaledRows, factors_of, plain
-from corank.data.inputs import require_weight
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import SumKernel
@@ -33,15 +29,20 @@ from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View, as_views, kernels_of
 from corank.base.pairs.factors import drawn_weight
 from corank.base.pairs.moments import pair_squares
-from corank.parameters import Rules, integer, items
-from corank.progress import progress
+from corank.base.solvers.choice import choose
+from corank.base.solvers.penalty import alpha_of, freedom
+from corank.choices import QueryWeight
+from corank.core.rows.scaled import ScaledRows, factors_of, plain
+from corank.data.inputs import require_weight
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
 from corank.models.rls.selection import EVIDENCE, best, candidates, direction, metric_for
 from corank.models.rls.summary import Summary
-from corank.base.solvers.choice import choose
-from corank.base.solvers.penalty import alpha_of, freedom
+from corank.parameters import Rules, integer, items
+from corank.progress import progress
 
 Floats = NDArray[np.float64]
 Fit = Callable[[Floats, Floats | None], FittedRankRLS]

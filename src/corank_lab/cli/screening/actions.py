@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from corank_lab.cli.terminal import Ask
+from corank.errors import InputError
 from corank_lab.cli.screening.lists import DONE, ListScreen, entry_words, record_foot, show_pages
 from corank_lab.cli.screening.view import Highlights, View, details_of, record_name, texts
-from corank.errors import InputError
+from corank_lab.cli.terminal import Ask
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -94,8 +94,7 @@ class ScreeningFiles:
         given: reasons.
         listed: a file with one reason per line.
         """
-        from corank.data.durable.atomic import atomic_file
-        from corank.data.io.table_text import read_utf8
+        from corank.data import atomic_file, read_utf8
 
         stored = self.folder / REASONS
         reasons = [*given, *(_lines(read_utf8(listed)) if listed is not None else ())]

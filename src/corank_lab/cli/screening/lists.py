@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from corank_lab.cli.terminal import Ask
-from corank_lab.cli.screening.view import View, details_of, draw, lay_out, texts
 from corank.console import printable
+from corank_lab.cli.screening.view import View, details_of, draw, lay_out, texts
+from corank_lab.cli.terminal import Ask
 
 if TYPE_CHECKING:
     from rich.console import Console

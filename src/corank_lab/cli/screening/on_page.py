@@ -44,7 +44,7 @@ def open_project(store: AnswerStore, paths: Sequence[Path], options: Mapping[str
     """
     from hashlib import sha256
 
-    from corank.data.durable.regular import read_regular
+    from corank.data import read_regular
     from corank_lab.pages.screening.workspace import ScreenWorkspace
     from corank_lab.pages.uploads import UploadedFile, file_name, sort_upload
 

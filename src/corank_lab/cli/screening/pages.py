@@ -7,12 +7,12 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
-from corank.cli.output import make_console
+from corank.cli import make_console
+from corank.console import printable
 from corank_lab.cli.screening.actions import Actions
 from corank_lab.cli.screening.lists import DONE, show_pages, turned
 from corank_lab.cli.screening.view import Highlights, View, draw, lay_out, texts
-from corank.console import printable
+from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
     from corank_lab.screening import Screening

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from corank.cli.output import print_json, table_fields
+from corank.cli import print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
+    from corank.tables import ReportTable
     from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.screening import ScreeningReplay
-    from corank.tables import ReportTable
 
 REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "report.md")
 """Files of the folder that `--simulate --output` writes."""
@@ -23,9 +23,9 @@ def replay(
     files: ScreeningFiles, starts: int, stopping: dict[str, Any], output: Path | None, force: bool, as_json: bool
 ) -> None:
     """Replay a judged collection, and print or write the measures."""
-    from corank.cli.output import make_console, show
+    from corank.cli import make_console, show
+    from corank.data import require_place
     from corank_lab.cli.screening.curve import recall_curve
-    from corank.data.durable.atomic import require_place
     from corank_lab.screening import simulate
 
     if output is not None:
@@ -78,8 +78,8 @@ def _require_report_only(place: Path) -> None:
 
 
 def _write_report(output: Path, name: str, table: ReportTable, replays: list[ScreeningReplay], force: bool) -> None:
-    from corank.data.durable.atomic import atomic_folder
-    from corank.comparison.report import Report
+    from corank.comparison import Report
+    from corank.data import atomic_folder
     from corank_lab.screening.simulate import plot_recall
 
     with atomic_folder(output, overwrite=force) as folder:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from corank.cli.output import emit, print_json, table_fields
+from corank.cli import emit, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,12 +19,11 @@ def export(
     files: ScreeningFiles, target: Path, only: str, *, all_copies: bool, force: bool, as_json: bool, keep_formulas: bool
 ) -> None:
     """Write the records with the answers of all judges."""
-    from corank.data.durable.atomic import require_no_input
-    from corank.data.io.compressed import require_text_place
+    from corank.data import require_no_input, require_text_place
     from corank_lab.records.writer import require_records_suffix
+    from corank_lab.screening import ScreeningJournal
     from corank_lab.screening.reporting.export import export_screening, require_only
     from corank_lab.screening.reporting.facts import settled_answers
-    from corank_lab.screening import ScreeningJournal
 
     require_only(only)
     require_records_suffix(target)
@@ -72,10 +71,10 @@ def report(
     keep_formulas: bool,
 ) -> None:
     """Write the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement of judges."""
-    from corank.data.durable.atomic import require_place
+    from corank.data import require_place
+    from corank_lab.screening.agreement import screening_agreement
     from corank_lab.screening.reporting.facts import screening_facts
     from corank_lab.screening.reporting.report import require_report_place, write_report
-    from corank_lab.screening.agreement import screening_agreement
 
     require_report_place(folder)
     require_place(folder, overwrite=force, folder=True)
@@ -116,8 +115,8 @@ def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> 
 def _certificate_files(certificate: dict[str, Any] | None) -> dict[str, str | bytes]:
     if certificate is None:
         return {}
-    from corank_lab.screening.reporting.certificate_page import certificate_page
     from corank_lab.screening.reporting.certificate import certificate_bytes
+    from corank_lab.screening.reporting.certificate_page import certificate_page
 
     name = "certificate.json"
     return {name: certificate_bytes(certificate), "certificate.html": certificate_page(certificate, name)}
@@ -135,7 +134,7 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
 
 def show_agreement(files: ScreeningFiles, *, as_json: bool) -> None:
     """Print how far the judges agree."""
-    from corank.cli.output import make_console, show
+    from corank.cli import make_console, show
     from corank_lab.screening.agreement import screening_agreement
 
     agreement = screening_agreement(files.judges)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corank.cli.judge import STOPPING_RULES
-from corank.cli.options import Force, Json, KeepFormulas, Seed
+from corank.cli import STOPPING_RULES, Force, Json, KeepFormulas, Seed
 from corank.errors import InputError
 
 

@@ -34,10 +34,10 @@ def read(
     overlap: share of records that all judges read; None if the reading is not shared.
     Returns: false if the user asks for a replay of the labels instead.
     """
-    from corank_lab.cli.terminal import has_terminal
-    from corank.cli.output import make_console
-    from corank_lab.cli.screening.pages import read_all
+    from corank.cli import make_console
     from corank.console import printable_console
+    from corank_lab.cli.screening.pages import read_all
+    from corank_lab.cli.terminal import has_terminal
     from corank_lab.screening import Screening, ScreeningJournal, SharedReading
 
     has_terminal()  # before anything is written
@@ -67,9 +67,9 @@ def read(
 
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
-    from corank_lab.cli.terminal import has_terminal
-    from corank.cli.output import make_console
+    from corank.cli import make_console
     from corank_lab.cli.screening.pages import read_all
+    from corank_lab.cli.terminal import has_terminal
     from corank_lab.screening import ScreeningJournal
     from corank_lab.screening.adjudication import Adjudication
 
@@ -101,8 +101,8 @@ def _is_read(entry: ScreeningEntry) -> bool:
 
 def _ask_for_labels(n: int) -> str:
     """Ask what a file is for whose records all have labels; return "read", "simulate" or "quit"."""
+    from corank.cli import make_console
     from corank_lab.cli.terminal import terminal
-    from corank.cli.output import make_console
 
     said = f"All {n} records of the file have a label, so there is nothing left to read."
     console = make_console()

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.judge import STOPPING_RULES
-from corank.cli.options import Force, Json, Seed
-from corank.cli.output import emit
+from corank.cli import STOPPING_RULES, Force, Json, Seed, emit
 from corank.errors import InputError
 
 Files = Annotated[list[Path], typer.Argument(help="Files of records, as they were screened.", metavar="RECORDS...")]
@@ -47,10 +45,10 @@ def certify(
     force: Force = False,
 ) -> None:
     """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
-    from corank.data.durable.atomic import atomic_file, require_place
+    from corank.data import atomic_file, require_place
     from corank.errors import InputError
-    from corank_lab.screening.reporting.certificate_page import certificate_page
     from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
+    from corank_lab.screening.reporting.certificate_page import certificate_page
 
     for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
         if path is not None and path.suffix != suffix:
@@ -79,7 +77,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Compute a certificate anew from records and answers; name what differs, with exit code 1."""
-    from corank.data.durable.regular import read_regular
+    from corank.data import read_regular
     from corank_lab.screening.reporting.certificate import verify as verify_certificate
 
     try:

@@ -24,7 +24,7 @@ def train(visit: Visit) -> Response:
 
 def report(visit: Visit) -> Response:
     """Show the report of the last comparison: a page with its own style and without scripts."""
-    from corank.comparison.report.page import CONTENT_POLICY
+    from corank.comparison import CONTENT_POLICY
 
     _grading(visit)
     found = visit.site.store.file(visit.here.id, REPORT)

@@ -22,10 +22,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.grading.features import RANK, SCORES, GradingFeatures
+from corank.progress import listen_to_progress
 from corank_lab.database.store import AnswerStore, Project
 from corank_lab.database.stored_journal import utc_now
-from corank.progress import listen_to_progress
+from corank_lab.grading.features import RANK, SCORES, GradingFeatures
 from corank_lab.pages.texts import text
 
 LEAST_QUERIES = 5
@@ -146,10 +146,8 @@ def _compare(
     job: TrainingJob, project: Project, sets: Mapping[str, GradingFeatures], y: Any, rows: Any, n_answers: int
 ) -> dict[str, tuple[str, bytes]]:
     """Compare rankers on each set of features, and keep the set whose recommended ranker has the best mean."""
-    from corank.data.collection import Collection, as_texts
-    from corank.comparison import compare
-    from corank.comparison.winner import quality
-    from corank.comparison.report import study_html
+    from corank.comparison import compare, quality, study_html
+    from corank.data import Collection, as_texts
 
     qid, docids = (as_texts([one[at] for one in rows]) for at in (0, 1))
     graded = ~np.isnan(y)

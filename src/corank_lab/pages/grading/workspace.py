@@ -11,6 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
+from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
+from corank_lab.database.stored_journal import entry_values, read_entry
 from corank_lab.grading import export
 from corank_lab.grading.agreement import AlphaInterval, alpha_interval
 from corank_lab.grading.answers import GradingEntry
@@ -18,8 +20,6 @@ from corank_lab.grading.features import GradingFeatures, grading_features, own_c
 from corank_lab.grading.reading import read_grading_task
 from corank_lab.grading.session import ORDERS, GradingSession
 from corank_lab.grading.task import GradingScale, GradingTask, title_column
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.database.stored_journal import entry_values, read_entry
 from corank_lab.pages.grading import training
 from corank_lab.pages.markup import clean, link, one_line, rich
 from corank_lab.pages.uploads import Upload

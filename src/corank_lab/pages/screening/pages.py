@@ -7,16 +7,16 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from corank_lab.records.summary import summarise
 from corank.errors import InputError
-from corank_lab.screening.reporting.methods import methods_paragraph
-from corank_lab.screening.judges import find_conflicts
 from corank_lab.database.store import StoreError
 from corank_lab.pages.markup import one_line, rich
 from corank_lab.pages.screening.results import agreement_rows
 from corank_lab.pages.screening.view import record_values
 from corank_lab.pages.screening.workspace import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.site import Visit
+from corank_lab.records.summary import summarise
+from corank_lab.screening.judges import find_conflicts
+from corank_lab.screening.reporting.methods import methods_paragraph
 
 MOST_GROUPS = 200
 MOST_SETTLED = 100

@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from corank_lab.records.writer import EXCEL
 from corank.errors import InputError
-from corank_lab.screening.reporting.certificate_page import certificate_page
+from corank_lab.database.stored_journal import entry_values
+from corank_lab.pages.workspaces import Export
+from corank_lab.records.writer import EXCEL
+from corank_lab.screening.agreement import ScreeningAgreement, screening_agreement
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
+from corank_lab.screening.reporting.certificate_page import certificate_page
 from corank_lab.screening.reporting.export import ONLY, export_screening
 from corank_lab.screening.reporting.facts import screening_facts, settled_answers
 from corank_lab.screening.reporting.flow_diagram import flow_diagram
 from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
 from corank_lab.screening.reporting.report import table_csv
-from corank_lab.screening.agreement import ScreeningAgreement, screening_agreement
 from corank_lab.screening.team import KNOWN
-from corank_lab.database.stored_journal import entry_values
-from corank_lab.pages.workspaces import Export
 
 if TYPE_CHECKING:
     from corank_lab.pages.screening.workspace import ScreenWorkspace

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from corank_lab.pages.markup import clean, one_line
 from corank_lab.records.records import RecordDetails
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.pages.markup import clean, one_line
 
 MAX_AUTHORS = 12
 MAX_KEYWORDS = 40

@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corank_lab.records.duplicates import find_duplicates, restore_duplicates
-from corank_lab.records.records import Records, read_records
-from corank_lab.records.stored import records_from_json, records_to_json
 from corank.errors import InputError
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.choosing import similar_records, telling_words
-from corank_lab.screening.matching import UniqueRecords
-from corank_lab.screening.team import TeamScreening
 from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.database.stored_journal import entry_values, read_entry
 from corank_lab.pages.markup import clean, one_line, rich
@@ -26,6 +19,13 @@ from corank_lab.pages.screening.results import RECORDS, Results, agreement_rows
 from corank_lab.pages.screening.view import record_values, split_words
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
+from corank_lab.records.duplicates import find_duplicates, restore_duplicates
+from corank_lab.records.records import Records, read_records
+from corank_lab.records.stored import records_from_json, records_to_json
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.choosing import similar_records, telling_words
+from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.team import TeamScreening
 
 RULES = ("agree", "decline", "poisson", "hypergeometric", "draws", "sample")
 AHEAD = 64

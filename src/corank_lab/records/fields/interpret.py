@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from types import MappingProxyType
 
+from corank.errors import InputError
 from corank_lab.records.fields.citations import split_references
 from corank_lab.records.fields.clean import clean_abstract, clean_line
 from corank_lab.records.fields.columns import normalise_name
@@ -28,7 +29,6 @@ from corank_lab.records.fields.names import split_authors, split_keywords
 from corank_lab.records.identity import normalise_doi, normalise_pmid
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord
 from corank_lab.records.records import RecordDetails
-from corank.errors import InputError
 
 TITLE_LENGTH = 100
 """Letters of a title that is the beginning of the text."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from corank_lab.records.parsers.parsed import ParsedFile, RawRecord
 from corank.errors import InputError
+from corank_lab.records.parsers.parsed import ParsedFile, RawRecord
 
 BIBTEX_FIELDS = {
     "title": ("title", "booktitle"), "abstract": ("abstract", "abstractnote", "annotation"),

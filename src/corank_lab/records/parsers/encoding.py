@@ -9,8 +9,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from corank.data.durable.regular import open_regular
-from corank.data.io.compressed import compression_of, unpack
+from corank.data import compression_of, open_regular, unpack
 from corank.errors import InputError
 
 _MARKS = {

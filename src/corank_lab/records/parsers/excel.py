@@ -11,12 +11,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from corank.data.io.budget import ROW_CELLS, Budget, current_budget
-from corank.data.io.compressed import ZIP_DAMAGE, member_pieces, require_plausible_size
-from corank.data.io.table_text import restore
+from corank.data import ROW_CELLS, ZIP_DAMAGE, Budget, current_budget, member_pieces, require_plausible_size, restore
+from corank.errors import InputError, import_extra
 from corank_lab.records.parsers.parsed import ParsedFile
 from corank_lab.records.parsers.tables import HEADER_ROWS, NumberedRow, find_header, parse_rows
-from corank.errors import InputError, import_extra
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from corank.data.io.table_text import LINE_END
+from corank.data import LINE_END
 from corank_lab.records.fields.columns import fields_of, find_columns
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from corank.data.io.budget import current_budget
+from corank.data import current_budget
+from corank.errors import InputError
 from corank_lab.records.fields.columns import find_columns
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
-from corank.errors import InputError
 
 INVERTED = "abstract_inverted_index"
 _DEEPEST = 6

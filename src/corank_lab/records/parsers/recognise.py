@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from corank.data.io.table_text import LINE_END
+from corank.data import LINE_END
+from corank.errors import InputError
 from corank_lab.records.parsers.encoding import LoadedFile, decode
 from corank_lab.records.parsers.labelled import is_labelled, parse_labelled
 from corank_lab.records.parsers.parsed import ParsedFile
 from corank_lab.records.parsers.tagged import DIALECTS, parse_tagged
-from corank.errors import InputError
 
 _HEAD = 200_000
 _FOREIGN = {

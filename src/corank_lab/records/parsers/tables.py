@@ -10,11 +10,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
-from corank.data.io.budget import ROW_CELLS, current_budget
-from corank.data.io.table_text import LINE_END, restore, separator_of
+from corank.data import LINE_END, ROW_CELLS, current_budget, restore, separator_of
+from corank.errors import InputError
 from corank_lab.records.fields.columns import MOST_COLUMNS, fields_of, find_columns, is_known
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
-from corank.errors import InputError
 
 SEPARATORS = {",": "CSV", ";": "CSV", "\t": "TSV", "|": "CSV"}
 HEADER_ROWS = 60

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from corank.data.io.table_text import LINE_END
+from corank.data import LINE_END
 from corank_lab.records.fields.columns import WOS_COLUMNS
 from corank_lab.records.parsers.parsed import FieldNames, ParsedFile, RawRecord
 

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from typing import Any
 
-from corank.data.io.budget import current_budget
+from corank.data import current_budget
+from corank.errors import InputError, import_extra
 from corank_lab.records.fields.columns import fields_of, find_columns
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
-from corank.errors import InputError, import_extra
 
 ENDNOTE_FIELDS = {
     "title": ("title", "alt-title", "translated-title", "short-title"), "abstract": ("abstract",),

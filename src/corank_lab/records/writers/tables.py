@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from corank.data.io.table_text import defuse
+from corank.data import defuse
+from corank.errors import InputError, import_extra
 from corank_lab.records.fields.columns import fields_of
 from corank_lab.records.writers.standard import BETWEEN, KINDS, OutputRecord, one_cell
-from corank.errors import InputError, import_extra
 
 CELL = 32_767
 """Largest number of characters in a cell of Excel, counted in UTF-16."""

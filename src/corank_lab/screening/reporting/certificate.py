@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from corank._version import __version__
-from corank.data.durable.regular import read_regular
+from corank import __version__
+from corank.data import read_regular
+from corank.errors import InputError, suggest_names
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import Records, read_records
-from corank.errors import InputError, suggest_names
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
 from corank_lab.screening.judges import combine
 from corank_lab.screening.matching import UniqueRecords
@@ -83,7 +83,7 @@ def make_certificate(
     judge : str, optional
         The only judge whose answers count; by default those of all judges together.
     title, text : str, optional
-        Columns of titles and texts, if they were named; see `corank.read_records`.
+        Columns of titles and texts, if they were named; see `corank_lab.records.read_records`.
 
     Returns
     -------

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from corank.comparison.report.page import page, section
+from corank.comparison import page, section
 from corank_lab.screening.reporting.certificate import NOT_PROVED
 
 WORDS = {

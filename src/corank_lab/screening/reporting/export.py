@@ -10,9 +10,9 @@ from typing import Protocol
 
 import numpy as np
 
+from corank.errors import InputError, suggest_names
 from corank_lab.records.records import Records
 from corank_lab.records.writer import write_records
-from corank.errors import InputError, suggest_names
 
 ONLY = ("all", "included", "excluded", "conflicts", "unread")
 """Which records an export holds."""

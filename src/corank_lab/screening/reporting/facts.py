@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 
-from corank_lab.screening.reporting.export import JudgeAnswer, SettledAnswer, settle
-from corank_lab.screening.reporting.methods import KappaFacts, ScreeningFacts
-from corank_lab.screening.reporting.prisma import prisma_counts
 from corank_lab.screening.agreement import ScreeningAgreement
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.judges import Judges, combine, independent
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.reporting.export import JudgeAnswer, SettledAnswer, settle
+from corank_lab.screening.reporting.methods import KappaFacts, ScreeningFacts
+from corank_lab.screening.reporting.prisma import prisma_counts
 from corank_lab.screening.stopping.rule import StoppingRule
 from corank_lab.screening.stopping.rules import stopping_rule
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from corank._version import __version__
+from corank import __version__
 from corank.console import one_line
 from corank_lab.screening.reporting.prisma import NO_REASON, PrismaCounts
 

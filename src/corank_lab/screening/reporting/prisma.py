@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from corank.tables import ReportTable
 from corank_lab.records.records import Records
 from corank_lab.screening.reporting.export import Groups, SettledAnswer, spread
-from corank.tables import ReportTable
 
 NO_REASON = "no reason given"
 

@@ -6,12 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from corank.data.durable.atomic import atomic_folder
-from corank.data.io.table_text import csv_text
+from corank.data import atomic_folder, csv_text
 from corank.errors import InputError
+from corank.tables import ReportTable
 from corank_lab.screening.reporting.flow_diagram import flow_diagram
 from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
-from corank.tables import ReportTable
 
 ALWAYS = ("methods.txt", "prisma.csv", "prisma.md", "prisma.svg")
 """Files of every report."""

@@ -63,8 +63,8 @@ class DrawsRule(SamplingRule):
     Exact hypergeometric test after every random draw (Callaghan and Müller-Hansen, 2020, random sampling).
 
     When a cheap model would stop, records are drawn at random from the unread, and the test of
-    `corank_lab.screening.stopping.urns` follows every draw. Each test alone has the confidence; all of them together err
-    more often, since the first test that succeeds ends the reading.
+    `corank_lab.screening.stopping.urns` follows every draw. Each test alone has the confidence; all of them together
+    err more often, since the first test that succeeds ends the reading.
     """
 
     name = "draws"

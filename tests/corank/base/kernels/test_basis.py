@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows
-from corank.data.scoring import score_columns
-from corank.errors import InputError
 from corank.base.kernels import CallableKernel, GaussianKernel, PolynomialKernel, PrecomputedKernel, grams
 from corank.base.kernels import basis as module
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View
-from corank.models.linear import RankSVM
+from corank.core.rows.scaled import ScaledRows
+from corank.data.scoring import score_columns
 from corank.deploy.persist.codec import decode, encode
+from corank.errors import InputError
+from corank.models.linear import RankSVM
 from corank.models.pursuit import CoRankingPursuit, RankingPursuit
 from corank.models.rls import CoRankRLS, RankRLS
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows
-from corank.errors import InputError
 from corank.base.kernels.basis_choice import choose_basis
 from corank.base.kernels.views import View
+from corank.core.rows.scaled import ScaledRows
+from corank.errors import InputError
 from corank.models.rls import RankRLS
 
 X = np.random.default_rng(0).normal(size=(50, 3))

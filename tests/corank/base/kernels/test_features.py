@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.errors import InputError
 from corank.base.kernels import GaussianKernel, LinearKernel, PrecomputedKernel
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.features import FeatureMap, stack_features
 from corank.base.kernels.views import View
+from corank.errors import InputError
 
 X = np.random.default_rng(2).normal(size=(30, 4))
 ROWS = np.arange(0, 30, 3)

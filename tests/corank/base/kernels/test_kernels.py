@@ -8,7 +8,6 @@ from scipy import sparse
 from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import RBF
 
-from corank.errors import InputError
 from corank.base.kernels import (
     KERNELS,
     ARDKernel,
@@ -25,6 +24,7 @@ from corank.base.kernels import (
 )
 from corank.base.kernels.grams import inverse_root, is_precomputed, require_inner_product
 from corank.deploy.persist.codec import decode, encode
+from corank.errors import InputError
 
 
 def chi_square(x, z):

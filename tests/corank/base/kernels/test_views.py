@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from corank.core.rows.scaled import ScaledRows
-from corank.errors import InputError
 from corank.base.kernels import GaussianKernel, LinearKernel
 from corank.base.kernels.views import View, as_views, split_columns
+from corank.core.rows.scaled import ScaledRows
 from corank.deploy.persist.codec import decode, encode
+from corank.errors import InputError
 
 X = np.random.default_rng(0).standard_normal((8, 6))
 RNG = np.random.default_rng(1)

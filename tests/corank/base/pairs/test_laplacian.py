@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.base.pairs import Laplacian
+from corank.base.pairs.factors import drawn_weight, query_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.pairs import Laplacian
-from corank.base.pairs.factors import drawn_weight, query_factors
 
 QID = np.array([2, 0, 2, 1, 0, 2])
 LAPLACIANS = [

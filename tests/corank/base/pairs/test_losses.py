@@ -7,6 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from corank.base.pairs.losses import LOSSES, Loss
+from corank.base.pairs.sampling import PairSampler
+from corank.base.solvers import smooth_loss
 from corank.core.pairs.descent import descend
 from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, Examples, RowIndex, SGDPlan, SGDState
 from corank.core.random import alias_table, seed_state
@@ -15,9 +18,6 @@ from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import LCRA, SPD
-from corank.base.pairs.losses import LOSSES, Loss
-from corank.base.pairs.sampling import PairSampler
-from corank.base.solvers import smooth_loss
 
 # the formulas as a paper writes them: value of (t, m), target of a pair whose scores differ by z
 PLAIN = {

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from corank.core.rows.scaled import ScaledRows
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.pairs import Laplacian, Moments
 from corank.base.pairs import moment_blocks as walk
 from corank.base.pairs.factors import weigh_queries
 from corank.base.pairs.moment_blocks import dense
 from corank.base.pairs.moments import pair_squares
+from corank.core.rows.scaled import ScaledRows
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 
 
 def problem(seed, n=30):

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from corank.base.pairs.sampling import PairSampler
 from corank.core.pairs.sampling import draw_pairs
 from corank.core.random import seed_state
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.pairs.sampling import PairSampler
 
 NAN = float("nan")
 # two grades, three grades with ties, one grade, one row, all unscored, scores that are real numbers

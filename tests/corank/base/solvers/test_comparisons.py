@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from corank.data.ranking import RankingData
 from corank.base.solvers.comparisons import scored_comparisons, unscored_comparisons
+from corank.data.ranking import RankingData
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(25, 3))

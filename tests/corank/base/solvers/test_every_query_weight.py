@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.pairs import Moments
 from corank.base.pairs import moment_blocks as walk
 from corank.base.solvers import least_squares, smooth_loss, squared, squared_views
 from corank.base.solvers import smooth_losses as smooth
 from corank.base.solvers.penalty import default_alpha
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 from explicit_pairs import KINDS, QUERY_WEIGHTS, pairs_of, problem, rows_of
 
 VIEWS = [[0, 1], [2, 3, 1]]

@@ -8,9 +8,9 @@ from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 
+from corank.base.solvers import Solution, least_squares, squared, squared_views
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.solvers import Solution, least_squares, squared, squared_views
 
 VIEWS = [[0, 1], [2, 3, 1]]
 

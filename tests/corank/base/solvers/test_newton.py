@@ -11,8 +11,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from corank import CRR, SPD, RankSVM, make_ranking
-from corank.data.ranking import RankingData
 from corank.base.solvers import smooth_loss
+from corank.data.ranking import RankingData
 
 exact = np.frompyfunc(lambda x: Decimal(float(x)), 1, 1)
 

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.solvers import smooth_loss
 from corank.base.solvers import smooth_losses as smooth
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 
 
 def problem(seed, n=40, d=4, grades=4):

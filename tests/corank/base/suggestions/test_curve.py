@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from corank import RankRLS, evaluate, judging_curve, make_ranking, suggest
-from corank.errors import InputError
+from corank import RankRLS, evaluate, make_ranking, suggest
+from corank.base import judging_curve
 from corank.base.suggestions import JudgingCurve
 from corank.base.suggestions.curve import _halves
+from corank.errors import InputError
 
 DATA = make_ranking(6, 20, random_state=0)
 MODEL = RankRLS(0.1)

@@ -8,9 +8,10 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from corank import QueryScaler, QuerySearchCV, RankRLS, Smooth, suggest
-from corank.errors import InputError
+from corank import QueryScaler, QuerySearchCV, RankRLS, suggest
+from corank.base import Smooth
 from corank.base.suggestions import Pool
+from corank.errors import InputError
 
 NAN = np.nan
 

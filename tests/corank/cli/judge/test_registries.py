@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from corank.base.suggestions import STRATEGIES, suggest
 from corank.cli import app
 from corank.errors import InputError
 from corank.models.gp.preference.questions import PAIR_STRATEGIES, suggest_pairs
 from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, Screening, simulate
-from corank.base.suggestions import STRATEGIES, suggest
 from some_records import collection
 
 DOCS = Path(__file__).parents[4] / "docs"

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
-from cli.some_files import files
 from corank.cli import app
 from corank.errors import InputError
 
@@ -85,7 +85,7 @@ def test_pairs_of_a_preference_model(here, says, tmp_path):
     says("fit", "items.csv", "-m", "preference-gp", "--pairs", "pairs.csv", "-o", "gp")
     model, X = corank.load("gp"), pd.read_csv(io.StringIO(ITEMS), index_col=0)
     assert model.feature_names_in_.tolist() == X.columns.tolist()
-    expected = corank.suggest_pairs(model, X, 4, asked=[[0, 1], [2, 1], [3, 4]], random_state=0)
+    expected = corank.models.suggest_pairs(model, X, 4, asked=[[0, 1], [2, 1], [3, 4]], random_state=0)
     for words in ((), ("--pairs", "pairs.csv")):
         found = json.loads(says("suggest", "gp", "items.csv", "-n", 4, "--json", *words))
         assert found["columns"] == ["first", "second"]

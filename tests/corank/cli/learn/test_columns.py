@@ -140,7 +140,7 @@ def test_other_names_are_refused_by_name(model, here, change, message, verb):
 
 
 def test_files_and_models_without_names_are_matched_by_position(model, here):
-    corank.write_letor(here / "t.txt", MADE.X, MADE.y, MADE.qid)
+    corank.data.write_letor(here / "t.txt", MADE.X, MADE.y, MADE.qid)
     out, err = run("rank", "model", "t.txt")
     assert "t.txt has no column names, but model has; the columns are matched by position" in err
     np.testing.assert_allclose(np.array(out.split(), dtype=float), model.predict(FRAME), rtol=1e-4)
@@ -259,7 +259,7 @@ def test_tables_are_converted_into_tables(here, suffix):
 
 def test_unjudged_and_single_precision_survive_a_table(here):
     y = np.where(np.arange(len(MADE.y)) % 3, MADE.y, -1)
-    corank.write_letor(here / "t.txt", MADE.X, y, MADE.qid)
+    corank.data.write_letor(here / "t.txt", MADE.X, y, MADE.qid)
     run("convert", "t.txt", "c.csv", "--unscored", "-1")
     text, table = corank.read("t.txt", unscored=-1), corank.read("c.csv", dtype="float32")
     np.testing.assert_array_equal(table.X, text.X)

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app
 from corank.cli.learn.compare import parse_time, parse_unscored
+from corank.comparison import study
 from corank.data.io.letor.writer import write_letor
 from corank.errors import InputError
-from corank.comparison import study
 
 
 @pytest.fixture(autouse=True)

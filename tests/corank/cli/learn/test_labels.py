@@ -65,7 +65,7 @@ def test_parts_of_a_stream_are_gone_over_once_in_their_order(says, tmp_path):
 
 
 def test_one_label_a_row_is_a_class_in_any_file(says, made, tmp_path):
-    corank.write_letor(tmp_path / "rows.txt", made.X, made.y, made.qid)
+    corank.data.write_letor(tmp_path / "rows.txt", made.X, made.y, made.qid)
     said = says("fit", tmp_path / "rows.txt", "-m", "calibrated-label-ranker", "-o", tmp_path / "m")
     assert "(classes)" in said
     model = corank.load(tmp_path / "m")

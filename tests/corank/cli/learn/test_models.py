@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from corank.base.query_scaler import QueryScaler
 from corank.cli.learn.models import (
     IGNORE_QUERIES,
     LOOPS,
@@ -22,7 +23,6 @@ from corank.cli.learn.models import (
 from corank.data.routing import predict_with_qid
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base.query_scaler import QueryScaler
 from corank.models.linear import CRR, LCRA, SPD
 from corank.models.rls import RankRLS
 

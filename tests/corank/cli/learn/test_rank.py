@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app
 from corank.cli.learn.models import nonzero_columns, warn_of_absent_features
-from corank.data.io.trec import read_run
-from corank.data.io.write_frames import write_parquet
 from corank.data.io.letor import stream as letor_stream
 from corank.data.io.store.store import write_store
+from corank.data.io.trec import read_run
+from corank.data.io.write_frames import write_parquet
 from corank.errors import InputError, UsageWarning
 
 
@@ -75,7 +75,7 @@ def test_ranking_goes_on_after_the_warning(says, made, text, tmp_path):
     says("fit", text, "-m", "crr", "-o", tmp_path / "m")
     narrow = made.X.copy()
     narrow[:, 4:] = 0.0
-    corank.write_letor(tmp_path / "narrow.txt", made.X[:, :4], made.y, made.qid)
+    corank.data.write_letor(tmp_path / "narrow.txt", made.X[:, :4], made.y, made.qid)
     with pytest.warns(UsageWarning, match=r"narrow.txt has no feature above 4, but .*m was fitted on 10"):
         says("rank", tmp_path / "m", tmp_path / "narrow.txt", "-o", tmp_path / "scores")
     np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), corank.load(tmp_path / "m").predict(narrow), rtol=1e-6)

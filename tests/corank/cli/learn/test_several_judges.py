@@ -97,7 +97,7 @@ def test_other_commands_use_each_document_once(here, says):
     rows = corank.read("judged.txt")
     assert len(rows.y) == 40
     # documents stay known by their ids, so nothing is lost by converting repeated rows
-    corank.write_letor(
+    corank.data.write_letor(
         "twice.txt", X[:2].repeat(2, axis=0), [0, 1, 2, 2], [1] * 4, comments=["docid = a", "docid = b"] * 2
     )
     with pytest.raises(InputError, match="document 'a' of query 1 has different features"):

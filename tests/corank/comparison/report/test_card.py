@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.errors import InputError
 from corank.comparison.report import model_card
+from corank.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_a_calibrated_model_has_its_calibration(problem):
     model = corank.Calibrated(corank.RankRLS(kernel="linear")).fit(problem.X[:200], y[:200], qid=problem.qid[:200])
     text = model_card(model, problem.X[200:], y[200:], problem.qid[200:]).markdown()
     p = model.predict_proba(problem.X[200:])[:, 1]
-    error = corank.reliability_curve(y[200:], p, strategy="quantile").expected_error
+    error = corank.base.reliability_curve(y[200:], p, strategy="quantile").expected_error
     assert f"Expected calibration error {error:.3f}" in text
     assert "Scores are not probabilities" not in text
 
@@ -51,7 +51,7 @@ def test_the_command_writes_a_card_of_a_saved_model(tmp_path, monkeypatch, probl
     monkeypatch.chdir(tmp_path)
     model = corank.RankRLS(kernel="linear").fit(problem.X[:200], problem.y[:200], qid=problem.qid[:200])
     corank.save(model, "model.safetensors")
-    corank.write_letor("test.txt", problem.X[200:], problem.y[200:], problem.qid[200:])
+    corank.data.write_letor("test.txt", problem.X[200:], problem.y[200:], problem.qid[200:])
     words = ["card", "model.safetensors", "test.txt", "--about", "<b>x</b>"]
     result = CliRunner().invoke(app, [*words, "-o", "card.html"])
     assert result.exit_code == 0, result.output

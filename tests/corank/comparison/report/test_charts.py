@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from corank.errors import MissingExtra
 from corank.comparison.report.charts import (
     N_LINES,
     N_STEPS,
@@ -25,6 +24,7 @@ from corank.comparison.report.charts import (
     to_svg,
 )
 from corank.comparison.report.page import DARK, DASHES, LIGHT
+from corank.errors import MissingExtra
 
 mpl = pytest.importorskip("matplotlib")
 

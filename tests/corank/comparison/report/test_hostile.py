@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
+from cli.some_files import files
 from typer.testing import CliRunner
 
 import corank
-from cli.some_files import files
 from corank.cli import app
 from corank.comparison.report import Report
 from corank.comparison.report.page import CONTENT_POLICY, page

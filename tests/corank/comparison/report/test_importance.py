@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import corank
-from corank.errors import InputError
 from corank.comparison.report import query_importance
+from corank.errors import InputError
 
 
 def by_hand(model, X, y, qid, column, order):

@@ -12,11 +12,11 @@ from urllib.parse import urlparse
 import numpy as np
 import pytest
 
-from corank.errors import InputError
 from corank.comparison.report.charts import bar_chart
 from corank.comparison.report.page import CONTENT_POLICY
 from corank.comparison.report.plots import PLOTS, study_plot
 from corank.comparison.report.study import describe_convention, study_html, study_markdown, write
+from corank.errors import InputError
 from corank.metrics import CONVENTIONS
 from corank.tables import escape_markdown
 from read_page import Page

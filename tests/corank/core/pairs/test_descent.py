@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from corank.base.pairs.losses import LOSSES
 from corank.core.pairs.coupled_descent import descend_coupled
 from corank.core.pairs.descent import descend
 from corank.core.pairs.losses import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
@@ -29,7 +30,6 @@ from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.models.linear.descent import ParallelDescent
 from corank.models.linear.objective import DescentProblem, Objective, columns_of_views
-from corank.base.pairs.losses import LOSSES
 
 PROBLEM = make_ranking(15, (2, 8), random_state=1)
 Y = mask_scores(PROBLEM.y / PROBLEM.y.max(), fraction=0.4, random_state=2)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.base.pairs.losses import LOSSES
 from corank.core.pairs.losses import all_pairs_hessian_product, all_pairs_loss
 from corank.core.pairs.squared_hinge import GradedBlock
-from corank.base.pairs.losses import LOSSES
 
 STARTS = np.array([0, 0, 1, 4, 9])
 GRADE = np.array([0, 0, 1, 1, 0, 0, 1, 2, 2])

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from corank.base.pairs.sampling import PairSampler
 from corank.core.pairs.sampling import draw_pairs, partner_weights, running_sums
 from corank.core.random import seed_state
 from corank.data.ranking import RankingData
-from corank.base.pairs.sampling import PairSampler
 
 
 def test_running_sums_restart_at_every_block():

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.base.pairs.sampling import PairSampler
 from corank.core.pairs.steps import (
     CONSTANT,
     N_STREAMS,
@@ -16,7 +17,6 @@ from corank.core.pairs.steps import (
 )
 from corank.core.random import alias_table, seed_state
 from corank.data.ranking import RankingData
-from corank.base.pairs.sampling import PairSampler
 
 DATA = RankingData.of(np.zeros((6, 1)), [0, 1, 2, 0, 1, 5], [0, 0, 0, 1, 1, 2])
 

@@ -17,11 +17,11 @@ from corank.data.durable.regular import map_array, map_bytes, open_regular, read
 from corank.data.io.frames import read_parquet
 from corank.data.io.items import read_items
 from corank.data.io.text import open_text
-from corank_lab.records.records import read_records
 from corank.errors import InputError
-from corank_lab.preferences.answers import PreferenceJournal
-from corank_lab.screening.answers import ScreeningJournal
 from corank.text.files import open_corpus
+from corank_lab.preferences.answers import PreferenceJournal
+from corank_lab.records.records import read_records
+from corank_lab.screening.answers import ScreeningJournal
 
 SOURCES = Path(corank.__file__).parent
 

@@ -12,9 +12,9 @@ import pytest
 from corank.data.io.budget import ROW_CELLS, Budget, current_budget, spending
 from corank.data.io.items import read_items
 from corank.data.io.json_values import json_values
-from corank_lab.records.records import read_records
 from corank.errors import InputError
 from corank_lab.grading.reading import read_grading_task
+from corank_lab.records.records import read_records
 
 SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 

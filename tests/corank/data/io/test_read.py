@@ -10,11 +10,11 @@ import zstandard
 from scipy import sparse
 
 import corank
-from corank.data.io.read import detect_format
-from corank.data.io.write_frames import write_parquet
 from corank.data.io.letor.writer import write_letor
-from corank.data.synthetic import make_ranking
+from corank.data.io.read import detect_format
 from corank.data.io.store.store import write_store
+from corank.data.io.write_frames import write_parquet
+from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 
 MADE = make_ranking(6, 5, features_per_view=5, random_state=0)
@@ -49,7 +49,7 @@ def path(request, tmp_path):
 
 def test_every_kind_of_file_gives_the_same_rows(path):
     rows = corank.read(path, unscored=-1)
-    assert isinstance(rows, corank.Collection)
+    assert isinstance(rows, corank.data.Collection)
     np.testing.assert_allclose(rows.X, MADE.X, rtol=1e-6)
     np.testing.assert_array_equal(rows.y, np.where(Y == -1, np.nan, Y))
     expected = corank.RankingData.of(MADE.X, rows.y, MADE.qid)

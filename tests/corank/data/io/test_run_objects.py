@@ -25,7 +25,7 @@ def test_dictionaries_and_tables_survive():
 
 
 def test_other_libraries_compute_what_evaluate_run_computes():
-    ours = corank.evaluate_run(QRELS, RUN, ["AP", "nDCG@2"], convention="trec_eval")
+    ours = corank.metrics.evaluate_run(QRELS, RUN, ["AP", "nDCG@2"], convention="trec_eval")
     ir_measures = pytest.importorskip("ir_measures")
     names = [ir_measures.AP, ir_measures.nDCG @ 2]
     for qrels, run in ((QRELS, RUN), (as_frame(qrels_of(QRELS)), as_frame(run_of(RUN)))):
@@ -40,7 +40,7 @@ def test_objects_of_ranx_are_taken():
     ranx = pytest.importorskip("ranx")
     run, qrels = ranx.Run({q: dict(d) for q, d in RUN.items()}), ranx.Qrels({q: dict(d) for q, d in QRELS.items()})
     assert as_dict(run_of(run)) == RUN
-    ours = corank.evaluate_run(qrels, run, "RR", convention="trec_eval").means["RR"]
+    ours = corank.metrics.evaluate_run(qrels, run, "RR", convention="trec_eval").means["RR"]
     kept = ranx.Run({q: RUN[q] for q in QRELS})
     assert ours == pytest.approx(ranx.evaluate(qrels, kept, "mrr"))
 

@@ -9,7 +9,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from corank import SPD, CoRankRLS, Landmarks, QueryScaler, RankRLS, make_ranking, mask_scores, write_store
+from corank import SPD, CoRankRLS, QueryScaler, RankRLS, make_ranking
+from corank.base import Landmarks
+from corank.data import mask_scores, write_store
 from corank.deploy.distributed import DaskEngine, Parts, convert_parts, fit_parts, fit_trees, summarise
 from corank.errors import InputError
 from dying import GO_ON, HELD, Dying, Held

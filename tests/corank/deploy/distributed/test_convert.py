@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import RankRLS, make_ranking, mask_scores, read
+from corank import RankRLS, make_ranking, read
+from corank.data import mask_scores
 from corank.data.io.write_frames import write_parquet
 from corank.deploy.distributed import LocalEngine, Parts, convert_parts, fit_parts
 from corank.errors import InputError, MissingExtra

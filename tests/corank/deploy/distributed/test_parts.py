@@ -10,27 +10,22 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from corank import (
-    CRR,
-    LCRA,
-    SPD,
-    CoRankRLS,
-    LambdaRank,
-    QueryScaler,
-    RankingData,
-    RankRLS,
-    evaluate,
-    make_ranking,
-    mask_scores,
-    write_letor,
-    write_store,
-)
-from corank.data.io.write_frames import write_parquet
+from corank import CRR, LCRA, SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS, evaluate, make_ranking
+from corank.base.pairs import Moments
+from corank.data import mask_scores, write_letor, write_store
 from corank.data.column_scales import column_factors
-from corank.deploy.distributed import LocalEngine, Parts, evaluate_parts, fit_parts, predict_parts, rank_parts, summarise
+from corank.data.io.write_frames import write_parquet
+from corank.deploy.distributed import (
+    LocalEngine,
+    Parts,
+    evaluate_parts,
+    fit_parts,
+    predict_parts,
+    rank_parts,
+    summarise,
+)
 from corank.deploy.distributed.sums import SumSettings, sum_part
 from corank.errors import InputError
-from corank.base.pairs import Moments
 
 PROBLEM = make_ranking(40, 12, random_state=0)
 X = PROBLEM.X * np.geomspace(0.01, 100, PROBLEM.X.shape[1]) + 3.0

@@ -10,20 +10,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from corank import (
-    CRR,
-    LCRA,
-    SPD,
-    Landmarks,
-    QueryScaler,
-    RankRLS,
-    evaluate,
-    load,
-    make_ranking,
-    mask_scores,
-    save,
-    write_letor,
-)
+from corank import CRR, LCRA, SPD, QueryScaler, RankRLS, evaluate, load, make_ranking, save
+from corank.base import Landmarks
+from corank.data import mask_scores, write_letor
 from corank.data.routing import predict_with_qid
 from corank.deploy.distributed import Parts, evaluate_parts, fit_parts, predict_parts, rank_parts
 from corank.errors import InputError

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from corank import distributed
+from corank.deploy import distributed
 
 TAKING = [
     one for one in map(distributed.__dict__.get, distributed.__all__) if "client" in inspect.signature(one).parameters

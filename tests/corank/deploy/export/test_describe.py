@@ -8,11 +8,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
+from corank.base.kernels import GaussianKernel, View
 from corank.data.routing import fit_with_qid
-from corank.errors import InputError
 from corank.deploy.export import describe
 from corank.deploy.export.scorers import KernelScorer, LinearScorer, SumScorer, TreeScorer
-from corank.base.kernels import GaussianKernel, View
+from corank.errors import InputError
 
 TREES = {"scorer": "trees", "n_steps": 15, "random_state": 0}
 MODELS = {
@@ -43,7 +43,7 @@ MODELS = {
     "Calibrated": lambda: corank.Calibrated(corank.SPD()),
     "Calibrated logistic": lambda: corank.Calibrated(corank.SPD(), "logistic"),
     "ColumnMean": lambda: corank.ColumnMean([0, 1], [1, -1], method=None),
-    "OnTop": lambda: corank.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS()),
+    "OnTop": lambda: corank.base.OnTop(corank.ColumnMean([0, 1], method=None), corank.RankRLS()),
     "PreferenceGP": lambda: corank.PreferenceGP(GaussianKernel(0.02), 0.3, learn=False),
     "OrdinalGP": lambda: corank.OrdinalGP(GaussianKernel(0.02), 0.3, learn=False),
     "PDGD": lambda: corank.PDGD(),
@@ -57,7 +57,7 @@ MODELS = {
     "min-max, trees": lambda: make_pipeline(MinMaxScaler((-1, 3)), corank.LambdaRank(**TREES)),
     "standard, gaussian": lambda: make_pipeline(StandardScaler(), corank.RankRLS(kernel="gaussian")),
     "standard, landmarks, SPD": lambda: make_pipeline(
-        StandardScaler(), corank.Landmarks(9, random_state=0), corank.SPD()
+        StandardScaler(), corank.base.Landmarks(9, random_state=0), corank.SPD()
     ),
 }
 
@@ -74,7 +74,7 @@ def test_scores_are_those_of_predict(name, problem):
     if "trees" in name:
         pytest.importorskip("lightgbm")
     X, y, qid = problem
-    y = corank.mask_scores(y, qid, fraction=0.3, random_state=0)
+    y = corank.data.mask_scores(y, qid, fraction=0.3, random_state=0)
     model = fit_with_qid(MODELS[name](), X, y, qid)
     other = np.random.default_rng(0).uniform(0.1, 12.0, size=X.shape)
     described = describe(model)
@@ -171,7 +171,7 @@ REFUSED = {
     "list of models is empty": lambda X, y, qid: [],
     "a StandardScaler cannot be exported": lambda X, y, qid: StandardScaler().fit(X),
     "only a linear ranker can be exported after Landmarks": lambda X, y, qid: fit_with_qid(
-        make_pipeline(corank.Landmarks(5, random_state=0), corank.RankRLS(kernel="gaussian")), X, y, qid
+        make_pipeline(corank.base.Landmarks(5, random_state=0), corank.RankRLS(kernel="gaussian")), X, y, qid
     ),
 }
 

@@ -12,13 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from deploy.export.hostile_models import linear, perceptron, rows, trees
+from deploy.export.test_properties import kernel_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
 from corank.data.queries import Queries
 from corank.data.routing import fit_with_qid
-from corank.errors import InputError
 from corank.deploy.export import TARGETS, export_model
 from corank.deploy.export.describe import Description
 from corank.deploy.export.export import make_export
@@ -28,8 +29,7 @@ from corank.deploy.export.scorers import CalibratedScorer, LinearScorer, SumScor
 from corank.deploy.export.sql import exact_literal, literal
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import compare_scores
-from export.hostile_models import linear, perceptron, rows, trees
-from export.test_properties import kernel_scorer
+from corank.errors import InputError
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 

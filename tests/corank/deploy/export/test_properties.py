@@ -11,16 +11,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from deploy.export.hostile_models import linear, numbers, perceptron, rows, trees
 
 from corank.data.queries import Queries
-from corank.errors import InputError
 from corank.deploy.export.describe import Description
 from corank.deploy.export.export import TARGETS
 from corank.deploy.export.rounding import to_single
 from corank.deploy.export.scorers import CalibratedScorer, KernelScorer, TreeScorer, add
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import compare_scores
-from export.hostile_models import linear, numbers, perceptron, rows, trees
+from corank.errors import InputError
 
 # `make test` runs every fourth case
 pytestmark = pytest.mark.thin(4)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import corank
-from corank.errors import InputError
 from corank.deploy.export import pyterrier_ranker
+from corank.errors import InputError
 
 pt = pytest.importorskip("pyterrier", reason="python-terrier is not installed")
 pandas = pytest.importorskip("pandas")

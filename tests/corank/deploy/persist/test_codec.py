@@ -10,8 +10,8 @@ import pytest
 from safetensors.numpy import load, save
 from scipy import sparse
 
-from corank.errors import InputError
 from corank.deploy.persist.codec import decode, encode
+from corank.errors import InputError
 
 
 class Point(NamedTuple):

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import corank
-from corank.errors import InputError
+from corank import registry
 from corank.deploy.persist.declared import SHAPES, _attribute_types, _required
 from corank.deploy.persist.probe import OF_RATINGS, PREDICTIONS
 from corank.deploy.persist.relations import RELATIONS
+from corank.errors import InputError
 from fuzz.saved import classes, saved
 from fuzz.uses import ON_RATINGS, ON_ROWS
 from hostile import forge_model
@@ -35,7 +36,7 @@ def forged(tmp_path):
 def test_files_are_made_of_every_class_that_can_be_saved():
     from corank.deploy.persist.codec import _buildable
 
-    exported = {name for name in corank.__all__ if _buildable(name) is not None}
+    exported = {name for name in registry.names() if _buildable(name) is not None}
     assert exported == set(ESTIMATORS)
 
 
@@ -53,7 +54,7 @@ def test_every_public_prediction_is_known_to_the_fuzzer(kind):
         "choose_maps", "split_views", "view_columns", "choose", "has_exact_solver", "get_params", "set_params",
         "get_metadata_routing",
     }  # fmt: skip
-    made = getattr(corank, kind)
+    made = registry.find(kind)
     methods = {name for name in dir(made) if not name.startswith("_") and callable(getattr(made, name))}
     methods = {
         name for name in methods - others if not (name.startswith("set_") and name.endswith(("request", "output")))
@@ -66,7 +67,7 @@ def test_every_prediction_is_tried_by_load(kind):
     """Apart from those that are others in another form, or cost more than a few rows."""
     same = {"predict", "rank", "learn", "transform", "to_index", "get_feature_names_out", "predict_relevant"}
     same |= {"recommend", "recommend_user", "predict_new"}
-    made = getattr(corank, kind)
+    made = registry.find(kind)
     used = {name for name in ON_ROWS.keys() | ON_RATINGS.keys() if callable(getattr(made, name, None))}
     assert used - same <= PREDICTIONS.keys() | OF_RATINGS.keys()
 

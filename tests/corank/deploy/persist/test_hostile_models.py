@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import corank
-from corank.errors import InputError
+from corank import registry
 from corank.base.kernels import GaussianKernel
+from corank.errors import InputError
 from hostile import forge_model
 
 MADE = corank.make_ranking(8, 6, features_per_view=5, random_state=0)
@@ -319,7 +320,7 @@ def test_a_scaler_that_divides_by_nothing_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["SPD", "PDGD", "RankSVM", "OnlineLabelRanker"])
 def test_weights_whose_scores_overflow_are_refused_and_large_honest_ones_are_read(tmp_path, name):
     path = tmp_path / "m"
-    make = MODELS.get(name, lambda: getattr(corank, name)(random_state=0))
+    make = MODELS.get(name, lambda: registry.find(name)(random_state=0))
     if name == "OnlineLabelRanker":
         corank.save(make().fit(MADE.X, np.abs(MADE.X[:, :3]) > 0.5), path)
     else:

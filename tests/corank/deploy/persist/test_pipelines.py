@@ -13,10 +13,11 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import corank
-from corank.errors import InputError
+from corank import registry
 from corank.base.base import Ranker
 from corank.base.kernels import GaussianKernel
 from corank.deploy.persist.codec import decode_estimator, encode_estimator
+from corank.errors import InputError
 
 MADE = corank.make_ranking(8, 6, features_per_view=5, random_state=0)
 TRANSFORMERS = {
@@ -25,16 +26,16 @@ TRANSFORMERS = {
     "standard": lambda: StandardScaler(with_mean=False),
     "range": lambda: MinMaxScaler((-1, 2)),
     "largest": lambda: MaxAbsScaler(),
-    "landmarks": lambda: corank.Landmarks(5, "gaussian", random_state=0),
-    "landmarks by name": lambda: corank.Landmarks(5, GaussianKernel(0.5), basis="kmeans++", random_state=1),
-    "smooth": lambda: corank.Smooth(0.3, 4, 3, random_state=0),
+    "landmarks": lambda: corank.base.Landmarks(5, "gaussian", random_state=0),
+    "landmarks by name": lambda: corank.base.Landmarks(5, GaussianKernel(0.5), basis="kmeans++", random_state=1),
+    "smooth": lambda: corank.base.Smooth(0.3, 4, 3, random_state=0),
     "passthrough": lambda: "passthrough",
     "nothing": lambda: None,
     "pipeline": lambda: Pipeline([("inner", corank.QueryScaler()), ("too", StandardScaler())]),
 }
 RANKERS = [
     kind
-    for kind in (getattr(corank, name) for name in corank.__all__)
+    for kind in map(registry.find, registry.names())
     if inspect.isclass(kind)
     and issubclass(kind, Ranker)
     and not inspect.isabstract(kind)
@@ -53,7 +54,7 @@ def _routed():
 
 def made_ranker(kind):
     spd, mean = corank.SPD(n_steps=50, random_state=0), corank.ColumnMean([0, 1])
-    wrapped = {corank.Calibrated: (spd,), corank.OnTop: (mean, spd), corank.ColumnMean: ([0, 1],)}
+    wrapped = {corank.Calibrated: (spd,), corank.base.OnTop: (mean, spd), corank.ColumnMean: ([0, 1],)}
     ranker = kind(*wrapped.get(kind, ()))
     settings = {"random_state": 0, "n_steps": 50, "views": 2}
     return ranker.set_params(
@@ -159,7 +160,10 @@ class OwnPipeline(Pipeline):
         (lambda: fitted(Pipeline([("deep", FunctionTransformer())])), "^first.deep is a FunctionTransformer"),
         (lambda: OwnPipeline(fitted().steps), "^the model is a OwnPipeline"),
         (lambda: Ridge().fit(MADE.X, MADE.y), "^the model is a Ridge"),
-        (lambda: fitted(corank.Landmarks(3, lambda a, b: a @ b.T)), r"^first\.kernel is a function, which cannot be"),
+        (
+            lambda: fitted(corank.base.Landmarks(3, lambda a, b: a @ b.T)),
+            r"^first\.kernel is a function, which cannot be",
+        ),
         (lambda: fitted(StandardScaler().set_output(transform="pandas")), "^first uses set_output"),
         (lambda: fitted(memory="cache"), "^the model is a Pipeline with memory='cache', which is not saved"),
         (

@@ -8,13 +8,13 @@ import pytest
 from scipy import sparse
 
 import corank
+from corank.base import explain
+from corank.data.synthetic import make_ranking
+from corank.deploy.export import export_model
+from corank.errors import InputError
+from corank.metrics import evaluate
 from corank.models.auto import AutoRanker
 from corank.models.auto.candidates import CANDIDATES
-from corank.data.synthetic import make_ranking
-from corank.errors import InputError
-from corank.base import explain
-from corank.deploy.export import export_model
-from corank.metrics import evaluate
 
 PROBLEM = make_ranking(40, 10, random_state=3)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid

@@ -7,8 +7,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from corank.models.auto.averaging import _select, choose_weights
 from corank.metrics import evaluate
+from corank.models.auto.averaging import _select, choose_weights
 
 RNG = np.random.default_rng(0)
 QID = np.repeat(np.arange(30), 8)

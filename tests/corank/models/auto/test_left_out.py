@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.models.auto.left_out import LeftOut, is_constant_inside, schedule, spread_inside
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.metrics import disagreement_error, evaluate
+from corank.models.auto.left_out import LeftOut, is_constant_inside, schedule, spread_inside
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid

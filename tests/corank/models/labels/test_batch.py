@@ -9,10 +9,10 @@ import pytest
 from scipy import optimize, sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from corank.base.pairs.losses import Loss
 from corank.models.labels import CalibratedLabelRanker, LabelPreferences
 from corank.models.labels.batch import LabelObjective, StandardizedRows
 from corank.models.labels.preferences import as_conversion
-from corank.base.pairs.losses import Loss
 from explicit_labels import LOSSES, constraints, objective
 
 RNG = np.random.default_rng(3)

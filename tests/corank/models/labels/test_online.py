@@ -6,8 +6,8 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import corank
-from corank.errors import InputError
 from corank.base.kernels import GaussianKernel
+from corank.errors import InputError
 from corank.models.labels import (
     LabelPreferences,
     OnlineLabelRanker,

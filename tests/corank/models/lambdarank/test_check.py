@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank import check_lambda, potential
 from corank.errors import InputError
+from corank.models import check_lambda, potential
 from corank.models.lambdarank import Lambda, plot_lambda
 from corank.models.lambdarank.field import LambdaField
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corank import check_lambda
+from corank.models import check_lambda
 from corank.models.lambdarank import LAMBDAS, Lambda
 
 GUIDE = (Path(__file__).parents[4] / "docs" / "guide" / "lambdarank.md").read_text(encoding="utf-8")

@@ -8,14 +8,14 @@ from scipy.optimize import minimize
 
 import corank
 from corank import LambdaRank, make_ranking
+from corank.base.base import Ranker
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.errors import InputError
-from corank.base.base import Ranker
+from corank.metrics import evaluate
 from corank.models.lambdarank import Lambda
 from corank.models.lambdarank.scorers import Linear, Perceptron, network_inputs, score_network
 from corank.models.lambdarank.training import N_CHECKS, QueryOrder
-from corank.metrics import evaluate
 
 PROBLEM = make_ranking(40, (4, 12), random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid

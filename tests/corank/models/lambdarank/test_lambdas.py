@@ -11,9 +11,9 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
+from corank.metrics import average_precision, expected_reciprocal_rank, ndcg, reciprocal_rank
 from corank.models.lambdarank import LAMBDAS, Lambda
 from corank.models.lambdarank.lists import Lists
-from corank.metrics import average_precision, expected_reciprocal_rank, ndcg, reciprocal_rank
 
 RNG = np.random.default_rng(0)
 MEASURES = {

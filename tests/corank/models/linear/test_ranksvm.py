@@ -13,14 +13,14 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 
+from corank.base.kernels import GaussianKernel
+from corank.base.solvers.penalty import default_alpha
 from corank.core.rows.scaled import ScaledRows
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base.kernels import GaussianKernel
 from corank.models.linear import RankSVM
-from corank.base.solvers.penalty import default_alpha
 
 PROBLEM = make_ranking(6, (2, 9), random_state=1)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from scipy import sparse
 
+from corank.base.pairs.losses import Loss
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.models.linear import base as solvers
-from corank.base.pairs.losses import Loss
 
 MADE = make_ranking(5, 6, random_state=0)
 DATA = RankingData.of(MADE.X, MADE.y, MADE.qid)

@@ -8,12 +8,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import corank
-from corank import SPD, PairSampler, RankingData
+from corank import SPD, RankingData
+from corank.base import PairSampler
+from corank.base.solvers.penalty import default_alpha
 from corank.data.column_scales import column_factors
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear.descent import ParallelDescent
-from corank.base.solvers.penalty import default_alpha
 
 PROBLEM = make_ranking(30, (2, 12), random_state=0)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid

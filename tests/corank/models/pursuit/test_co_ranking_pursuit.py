@@ -10,16 +10,16 @@ import pytest
 from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
-from corank import pursuit
+from corank.base.kernels import GaussianKernel, PrecomputedKernel
+from corank.base.kernels.views import View
+from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
-from corank.base.kernels import GaussianKernel, PrecomputedKernel
-from corank.base.kernels.views import View
-from corank.base.pairs import Laplacian
+from corank.models import pursuit
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.base.pairs import Laplacian
 from corank.models.pursuit.dictionary import Dictionary
 from corank.models.pursuit.fits import steps
 from corank.models.pursuit.inner import Target

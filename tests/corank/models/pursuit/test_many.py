@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corank import pursuit
 from corank.base.kernels import GaussianKernel
 from corank.base.kernels.views import View
+from corank.models import pursuit
 from corank.models.pursuit import fit_many, fit_many_views
 
 # columns as they are: these tests compute by hand

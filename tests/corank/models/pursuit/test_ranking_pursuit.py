@@ -11,14 +11,14 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import cross_val_score
 
-from corank import pursuit
+from corank.base.kernels import GaussianKernel
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
-from corank.base.kernels import GaussianKernel
 from corank.metrics import disagreement_error
+from corank.models import pursuit
 from corank.models.pursuit import dictionary
 
 # columns as they are: these tests compute by hand

@@ -8,9 +8,10 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from corank import Collaborative, ItemMean, RankingData, evaluate, load, save
+from corank import Collaborative, RankingData, evaluate, load, save
 from corank.errors import InputError, UsageWarning
 from corank.metrics import disagreement_error
+from corank.models import ItemMean
 from some_ratings import events, some_ratings
 
 BOTH = pytest.mark.parametrize(

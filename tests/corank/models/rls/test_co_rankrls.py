@@ -5,12 +5,12 @@ import pytest
 from scipy import sparse
 
 import corank
-from corank.data.splits import mask_scores
-from corank.data.synthetic import make_ranking
-from corank.data.io.store.store import open_store, write_store
-from corank.errors import InputError
 from corank.base.kernels import GaussianKernel, PrecomputedKernel
 from corank.base.kernels.views import View
+from corank.data.io.store.store import open_store, write_store
+from corank.data.splits import mask_scores
+from corank.data.synthetic import make_ranking
+from corank.errors import InputError
 from corank.models.rls import CoRankRLS
 
 PROBLEM = make_ranking(20, (3, 9), random_state=1)

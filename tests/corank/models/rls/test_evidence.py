@@ -8,8 +8,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from corank import CoRankRLS, RankRLS
-from corank.errors import InputError
 from corank.base.kernels import GaussianKernel
+from corank.errors import InputError
 from corank.models.rls.spectrum import EquilibratedRidge, RidgeSpectrum
 from explicit_rls import scored_laplacian
 

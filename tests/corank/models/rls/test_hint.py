@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from corank.data.ranking import RankingData
-from corank.errors import UsageWarning
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View
+from corank.data.ranking import RankingData
+from corank.errors import UsageWarning
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS, ViewRankRLS, hint
 from corank.models.rls.frame import Frame

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.rows import as_objects, is_table
-from corank.errors import InputError
 from corank.base.kernels import PrecomputedKernel
 from corank.base.kernels.views import View
+from corank.data.rows import as_objects, is_table
+from corank.errors import InputError
 from corank.models.rls import CoRankRLS, RankRLS
 from explicit_rls import co_coefficients, scored_laplacian, unscored_laplacian
 

@@ -11,13 +11,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 import corank
+from corank.base.kernels import GaussianKernel
+from corank.base.pairs import Moments
+from corank.data.io.store.store import open_store, write_store
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
-from corank.data.io.store.store import open_store, write_store
 from corank.errors import InputError, UsageWarning
-from corank.base.kernels import GaussianKernel
-from corank.base.pairs import Moments
 from corank.models.rls import CoRankRLS, RankRLS, rankrls
 
 PROBLEM = make_ranking(20, (2, 9), random_state=1)

@@ -8,15 +8,15 @@ import pytest
 from scipy import sparse
 
 import corank
+from corank.base.kernels import GaussianKernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.deploy.distributed import summarise
 from corank.errors import InputError
-from corank.base.kernels import GaussianKernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.features import FeatureMap
-from corank.base.kernels.views import View
 from corank.models.rls import CoRankRLS, RankRLS, Summary
 
 PROBLEM = make_ranking(12, 6, random_state=0)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.data.ranking import RankingData
 from corank.base.kernels import GaussianKernel
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.views import View
+from corank.data.ranking import RankingData
 from corank.models.rls.frame import Frame
 from corank.models.rls.systems import DenseSystem
 from explicit_rls import laplacian

@@ -6,8 +6,8 @@ from scipy import sparse
 
 import corank
 from corank import RankRLS, View, ViewRankRLS, make_ranking
-from corank.errors import InputError
 from corank.base.kernels import GaussianKernel, LinearKernel, SumKernel
+from corank.errors import InputError
 from corank.models.rls.view_rankrls import climb
 
 PROBLEM = make_ranking(12, 8, n_latent=4, n_views=1, features_per_view=4, view_noise=0.3, random_state=0)

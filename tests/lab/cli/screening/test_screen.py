@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.errors import InputError
 from corank_lab.cli.screening.actions import summary
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
-from corank.errors import InputError
 from corank_lab.screening import RecallEstimate, ScreeningProgress
 from on_terminal import OnTerminal
 from some_records import collection

@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.errors import InputError
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
-from corank.errors import InputError
 from corank_lab.screening import ScreeningJournal
 from corank_lab.screening.answers import LABEL
 from on_terminal import OnTerminal

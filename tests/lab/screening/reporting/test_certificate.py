@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from corank_lab.records.records import read_records
 from corank.errors import InputError
-from corank_lab.screening.reporting.certificate_page import certificate_page
+from corank_lab.records.records import read_records
+from corank_lab.screening import Screening, ScreeningJournal
 from corank_lab.screening.reporting.certificate import (
     SeparateSamplesError,
     _hash_of,
@@ -17,7 +17,7 @@ from corank_lab.screening.reporting.certificate import (
     make_certificate,
     verify,
 )
-from corank_lab.screening import Screening, ScreeningJournal
+from corank_lab.screening.reporting.certificate_page import certificate_page
 from corank_lab.screening.shared import SharedReading
 from corank_lab.screening.stopping.sampling import draw_order
 from corank_lab.screening.stopping.urns import SamplePlan

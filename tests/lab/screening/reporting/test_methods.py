@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
+from corank.tables import ReportTable
 from corank_lab.screening.reporting.methods import EVIDENCE, KappaFacts, ScreeningFacts, methods_paragraph
 from corank_lab.screening.reporting.prisma import PrismaCounts
 from corank_lab.screening.reporting.report import ALWAYS, write_report
-from corank.tables import ReportTable
 
 
 @dataclass(frozen=True)

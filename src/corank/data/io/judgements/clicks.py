@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from corank.data.collection import as_texts
 from corank.data.io.click_log import ClickLog
 from corank.data.io.judgements.judgement_list import JudgementList
-from corank.data.collection import as_texts
 from corank.errors import InputError
 
 

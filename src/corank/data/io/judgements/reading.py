@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from corank.data.collection import as_texts
+from corank.data.column_roles import ColumnChoice
 from corank.data.io.frames import parquet_rows
 from corank.data.io.json_values import at_path, json_values, plain_text, shortened
+from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
+from corank.data.io.letor.reader import read_letor
 from corank.data.io.read import detect_format, is_number
 from corank.data.io.table_text import LocatedRows, csv_rows, jsonl_rows, read_utf8, suffix_of
 from corank.data.io.text import open_text
 from corank.data.io.trec import QRELS_COLUMNS, read_qrels
-from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
-from corank.data.io.letor.reader import read_letor
-from corank.data.collection import as_texts
-from corank.data.column_roles import ColumnChoice
 from corank.errors import InputError
 
 JSON = (".json", ".jsonl", ".ndjson")

@@ -19,10 +19,10 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 
-from corank.data.io.compressed import write_text
-from corank.data.io.table_text import csv_text
-from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
 from corank.data.collection import as_texts
+from corank.data.io.compressed import write_text
+from corank.data.io.judgements.judgement_list import GRADED, LATER, UNRATEABLE, JudgementList
+from corank.data.io.table_text import csv_text
 from corank.errors import InputError, suggest_names
 
 COMPLETE = ("table", "quepid-book")

@@ -18,10 +18,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from corank.core.parsing import sheet as codes
 from corank.core.parsing.sheet import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
-from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
+from corank.data.collection import Collection, as_names, as_texts
 from corank.data.io.letor.pieces import Fault, ParseResult, Pieces
 from corank.data.io.letor.writer import write_letor as write_letor
-from corank.data.collection import Collection, as_names, as_texts
+from corank.data.io.text import BARE_RETURN_MESSAGE, Source, TextFile, as_sources, open_text
 from corank.errors import InputError
 
 LARGEST_ID = 2**31 - 1

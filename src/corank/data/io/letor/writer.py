@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank._lazy import is_sparse
-from corank.data.io.compressed import write_text
 from corank.data.inputs import as_scores
+from corank.data.io.compressed import write_text
 from corank.data.queries import Queries
 from corank.data.rows import as_rows
 from corank.errors import InputError

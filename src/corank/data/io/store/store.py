@@ -24,18 +24,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank._lazy import is_sparse
 from corank.core.rows.structure import ProblemIndex, index_fault
+from corank.data.collection import Collection, as_texts
 from corank.data.durable.atomic import require_no_input
 from corank.data.durable.regular import map_array, require_unchanged
-from corank.data.io.group_files import with_groups
-from corank.data.io.text import Source, TextFile, open_text
-from corank.data.io.letor.reader import read_letor
-from corank.data.collection import Collection, as_texts
 from corank.data.inputs import as_scores
+from corank.data.io.group_files import with_groups
+from corank.data.io.letor.reader import read_letor
+from corank.data.io.store.folder import StoreFolder, digest, store_folder
+from corank.data.io.store.header import read_header
+from corank.data.io.text import Source, TextFile, open_text
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows, require_finite, require_structure
-from corank.data.io.store.folder import StoreFolder, digest, store_folder
-from corank.data.io.store.header import read_header
 from corank.errors import InputError, reason
 
 INDEX = ("order", "scored_stops", "grade_starts", "grade_stops", "query_grades")

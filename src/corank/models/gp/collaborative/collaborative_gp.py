@@ -7,8 +7,8 @@ S. Yu, K. Yu and Tresp, Collaborative ordinal regression, 2005. The values f_j o
     f_j ~ N(mean, Σ),       grade c where b^j_{c−1} < f_ji + noise < b^j_c       likelihood="ordinal"  (CGPOR)
 
 mean and Σ are free, and start from a kernel of the items: half of the variance is the kernel's, half a user's level.
-Expectation maximisation learns them (`corank.models.gp.collaborative.population`), with expectation propagation for grades.
-Each user has a scale s_j with a prior around 1, or thresholds with a prior common to all users
+Expectation maximisation learns them (`corank.models.gp.collaborative.population`), with expectation propagation for
+grades. Each user has a scale s_j with a prior around 1, or thresholds with a prior common to all users
 (`corank.models.gp.collaborative.user_likelihoods`). For grades, the unit of f is the noise, whose variance is 1.
 
 The paper's models have no priors on mean, Σ and the users' parameters, and start from mean 0 and the kernel itself:
@@ -28,17 +28,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from corank.choices import Likelihood
-from corank.models.ratings.ratings import Ids, ratings_matrix
-from corank.data.ranking import RankingData
-from corank.errors import InputError
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
+from corank.base.kernels import as_kernel
+from corank.base.kernels.views import View
+from corank.choices import Likelihood
+from corank.data.ranking import RankingData
+from corank.errors import InputError
 from corank.models.gp.collaborative.item_rows import item_rows, match_items, reordered, scaled, with_unrated
 from corank.models.gp.collaborative.posterior import CollaborativePosterior
 from corank.models.gp.collaborative.shared_prior import FittedCollaborativeGP, SharedPrior
-from corank.base.kernels import as_kernel
-from corank.base.kernels.views import View
+from corank.models.ratings.ratings import Ids, ratings_matrix
 from corank.parameters import Rules, boolean, integer, kernel, n_jobs, none, number, one_of, seed
 
 

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.models.ratings.ratings import id_codes, positions
+from corank.base.kernels import as_kernel
+from corank.base.kernels.grams import is_precomputed
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_scales import column_factors
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.data.rows import as_rows
 from corank.errors import InputError
-from corank.base.kernels import as_kernel
-from corank.base.kernels.grams import is_precomputed
+from corank.models.ratings.ratings import id_codes, positions
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

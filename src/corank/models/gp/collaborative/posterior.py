@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from sklearn.utils.validation import check_is_fitted
 
-from corank.models.ratings.ranker import RatingsRanker
+from corank.base.kernels import Kernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.grams import is_precomputed
 from corank.core.rows.scaled import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError
@@ -28,9 +30,7 @@ from corank.models.gp.collaborative.user_likelihoods import (
 from corank.models.gp.ep.likelihoods import IntervalProbit
 from corank.models.gp.ordinal.grades import thresholds_of
 from corank.models.gp.ordinal.ordinal_gp import chosen_level
-from corank.base.kernels import Kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.grams import is_precomputed
+from corank.models.ratings.ranker import RatingsRanker
 from corank.parameters import check_values, one_of
 
 Floats = NDArray[np.float64]

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from corank.models.ratings.ratings import Ids
+from corank.base.kernels import Kernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.views import View
 from corank.core.rows.scaled import factors_of
 from corank.errors import InputError
+from corank.memory import require_memory
 from corank.models.gp.collaborative.item_rows import with_levels
 from corank.models.gp.collaborative.population import Population
 from corank.models.gp.collaborative.user_likelihoods import (
@@ -24,10 +27,7 @@ from corank.models.gp.collaborative.user_likelihoods import (
     row_of,
 )
 from corank.models.gp.ordinal.grades import thresholds_of
-from corank.base.kernels import Kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.views import View
-from corank.memory import require_memory
+from corank.models.ratings.ratings import Ids
 
 Floats = NDArray[np.float64]
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from corank.models.gp.ep.items import DistinctRows
-from corank.models.gp.ep.propagation import RANK, Sites, root_of
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.basis_choice import auto_basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.views import View
+from corank.models.gp.ep.items import DistinctRows
+from corank.models.gp.ep.propagation import RANK, Sites, root_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from corank.errors import InputError
 from corank.base.kernels.basis import Basis, as_doubles
 from corank.base.kernels.grams import require_inner_product
 from corank.base.kernels.views import View
-from corank.memory import require_memory
 from corank.base.pairs import Laplacian
+from corank.errors import InputError
+from corank.memory import require_memory
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

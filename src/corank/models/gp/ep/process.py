@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import softmax
 
-from corank.data.scoring import first_equals, repeat_first
 from corank.base.base import Ranker
 from corank.base.kernels.basis import Terms, as_doubles
 from corank.base.kernels.features import FeatureMap
+from corank.data.scoring import first_equals, repeat_first
 from corank.memory import require_memory
 
 Floats = NDArray[np.float64]

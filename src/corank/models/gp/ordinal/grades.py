@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
+from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.models.gp.ep.hyper import dense, maximise
 from corank.models.gp.ep.items import DistinctRows
@@ -36,7 +37,6 @@ from corank.models.gp.ep.propagation import (
     propagate,
     root_of,
 )
-from corank.base.kernels.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -5,9 +5,9 @@ OrdinalGP: Gaussian process ordinal regression (Chu and Ghahramani, 2005), or re
                    y = intercept + amplitude (f(x) + noise),  noise ~ N(0, sigma²)          likelihood="gaussian" (GPR)
 
 The kernel's parameters, sigma and the thresholds b_1 < ... < b_{r−1} maximise the evidence, by L-BFGS with the analytic
-gradient (`corank.models.gp.ep.hyper`); intercept and amplitude have closed forms. Grades determine only the ratios of sigma
-and of the thresholds to the size of f: corank's kernels have k(x, x) = 1, so both are in standard deviations of f. With
-the Gaussian likelihood, the predicted grade is the nearest one.
+gradient (`corank.models.gp.ep.hyper`); intercept and amplitude have closed forms. Grades determine only the ratios of
+sigma and of the thresholds to the size of f: corank's kernels have k(x, x) = 1, so both are in standard deviations of
+f. With the Gaussian likelihood, the predicted grade is the nearest one.
 
 n distinct rows cost O(n³) per sweep of expectation propagation, and about ten sweeps per evaluation of the evidence;
 r basis rows cost O(n r²).
@@ -22,23 +22,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags
 
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.kernels import Kernel, as_kernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.views import View
+from corank.base.missing import MISSING
 from corank.choices import Likelihood
 from corank.core.threads import blas_threads_for
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
 from corank.models.gp.ep.features import basis_features, basis_size, exact, on_basis
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.likelihoods import IntervalProbit
 from corank.models.gp.ep.process import PosteriorProcess, ProcessRanker
 from corank.models.gp.ep.propagation import Sites
 from corank.models.gp.ordinal.grades import GaussianGrades, OrdinalGrades, ends_of, fit_hyperparameters, thresholds_of
-from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
-from corank.base.kernels.views import View
 from corank.parameters import Rules, boolean, check_values, integer, kernel, listing, none, number, one_of, seed, text
 
 Floats = NDArray[np.float64]

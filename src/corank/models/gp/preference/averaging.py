@@ -13,10 +13,10 @@ The evidence P(answers | ...) is evaluated on a grid, outwards from the best poi
 at least `_LEAST` of its posterior. So few answers need most of the grid, and many answers a few points. If a single
 point then has most of the posterior, the search continues on a grid with smaller steps. Kernels with two to eight
 parameters, such as one width per column, are averaged over points around the maximum of the evidence
-(`corank.models.gp.ep.hyper.nodes`), with a grid of h and sigma for each. With more parameters, and with more than `MANY`
-answers, the kernel's parameters maximise the evidence, and the average is over h and sigma. The default averages over
-two kinds of kernels, one width and one width per column, both weighted by their evidence, so that few answers leave the
-latter out.
+(`corank.models.gp.ep.hyper.nodes`), with a grid of h and sigma for each. With more parameters, and with more than
+`MANY` answers, the kernel's parameters maximise the evidence, and the average is over h and sigma. The default averages
+over two kinds of kernels, one width and one width per column, both weighted by their evidence, so that few answers
+leave the latter out.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from corank.base.kernels import GaussianKernel, Kernel, SumKernel
+from corank.base.kernels.views import View
 from corank.models.gp.ep.features import exact_columns, graph_columns
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation
 from corank.models.gp.preference.evidence import Start, WeightedPairs, named_items, settle, start_of
-from corank.base.kernels import GaussianKernel, Kernel, SumKernel
-from corank.base.kernels.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
+from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.models.gp.ep.features import exact_columns, graph_columns
 from corank.models.gp.ep.hyper import dense, maximise, nodes
 from corank.models.gp.ep.items import DistinctRows
 from corank.models.gp.ep.propagation import RANK_WHILE_LEARNING, Approximation, Sites, propagate
-from corank.base.kernels.views import View
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

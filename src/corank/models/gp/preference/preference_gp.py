@@ -3,15 +3,15 @@ PreferenceGP: Gaussian process preference learning (Chu and Ghahramani, 2005).
 
     f ~ GP(0, k),  P(a ≻ b | f) = Φ((f(a) − f(b)) / (√2 sigma))                            (eq. 6)
 
-The posterior is approximated by expectation propagation (`corank.models.gp.ep.propagation`). Rows without preferences can
-enter through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the prior of
-all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows is the warped kernel of Sindhwani, Chu and Keerthi (2007)
+The posterior is approximated by expectation propagation (`corank.models.gp.ep.propagation`). Rows without preferences
+can enter through a graph: with L the Laplacian of the `graph_neighbors` nearest neighbours and c its weight, the prior
+of all rows is (K⁻¹ + c L)⁻¹ (eq. 5), and that of new rows is the warped kernel of Sindhwani, Chu and Keerthi (2007)
 
     k̃(x, z) = k(x, z) − k_xᵀ (I + c L K)⁻¹ c L k_z.
 
 Few answers leave sigma and the kernel open, so the posterior is an average over them, weighted by the evidence
-(`corank.models.gp.preference.averaging`). Preferences determine only the ratio of sigma to the size of f: learnt kernels are
-scaled so that f has variance 1 over the rows, and sigma is in standard deviations of f.
+(`corank.models.gp.preference.averaging`). Preferences determine only the ratio of sigma to the size of f: learnt
+kernels are scaled so that f has variance 1 over the rows, and sigma is in standard deviations of f.
 
 For n named rows (all rows with a graph) and m distinct answers, a sweep costs O(min(n, m)³), or O(n³) with a graph;
 with r basis rows O((n + m) r²).
@@ -26,14 +26,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from corank.base.contract import check_parameters, install, kept_columns
+from corank.base.docs import shared_parameters
+from corank.base.held_out import HeldOut
+from corank.base.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
+from corank.base.kernels.basis import Basis
+from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.views import View
+from corank.base.missing import MISSING
 from corank.core.threads import blas_threads_for
 from corank.data.inputs import as_pairs, as_weights
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.base.contract import check_parameters, install, kept_columns
-from corank.base.docs import shared_parameters
-from corank.base.held_out import HeldOut
-from corank.base.missing import MISSING
 from corank.models.gp.ep.features import (
     PriorFeatures,
     basis_features,
@@ -49,10 +53,6 @@ from corank.models.gp.ep.propagation import Approximation, Sites, propagate
 from corank.models.gp.preference.averaging import Candidate, Grid, candidates, most_probable
 from corank.models.gp.preference.evidence import MANY, Start, WeightedPairs, fit_hyperparameters, preferences_of
 from corank.models.gp.preference.posterior import PreferencePosterior
-from corank.base.kernels import ARDKernel, GaussianKernel, Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
-from corank.base.kernels.views import View
 from corank.parameters import Rules, boolean, integer, kernel, listing, none, number, one_of, rng_of, seed, text
 
 Floats = NDArray[np.float64]

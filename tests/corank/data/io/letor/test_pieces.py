@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.core.parsing.sheet import PADDING
-from corank.data.io.text import open_text
 from corank.data.io.letor.pieces import Pieces, cut_lines
+from corank.data.io.text import open_text
 from corank.errors import InputError
 
 lines = st.lists(st.sampled_from([b"", b"1 1:2", b"0 qid:1 3:4 # c", b"x" * 30]), min_size=1, max_size=12)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.data.synthetic import make_ranking
 from corank.data.io.store.store import open_store, write_store
+from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from corank.models.linear import SPD
 from hostile import forge_array, forge_store, wrong_arrays, wrong_headers
@@ -32,7 +32,7 @@ for place in sorted(Path(sys.argv[1]).iterdir()):
         lambda store: corank.RankRLS(alpha=1.0).fit(store.X, store.y, qid=store.qid).predict(store.X),
     ):
         try:
-            use(corank.open_store(place))
+            use(corank.data.open_store(place))
         except InputError as error:
             print(place.name, "refused", error, sep="\\t")
         else:
@@ -170,8 +170,8 @@ def test_opening_reads_no_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_rows_and_index_are_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import corank.data.rows as rows
     import corank.data.io.store.store as files
+    import corank.data.rows as rows
 
     calls: list[str] = []
 
@@ -196,7 +196,7 @@ import corank
 from corank.errors import InputError
 from corank.base.pairs import Moments
 place = {str(small_store(tmp_path / "s", as_csr))!r}
-fresh, used = corank.open_store(place), corank.open_store(place)
+fresh, used = corank.data.open_store(place), corank.data.open_store(place)
 model = corank.SPD(n_steps=100, random_state=0, solver="sgd").fit(used.data)
 model.predict(used.X)
 search, grades, qid = corank.QuerySearchCV(model, {{"alpha": [1.0]}}), used.y.copy(), used.qid

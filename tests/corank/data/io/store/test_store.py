@@ -13,8 +13,8 @@ from scipy import sparse
 import corank
 from corank.data.io.letor.reader import read_letor
 from corank.data.io.letor.writer import write_letor
-from corank.data.ranking import RankingData
 from corank.data.io.store.store import open_store, store_letor, write_store
+from corank.data.ranking import RankingData
 from corank.errors import InputError
 
 

@@ -10,6 +10,7 @@ from scipy import sparse, stats
 from scipy.optimize import approx_fprime, minimize_scalar
 
 import corank
+from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
 from corank.models.gp import CollaborativeGP
 from corank.models.gp.collaborative.population import Population
@@ -22,7 +23,6 @@ from corank.models.gp.collaborative.user_likelihoods import (
 )
 from corank.models.gp.ep.propagation import Sites, propagate, root_of
 from corank.models.gp.ordinal.grades import ends_of, thresholds_of
-from corank.base.kernels import GaussianKernel
 
 RNG = np.random.default_rng(2)
 U, N = 25, 12

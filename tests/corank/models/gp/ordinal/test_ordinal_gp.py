@@ -12,6 +12,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 import corank
+from corank.base.kernels import ARDKernel, GaussianKernel
+from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.models.gp import OrdinalGP
@@ -26,8 +28,6 @@ from corank.models.gp.ordinal.grades import (
     quantile_thresholds,
     thresholds_of,
 )
-from corank.base.kernels import ARDKernel, GaussianKernel
-from corank.base.kernels.views import View
 
 RNG = np.random.default_rng(4)
 X = np.round(RNG.normal(size=(40, 2)), 1)

@@ -7,9 +7,9 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 import corank
+from corank.base.kernels import ARDKernel, GaussianKernel, LinearKernel
 from corank.models.gp import PreferenceGP
 from corank.models.gp.ep.hyper import nodes
-from corank.base.kernels import ARDKernel, GaussianKernel, LinearKernel
 from experiments.gp.calibration import measure
 from simulated_users import answers, users
 

@@ -9,6 +9,8 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 import corank
+from corank.base.kernels import ARDKernel, CallableKernel, GaussianKernel
+from corank.base.kernels.views import View
 from corank.errors import InputError, UsageWarning
 from corank.models.gp import OrdinalGP, Posterior, PreferenceGP, suggest_pairs
 from corank.models.gp.ep import features
@@ -17,8 +19,6 @@ from corank.models.gp.ep.propagation import Sites, _add_sites
 from corank.models.gp.preference.evidence import PreferenceEvidence
 from corank.models.gp.preference.preference_gp import _sampled
 from corank_lab.preferences import Ranking
-from corank.base.kernels import ARDKernel, CallableKernel, GaussianKernel
-from corank.base.kernels.views import View
 from simulated_users import answers, users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 from scipy.special import entr
 
+from corank.base.kernels import GaussianKernel
 from corank.errors import InputError
 from corank.models.gp import Posterior, PreferenceGP, gains, suggest_pairs
 from corank.models.gp.ep.likelihoods import IntervalProbit
 from corank.models.gp.ep.propagation import Sites, propagate, root_of
-from corank.base.kernels import GaussianKernel
 from simulated_users import users
 
 FIXED = {"kernel": GaussianKernel(0.2), "sigma": 0.2, "learn": False, "scale": False}

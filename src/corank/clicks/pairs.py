@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.clicks.position_bias import PositionBias
+from corank.clicks.bias import PositionBias
 from corank.data.io.click_log import ClickLog
 from corank.data.queries import Queries, take_blocks
 from corank.errors import InputError
@@ -62,7 +62,7 @@ def propensities(log: ClickLog, bias: PositionBias | None) -> Floats:
         return bias.at(log.position)
     if log.propensity is None:
         raise InputError(
-            "the log has no propensities; pass bias=corank.position_bias(log), or assume PositionBias.power(1.0, k)."
+            "the log has no propensities; pass bias=corank.clicks.position_bias(log), or assume PositionBias.power(1.0, k)."
         )
     return log.propensity
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.base.contract import check_parameters
 from corank.clicks.click_models import ClickModel, is_compiled
 from corank.clicks.ranker import LISTS, OnlineRanker, Session
 from corank.clicks.users import RANKER_SEEDS, graded_user
@@ -23,7 +24,6 @@ from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.ranking import RankingData
 from corank.errors import InputError, import_extra
-from corank.base.contract import check_parameters
 from corank.metrics import evaluate
 from corank.metrics.significance import standard_error
 from corank.parameters import check_values, integer, number, rng_of, seed

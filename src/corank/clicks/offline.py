@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.clicks.bias import PositionBias
 from corank.clicks.estimate import (
     FOLDS,
     ClickEstimate,
@@ -38,7 +39,6 @@ from corank.clicks.estimate import (
     rank_weights,
     ranks_of,
 )
-from corank.clicks.position_bias import PositionBias
 from corank.data.io.click_log import ClickLog
 from corank.errors import InputError
 from corank.parameters import check_values, number, one_of
@@ -124,7 +124,7 @@ def replay(
     --------
     >>> import numpy as np
     >>> from corank.clicks import replay
-    >>> from corank import ClickLog
+    >>> from corank.data import ClickLog
     >>> rng, chance = np.random.default_rng(0), np.array([0.7, 0.3])     # documents x and y, drawn for position 1
     >>> first = (rng.random(2000) < 0.3).astype(int)
     >>> shown = np.column_stack([first, 1 - first])

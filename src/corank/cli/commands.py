@@ -1,0 +1,336 @@
+"""The command `corank`: its commands in groups, messages and exit codes. Modules of commands are light to import."""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from corank._version import __version__
+from corank.cli.card import card
+from corank.cli.clicks import learn_clicks
+from corank.cli.convert import convert
+from corank.cli.export import export
+from corank.cli.judge.agreement import agreement
+from corank.cli.judge.suggest import suggest
+from corank.cli.learn.compare import compare
+from corank.cli.learn.evaluate import evaluate
+from corank.cli.learn.explain import explain
+from corank.cli.learn.fit import fit
+from corank.cli.learn.rank import rank
+from corank.cli.options import INTERRUPTED, TERMINATED
+from corank.cli.research import check_lambda, simulate_clicks
+from corank.cli.search import index, learn_links, search
+from corank.cli.verbs import Verb, with_added
+from corank.console import one_line, printable_streams
+from corank.errors import InputError, MissingExtra, reason, suggest_names
+
+DEBUG = "--debug"
+DESCRIPTION = "Learn to rank from few relevance judgements and much unjudged data."
+
+
+_LIBRARY: dict[str, tuple[Verb, ...]] = {
+    "Learn": (
+        Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unscored -1 --output model.safetensors"),
+        Verb(rank, "Score rows with a saved model.", "rank model.safetensors test.txt --output scores.txt"),
+        Verb(evaluate, "Evaluate rankings and test differences.", "evaluate test.txt scores.txt -m nDCG@10 -m AP"),
+        Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unscored -1 --output study"),
+        Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
+        Verb(card, "Write a model card.", "card model.safetensors test.txt --output card.html"),
+    ),
+    "Judge": (
+        Verb(
+            suggest,
+            "Choose what to judge next.",
+            "suggest model.safetensors train.txt --unscored -1 --number 20",
+        ),
+        Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
+    ),
+    "Search and clicks": (
+        Verb(index, "Index documents.", "index articles --output articles.index"),
+        Verb(search, "Search an index.", "search articles.index 'heat pump'"),
+        Verb(
+            learn_links,
+            "Learn a text similarity from links.",
+            "learn-links articles.index links.tsv --output links.safetensors",
+        ),
+        Verb(
+            learn_clicks,
+            "Learn a ranker from logged clicks.",
+            "learn-clicks rows.csv clicks.csv --bias 1 --output clicks.safetensors",
+        ),
+    ),
+    "Files": (
+        Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
+        Verb(
+            export,
+            "Write a model for the engine that serves it.",
+            "export model.safetensors --to solr -o model.json --verify test.txt",
+        ),
+    ),
+    "Research": (
+        Verb(check_lambda, "Check if LambdaRank gradients have a cost.", "check-lambda ndcg@10 --labels 2,1,0"),
+        Verb(
+            simulate_clicks,
+            "Simulate online learning from clicks.",
+            "simulate-clicks test.txt --model pdgd --user navigational",
+        ),
+    ),
+}
+"""Commands of the library by group, in the order of the help."""
+
+GROUPS, SERVICE = with_added(_LIBRARY)
+"""All commands by group, and those that have commands of their own."""
+
+OTHER_NAMES = {
+    "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
+    "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
+    "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
+    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
+    "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
+    "lab": "serve", "kappa": "agreement", "alpha": "agreement", "ope": "replay", "counterfactual": "replay",
+}  # fmt: skip
+"""Names that other tools use, and the command to suggest."""
+
+
+class Interruptible:
+    """Mixin: Ctrl-C ends a command with one sentence."""
+
+    def make_context(self, *words: Any, **more: Any) -> Any:
+        """Parse the command line."""
+        with _reporting_interrupts():
+            return super().make_context(*words, **more)  # type: ignore[misc]
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with _reporting_interrupts():
+            return super().invoke(ctx)  # type: ignore[misc]
+
+
+class Command(Interruptible, TyperCommand):
+    """The only command of an application."""
+
+
+class CommandGroup(Interruptible, TyperGroup):
+    """All commands: help by group, and a suggestion for an unknown name."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, or exit with code 2 and one sentence that suggests another name."""
+        name = args[0]
+        is_known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name) is not None
+        if not is_known:
+            meant = OTHER_NAMES.get(name.lower())
+            hint = (
+                f"use 'corank {meant}'" if meant else suggest_names(name, [*(verb.name for verb in _verbs()), *SERVICE])
+            )
+            typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)
+            raise typer.Exit(2)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by group."""
+        width = max(len(verb.name) for verb in _verbs())
+        for title, verbs in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(verb.name.ljust(width), verb.summary) for verb in verbs])
+        with formatter.section("Service"):
+            formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in SERVICE.items()])
+
+
+def _verbs() -> list[Verb]:
+    return [verb for verbs in GROUPS.values() for verb in verbs]
+
+
+app = typer.Typer(
+    name="corank",
+    cls=CommandGroup,
+    help=DESCRIPTION,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich doubles the import time
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"corank {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=DESCRIPTION)
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[  # `main` removes it from the arguments, wherever it occurs
+        bool, typer.Option("--debug", help="Show the traceback of an error; allowed anywhere in a command.")
+    ] = False,
+) -> None:
+    pass
+
+
+OUTPUTS = ("output", "export", "plot", "per_query", "report", "target", "page")
+"""Parameters of commands that name a file or folder to write; other paths are inputs."""
+
+UPDATED = ("add_to",)
+"""Inputs that may be replaced, since the output contains them."""
+
+
+def _keeping_inputs(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command refuse to write onto one of its inputs, with --force too."""
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        paths = {name: value if isinstance(value, list) else [value] for name, value in given.items()}
+        paths = {name: [one for one in values if isinstance(one, Path)] for name, values in paths.items()}
+        outputs = [path for name in OUTPUTS for path in paths.get(name, ())]
+        inputs = [path for name in paths if name not in (*OUTPUTS, *UPDATED) for path in paths[name]]
+        if inputs:
+            from corank.data.durable.atomic import require_no_input
+
+            for path in (*outputs, Path("-")):
+                require_no_input(path, inputs, keeps_folder=function is compare)
+        function(**given)
+
+    return run
+
+
+for _verb in _verbs():
+    # \b keeps the line breaks
+    app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(
+        _keeping_inputs(_verb.function)
+    )
+
+
+for _name, (_commands, _summary) in SERVICE.items():
+    app.add_typer(_commands, name=_name, short_help=_summary)
+
+
+def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:
+    """Return a message of the library in terms of the options of the command."""
+    from corank.cli.messages import translate_message
+
+    return translate_message(str(message), typer.main.get_command(application), words)
+
+
+def _report_interrupt() -> None:
+    typer.echo("corank: interrupted; unfinished output was not written.", err=True)
+
+
+@contextmanager
+def _reporting_interrupts() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        _report_interrupt()
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _resend_swallowed_interrupts() -> Iterator[None]:
+    """
+    Send Ctrl-C again if Python swallows it.
+
+    Python prints and ignores a `KeyboardInterrupt` inside a destructor or a callback, such as those of imports.
+    """
+
+    def hook(ignored: Any) -> None:
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            again = threading.Timer(0.01, _thread.interrupt_main)
+            again.daemon = True
+            again.start()
+        else:
+            before(ignored)
+
+    before, sys.unraisablehook = sys.unraisablehook, hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """
+    End a command on a request to terminate (SIGTERM) as on Ctrl-C: files and the terminal are left in order.
+
+    Yields: a list that the request fills.
+    """
+    requests: list[int] = []
+
+    def request(number: int, _: Any) -> None:
+        requests.append(number)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield requests
+        return
+    before = signal.signal(signal.SIGTERM, request)
+    try:
+        yield requests
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def main(application: typer.Typer | None = None, name: str = "corank") -> None:
+    """
+    Run the command line; print errors as one sentence on standard error.
+
+    Exit codes: 1 for bad input, 2 for a wrong command or option, 130 after Ctrl-C, 143 after a request to terminate.
+
+    application: by default that of `corank`.
+    name: its name in the help.
+    """
+    with printable_streams(), _terminable() as is_terminated:
+        code = _run(application or app, name)
+        # after Ctrl-C inside an `exec` of text, as in dataclasses, Python ends by the signal: make it forget
+        exec("")
+        sys.exit(TERMINATED if is_terminated and code in (0, INTERRUPTED) else code)
+
+
+def _run(application: typer.Typer, name: str) -> Any:
+    """Run the command line; return the exit code."""
+    words = [word for word in sys.argv[1:] if word != DEBUG]
+
+    def warn(message: Warning | str, *_: Any, **__: Any) -> None:
+        # one sentence, without the line of code
+        typer.echo(f"corank: {one_line(_translated(str(message), words, application))}", err=True)
+
+    try:
+        with warnings.catch_warnings(), _resend_swallowed_interrupts():
+            warnings.showwarning = warn
+            application(args=words, prog_name=name)
+        return 0
+    except SystemExit as end:
+        return end.code
+    except KeyboardInterrupt:  # before or after the command
+        _report_interrupt()
+        return INTERRUPTED
+    except Exception as error:
+        if DEBUG in sys.argv[1:]:
+            typer.echo(traceback.format_exc(), err=True, nl=False)
+        else:
+            typer.echo(f"corank: {one_line(_describe(error, words, application))}", err=True)
+        return 1
+
+
+def _describe(error: Exception, words: list[str], application: typer.Typer) -> str:
+    if isinstance(error, InputError | MissingExtra):
+        return _translated(error, words, application)
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory ({reason(error)}); try fewer rows or features, or a larger machine."
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror or error}."
+    return f"internal error ({type(error).__name__}: {reason(error)}); run again with {DEBUG} for a traceback."

@@ -1,0 +1,25 @@
+from corank.deploy.distributed.convert import convert_parts as convert_parts
+from corank.deploy.distributed.engine import DaskEngine as DaskEngine
+from corank.deploy.distributed.engine import Engine as Engine
+from corank.deploy.distributed.engine import LocalEngine as LocalEngine
+from corank.deploy.distributed.fit import fit_parts as fit_parts
+from corank.deploy.distributed.fit import fit_trees as fit_trees
+from corank.deploy.distributed.fit import summarise as summarise
+from corank.deploy.distributed.parts import Parts as Parts
+from corank.deploy.distributed.parts import Pass as Pass
+from corank.deploy.distributed.scores import evaluate_parts as evaluate_parts
+from corank.deploy.distributed.scores import predict_parts as predict_parts
+from corank.deploy.distributed.scores import rank_parts as rank_parts
+from corank.deploy.export.describe import Description as Description
+from corank.deploy.export.describe import describe as describe
+from corank.deploy.export.export import TARGETS as TARGETS
+from corank.deploy.export.export import ExportedFiles as ExportedFiles
+from corank.deploy.export.export import export_model as export_model
+from corank.deploy.export.pyterrier import pyterrier_ranker as pyterrier_ranker
+from corank.deploy.export.verify import Verification as Verification
+from corank.deploy.persist.files import load as load
+from corank.deploy.persist.files import model_bytes as model_bytes
+from corank.deploy.persist.files import model_from_bytes as model_from_bytes
+from corank.deploy.persist.files import save as save
+
+__all__: list[str]

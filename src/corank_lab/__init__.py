@@ -1,0 +1,1 @@
+"""People and servers: screening, preferences, grading, pages and an HTTP service."""
