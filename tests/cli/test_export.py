@@ -105,7 +105,7 @@ def test_models_without_names_get_numbers(made, tmp_path):
     words = ["export", tmp_path / "m.safetensors", "--to", "opensearch", "-o", tmp_path / "m.json"]
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0
-    assert "features are f0, f1, ... by position; rename them with --map." in result.stderr
+    assert "features are f1, f2, ... by position; rename them with --map." in result.stderr
     assert "refuses negative scores" in result.stderr
 
 

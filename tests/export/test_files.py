@@ -227,7 +227,7 @@ def test_the_report_and_the_remarks(model, tmp_path):
     assert report["offset"] == pytest.approx(-ranker.intercept_)
     assert report["unexplained_orders"] == report["changed_orders"] == 0
     assert 0.0 < report["largest_difference"] < 1e-5
-    assert ["f0, f1" in done.remarks[0], "intercept" in done.remarks[1], "negative" in done.remarks[2]] == [True] * 3
+    assert ["f1, f2" in done.remarks[0], "intercept" in done.remarks[1], "negative" in done.remarks[2]] == [True] * 3
     with pytest.raises(InputError, match="exists already"):
         export_model(ranker, tmp_path / "m.json", "elasticsearch")
 
@@ -276,7 +276,7 @@ def test_normalisers_keep_the_weights_of_the_pipeline(model):
         body = json.loads(export.files[""])["model"]["model"]
         weights = json.loads(body["definition"])
         np.testing.assert_allclose(list(weights.values()), ranker.coef_, rtol=1e-6)
-        first = body["feature_normalizers"]["f0"]
+        first = body["feature_normalizers"]["f1"]
         if isinstance(scaler, StandardScaler):
             expected = {"standard": {"mean": scaler.mean_[0], "standard_deviation": scaler.scale_[0]}}
         elif isinstance(scaler, MinMaxScaler):

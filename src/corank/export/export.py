@@ -144,7 +144,7 @@ def export_model(
             stack.enter_context(atomic_file(paths[suffix], overwrite=overwrite)).write_bytes(content)
     remarks = list(export.remarks)
     if not described.is_named:
-        remarks.insert(0, "the model has no feature names, so that features are f0, f1, ... by position; pass names.")
+        remarks.insert(0, "the model has no feature names, so that features are f1, f2, ... by position; pass names.")
     return ExportedFiles(tuple(paths.values()), tuple(remarks), verification)
 
 
