@@ -157,7 +157,7 @@ def add_working_directory() -> None:
 
 
 def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, Any]]:
-    """Return ``--alpha`` or ``--lambda`` as an option for `build_ranker`: the penalty weight, or the lambdas of LambdaRank."""
+    """Return ``--alpha`` as an option for `build_ranker`: the penalty weight, or the lambdas of LambdaRank."""
     if "lambdas" in inspect.signature(kind).parameters:
         if text is not None and ":" in text:
             add_working_directory()

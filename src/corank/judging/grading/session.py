@@ -420,8 +420,9 @@ class GradingSession:
     def _rows(self) -> Any:
         """Features of the documents; words of the texts if there are none."""
         if self.task.X.shape[1]:
-            deviation = self.task.X.std(axis=0)
-            return (self.task.X - self.task.X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+            X, deviation = self.task.X, self.task.X.std(axis=0)
+            varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)  # not only by rounding
+            return np.where(varies, X - X.mean(axis=0), 0.0) / np.where(varies, deviation, 1.0)
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = [
