@@ -62,7 +62,7 @@ def after_form(visit: Visit) -> Response:
     _, first, *rest = visit.request.url.path.split("/")
     if first != "p":
         return visit.go("/")
-    return visit.go(f"/p/{visit.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '')}")
+    return visit.go(f"/p/{visit.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '') }")
 
 
 def home(visit: Visit) -> Response:

@@ -112,7 +112,7 @@ DOCUMENT_COLUMNS: dict[str, tuple[str, ...]] = {
     "authors": ("from", "email from", "sender", "custodian"),
     "year": ("date sent", "sent date", "sent", "email sent", "sent on", "document date", "date created"),
 }  # fmt: skip
-"""Normalised names in tables of e-mails and documents; used for fields that no name of `COLUMNS` gives, or a weak one."""
+"""Normalised names in tables of e-mails and documents; for fields that `COLUMNS` does not find, or by a weak name."""
 
 _NEAR = {
     "title": (
