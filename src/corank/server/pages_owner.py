@@ -57,11 +57,6 @@ def revoke_link(visit: Visit) -> Response:
     return visit.go(f"/p/{visit.here.id}#judges")
 
 
-def to_judges(visit: Visit) -> Response:
-    """Show the judges; a browser asks for this when the page with a new link is opened again."""
-    return visit.go(f"/p/{visit.here.id}#judges")
-
-
 def confirm_delete(visit: Visit) -> Response:
     """Ask whether to delete a project; it need not be readable."""
     return visit.render("delete.html", error="")

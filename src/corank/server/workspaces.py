@@ -140,7 +140,6 @@ class Workspace(ABC):
     project: the project.
 
     counts: number of entries of each judge, with notes and undos.
-    n_kept: number of answers of all judges that were not undone.
     """
 
     kind: ClassVar[str]
@@ -154,7 +153,6 @@ class Workspace(ABC):
         self.last = 0
         self.times: dict[str, list[str]] = {}
         self.counts: dict[str, int] = {}
-        self.n_kept = 0
         self.background = Background(self._learn)
 
     @classmethod
@@ -256,7 +254,6 @@ class Workspace(ABC):
                 if not answer.client_id.startswith("import-"):  # those of a file have no times
                     self.times.setdefault(answer.judge, []).append(answer.time)
                 self.counts[answer.judge] = self.counts.get(answer.judge, 0) + 1
-                self.n_kept += {"undo": -1, "note": 0}.get(answer.action, 1)
                 self.last = answer.number
         if new:
             self.background.request()

@@ -159,6 +159,12 @@ class GradingSession:
             raise entry.unknown(f"{entry.query}/{entry.document}", f"{len(self.task.documents)} documents")
         return found
 
+    @property
+    def n_answers(self) -> int:
+        """Number of answers that were not withdrawn, with changed ones and settled conflicts."""
+        kept = (new.action != "later" for log in self._log.values() for _, _, new in log)
+        return sum(kept) + len(self.settled)
+
     def last(self, judge: str) -> int | None:
         """
         Return the document of the judge's last answer.
