@@ -152,9 +152,7 @@ def test_an_answer_to_a_file_that_was_taken_away_is_not_acknowledged(end, is_rep
         assert len(store.answers(page.removeprefix("/p/"))) == 2
 
 
-@pytest.mark.parametrize(
-    ("end", "share"), [("", 0.0), ("", 0.5), ("", "older copy"), ("-wal", 0.0), ("-wal", 0.5)]
-)
+@pytest.mark.parametrize(("end", "share"), [("", 0.0), ("", 0.5), ("", "older copy"), ("-wal", 0.0), ("-wal", 0.5)])
 def test_an_answer_to_a_file_that_was_shortened_is_not_acknowledged(end, share, tmp_path):
     path = tmp_path / "corank.db"
     with SqliteStore(path) as store:
@@ -204,7 +202,7 @@ def killed(tmp_path):
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.95])
 def test_a_damaged_log_of_a_killed_server_is_refused_and_kept(share, tmp_path):
-    path, project = killed(tmp_path)
+    path, _ = killed(tmp_path)
     log = path.with_name("corank.db-wal")
     content = bytearray(log.read_bytes())
     content[int(share * len(content)) + 20] ^= 4

@@ -89,8 +89,8 @@ class JsonLines:
             found = None
         if found is None or not os.path.samestat(opened, found):
             raise InputError(
-                f"{self.path} was deleted or replaced while it was in use, so nothing is saved any more; put it back if "
-                "it was moved, or start again to use what is there now."
+                f"{self.path} was deleted or replaced while it was in use, so nothing is saved any more; put it back "
+                "if it was moved, or start again to use what is there now."
             )
         if opened.st_size < self._end:
             raise InputError(

@@ -85,8 +85,8 @@ class SqliteStore(AnswerStore):
         cut = self._cut(connection)
         if cut:
             raise LostError(
-                f"{cut} was shortened or overwritten while it was in use, so nothing is saved any more; stop the server, and restore "
-                f"{self.path} from a copy."
+                f"{cut} was shortened or overwritten while it was in use, so nothing is saved any more; "
+                f"stop the server, and restore {self.path} from a copy."
             )
 
     def _gone(self) -> str:
