@@ -97,7 +97,9 @@ def read_entry(kind: type[E], values: Mapping[str, Any], place: str) -> E:
     kept: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in names
     }
-    fault = entry_fault({name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}, kind)
+    fault = entry_fault(
+        {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}, kind
+    )
     if fault is not None:
         raise InputError(f"{place} is not an answer: {fault}; restore it from a copy, or remove it.")
     return kind(**kept, place=place)
