@@ -241,8 +241,8 @@ class Workspace(ABC):
         self.check_settings({setting.name: self.setting(setting.name) for setting in self.settings})
         self.refresh()
         for judge, times in self.times.items():
-            for time in times:
-                require_time(time, f"an answer of {judge!r:.40}")
+            for given in times:
+                require_time(given, f"an answer of {judge!r:.40}")
         self._learn()
         self.overview()
         for judge in ("me", *self.counts):
