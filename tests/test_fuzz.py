@@ -65,7 +65,7 @@ RECORDS = (
 LINES = (
     "journal_screen", "journal_ask", "items_csv", "items_jsonl", "clicks_csv", "clicks_tsv", "clicks_ubi",
     "documents_jsonl", "documents_tsv", "links_tsv", "scores", "preferences_csv", "ratings", "labels", "judgements",
-    "uploads", "archives",
+    "uploads", "archives", "projects",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 from typing import Any, ClassVar, NamedTuple
@@ -87,6 +87,16 @@ class Setting:
         if self.kind == "choice":
             return value in self.choices
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
+
+
+def require_time(time: str, where: str) -> str:
+    """Return the time of an answer, empty if unknown; raise `InputError` if pages cannot show it."""
+    try:
+        if time:
+            datetime.fromisoformat(time).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(f"{where}: the time is {time!r:.40}; expected one such as 2026-01-31T12:00:00Z.") from None
+    return time
 
 
 class Export(NamedTuple):
@@ -228,6 +238,9 @@ class Workspace(ABC):
                 raise InputError(f"its setting {setting.name} is {value!r:.40}, which is not allowed.")
         self.check_settings({setting.name: self.setting(setting.name) for setting in self.settings})
         self.refresh()
+        for judge, times in self.times.items():
+            for given in times:
+                require_time(given, f"an answer of {judge!r:.40}")
         self._learn()
         self.overview()
         for judge in ("me", *self.counts):
