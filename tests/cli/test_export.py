@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app, export
+from corank.errors import InputError
 from corank.export import TARGETS
 
 EXPORT = __import__("importlib").import_module("corank.cli.export")
@@ -56,6 +57,16 @@ def test_a_model_is_written_and_verified(target, saved, says):
     again = json.loads(says(*words, "--force", "--json"))
     assert again["verification"] == report
     assert again["files"][0] == str(saved / "out.x")
+
+
+def test_a_second_file_never_replaces_the_model(saved):
+    """OpenSearch's feature set is written beside the main file; with --force too, an input stays."""
+    (saved / "model.safetensors").rename(saved / "m.features.json")
+    before = (saved / "m.features.json").read_bytes()
+    words = ["export", str(saved / "m.features.json"), "--to", "opensearch", "-o", str(saved / "m"), "--force"]
+    with pytest.raises(InputError, match="is also an input"):
+        app(words, standalone_mode=False)
+    assert (saved / "m.features.json").read_bytes() == before
 
 
 def test_features_are_renamed(saved, says):
