@@ -4,9 +4,9 @@ A service that learns from clicks
 
 Simulated users behind the real HTTP service: `corank service start` ranks, records what was shown and clicked, and
 learns with PDGD. The service is killed in the middle and started again. With equal seeds it has learnt the same bits as
-``corank.clicks.simulate``. Then users compare the learnt model with an older one on interleaved lists until a sequential test
-decides, and a bad version is activated and rolled back. Left: nDCG@10 of both on test queries. Right: mean credit of
-the learnt model on interleaved lists, with the interval that may be looked at after every list.
+``corank.clicks.simulate``. Then users compare the learnt model with an older one on interleaved lists until a
+sequential test decides, and a bad version is activated and rolled back. Left: nDCG@10 of both on test queries. Right:
+mean credit of the learnt model on interleaved lists, with the interval that may be looked at after every list.
 
 The number of lists is the second argument (200 by default).
 """

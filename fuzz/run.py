@@ -28,6 +28,7 @@ def formats() -> dict[str, Format]:
     from fuzz.judgements import Judgements
     from fuzz.letor import Letor
     from fuzz.model import formats as models
+    from fuzz.projects import Projects
     from fuzz.records import formats as records
     from fuzz.service import Requests
     from fuzz.store import Store
@@ -37,7 +38,7 @@ def formats() -> dict[str, Format]:
     from fuzz.uploads import Archives, Uploads
 
     plain = (Letor(), runs(), qrels(), Store(), Index(), Parquet(), Csv(), Container(), Requests())
-    uploads = (Judgements(), Uploads(), Archives())
+    uploads = (Judgements(), Uploads(), Archives(), Projects())
     known = (*plain, *records(), *journals(), *clicks(), *tables(), *uploads, *models(), Trees(), TreeText())
     return {form.name: form for form in known}
 

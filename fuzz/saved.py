@@ -149,8 +149,8 @@ def _others() -> list[tuple[str, Callable[[], Any], tuple[Any, ...], dict[str, A
         ),
         (
             f"{PIPELINES} range",
-            lambda: make_pipeline(MinMaxScaler(), MaxAbsScaler(), corank.base.Landmarks(4, random_state=0), corank.CRR()),
-            (X, Y),
+            lambda: make_pipeline(MinMaxScaler(), MaxAbsScaler(), corank.base.Landmarks(4, random_state=0),
+            corank.CRR()), (X, Y),
             {"qid": QID},
         ),
         (

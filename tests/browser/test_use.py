@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
-from screenshots import add_judge, press, screen, set_criteria, upload
-from some_projects import TEAS
+from screenshots import add_judge, press, screen, set_criteria, show_lists, upload
+from some_projects import DOCUMENTS, TEAS
 
 from some_reviews import bees, with_duplicate
 
@@ -148,3 +149,48 @@ def test_the_order_of_the_pages_of_a_review_for_a_screen_reader(browser, server,
         for word in wanted.split("|"):
             at = tree.find(word, at + 1)
             assert at >= 0, f"{place}: {word!r} is missing or out of order:\n{tree}"
+
+
+def test_the_address_bar_does_not_keep_the_token(browser, server):
+    page = browser.new_context().new_page()
+    page.goto(f"{server.base}/enter?token=wrong.link")
+    page.get_by_text("corank").first.wait_for()
+    assert page.url == f"{server.base}/enter"
+    page.goto(f"{server.base}/health")
+    page.goto(server.link)
+    page.wait_for_url(f"{server.base}/")
+    page.go_back()
+    assert "token" not in page.url
+    page.context.close()
+
+
+def test_rows_of_result_lists_are_low(server, owner):
+    lists = upload(owner, server.base, "grade", "lists.csv", DOCUMENTS)
+    show_lists(owner, lists)
+    for width, most in ((1400, 170), (390, 260)):
+        owner.set_viewport_size({"width": width, "height": 900})
+        owner.goto(f"{lists}/judge")
+        card = owner.locator("article", has_text="Insulating solid brick walls")
+        assert card.bounding_box()["height"] < most
+
+
+def test_an_edge_of_a_table_has_a_shadow_if_more_columns_are_behind_it(server, owner):
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    teas = upload(owner, server.base, "compare", "teas.csv", TEAS)
+    owner.set_viewport_size({"width": 390, "height": 900})
+    owner.goto(teas)
+    table = owner.get_by_role("region", name="Judges")
+
+    def edges():
+        """Return the lightness at both edges, in an empty part of the header."""
+        shot = image.open(io.BytesIO(table.screenshot())).convert("L")
+        return shot.getpixel((3, 4)), shot.getpixel((shot.width - 4, 4))
+
+    left, right = edges()
+    assert right < left - 30
+    table.evaluate("e => { e.scrollLeft = e.scrollWidth }")
+    left, right = edges()
+    assert left < right - 30
+    owner.set_viewport_size({"width": 1400, "height": 900})
+    left, right = edges()
+    assert abs(left - right) < 5

@@ -83,7 +83,7 @@ class Shop(threading.Thread):
     """
     A shop that ranks and sends clicks until told to stop.
 
-    lists, clicks: ids of lists and of feedback that the service acknowledged.
+    lists, clicks: ids of lists, with an item of each, and ids of feedback that the service acknowledged.
     """
 
     def __init__(self, bases, key, number, is_over):
@@ -91,7 +91,7 @@ class Shop(threading.Thread):
         self._bases, self._number, self._is_over = bases, number, is_over
         self._headers = {"authorization": f"Bearer {key}"}
         self._rng = random.Random(number)
-        self.lists: list[str] = []
+        self.lists: dict[str, str] = {}
         self.clicks: list[str] = []
         self.n_retries = 0
         self.fault = ""
@@ -128,8 +128,8 @@ class Shop(threading.Thread):
         answer = self._send(
             client, "/rank", {"id": id, "items": items, "k": 6, "model": model, "user": f"u{self._number}"}
         )
-        self.lists.append(id)
         shown = [one["id"] for one in answer["items"]]
+        self.lists[id] = rng.choice(shown)
         best = max(range(6), key=lambda rank: items[int(shown[rank][1:])]["features"][0])
         events = []
         if rng.random() < 0.7:
@@ -138,9 +138,9 @@ class Shop(threading.Thread):
             events.append({"id": f"{id}-view", "impression": id, "item": shown[0], "action": "view"})
         if rng.random() < 0.5:
             events.append({"id": f"{id}-final", "impression": id, "final": True})
-        if self.lists and rng.random() < 0.1:  # late, or twice
-            old = rng.choice(self.lists)
-            events.append({"id": f"{id}-late", "impression": old, "item": "i1"})
+        if rng.random() < 0.1:  # late, or twice
+            old = rng.choice(list(self.lists))
+            events.append({"id": f"{id}-late", "impression": old, "item": self.lists[old]})
         if events:
             self._send(client, "/feedback", {"events": events})
             if rng.random() < 0.1:

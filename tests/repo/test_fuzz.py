@@ -80,6 +80,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
     [
         # damaged stores, models, Parquet and packed files are among the tests of their readers, too
         (("letor", "run", "qrels", "csv", "tree_text", *RECORDS, *LINES), 60),
+        (("projects",), 12),  # whose pages are opened
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (
@@ -93,6 +94,7 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
                 ("index",),
                 ("service",),
                 LINES,
+                ("projects",),
             )
         ),
     ],

@@ -6,8 +6,8 @@ A fit that fails or is interrupted changes nothing. Rankers, label rankers, tran
 
 1. `check_parameters` raises `InputError` for the first parameter that is not allowed.
 2. `note_columns` reads the number and the names of the columns of X; `named_columns` does so where the names are known
-   and X is elsewhere, as in `corank.deploy.fit_parts`. Where an estimator learns further, `check_columns` compares X with the
-   columns of the first fit, and `kept_columns` returns these.
+   and X is elsewhere, as in `corank.deploy.fit_parts`. Where an estimator learns further, `check_columns` compares X
+   with the columns of the first fit, and `kept_columns` returns these.
 3. The estimator computes a frozen dataclass, without changing itself.
 4. `install` replaces the fitted attributes by the fields of the record and the notes on columns.
 """

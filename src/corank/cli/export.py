@@ -82,6 +82,7 @@ def export(
         fitted.ranker, output, to.value, names=None if names is None else read_names(names), name=name,
         shift=_number(shift), dialect=dialect.value, double=double, calibrated=not uncalibrated,
         rows=None if rows is None else rows.X, qid=None if rows is None else rows.qid, overwrite=force,
+        inputs=[path for path in (model, verify, names) if path is not None],
     )  # fmt: skip
     for remark in done.remarks:
         typer.echo(f"corank: {remark.replace('pass names.', 'rename them with --map.')}", err=True)

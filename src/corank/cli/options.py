@@ -123,7 +123,8 @@ def _configure(context: typer.Context, path: Path | None) -> Path | None:
     """Use the values of a TOML file as defaults of the command's options."""
     if path is None or context.resilient_parsing:
         return path
-    parameters = {_key(one): one for one in context.command.params if one.name not in ("config", "help")}
+    known = [one for one in context.command.params if one.name not in ("config", "help")]
+    parameters = {key: one for one in known for key in _keys(one)}
     values = {}
     for key, value in _read_toml(path).items():
         name = key.replace("_", "-")
@@ -150,9 +151,9 @@ def _checked(value: Any, parameter: Any, where: str) -> Any:
     return values if wants_list else value
 
 
-def _key(parameter: Any) -> str:
-    """Return an option without its dashes, or the name of an argument."""
-    return next((one[2:] for one in parameter.opts if one.startswith("--")), str(parameter.name))
+def _keys(parameter: Any) -> list[str]:
+    """Return the long names of an option without dashes, or the name of an argument."""
+    return [one[2:] for one in parameter.opts if one.startswith("--")] or [str(parameter.name)]
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def propensities(log: ClickLog, bias: PositionBias | None) -> Floats:
         return bias.at(log.position)
     if log.propensity is None:
         raise InputError(
-            "the log has no propensities; pass bias=corank.clicks.position_bias(log), or assume PositionBias.power(1.0, k)."
+            "the log has no propensities; pass bias=position_bias(log), or assume PositionBias.power(1.0, k)."
         )
     return log.propensity
 

@@ -247,9 +247,10 @@ def _lightgbm(part: TrainingPart) -> Any:
 
 
 BASELINES = ("random", "columns")
+"""Label-free methods, always included."""
+
 PRESENT_ORDER = "present order (no learning)"
 """Title of the order by one prior column."""
-"""Label-free methods, always included."""
 
 DEFAULT = (
     "rankrls", "ranksvm", "crr", "lcra", "lambdarank", "ranking-pursuit", "rankrls-gaussian", "lambdarank-trees",

@@ -106,7 +106,21 @@ def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
         numbers = numbers[:, 0]
     if numbers.ndim != 1:
         raise InputError(f"{name} has shape {numbers.shape}; pass one {what} per row, a vector of numbers.")
+    _require_exact(array.reshape(-1), numbers, name)
     return numbers
+
+
+def _require_exact(values: NDArray[Any], numbers: NDArray[np.float64], name: str) -> None:
+    """Raise `InputError` if an integer is not a float64, such as -1 in an unsigned type, which is 2^64 - 1."""
+    if values.dtype.kind not in "iuO":
+        return
+    for row in np.flatnonzero(np.abs(numbers) >= 2.0**53):
+        value = values[row]
+        if isinstance(value, int | np.integer) and int(value) != int(numbers[row]):
+            raise InputError(
+                f"{name} is {value} at row {row}, an integer beyond 2^53 that would be rounded; pass smaller numbers, "
+                "and NaN for missing ones."
+            )
 
 
 def as_prior(prior: ArrayLike, n_rows: int) -> NDArray[np.float64]:

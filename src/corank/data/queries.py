@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.errors import InputError
+from corank.errors import InputError, warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,3 +207,15 @@ def _require_ids(ids: NDArray[Any], blocks: NDArray[np.int64], codes: NDArray[np
     if missing:
         row = int(blocks[np.flatnonzero(codes == missing[0])[0]])
         raise InputError(f"qid is missing (None or NaN) at row {row}; every row needs a query id.")
+    texts = {name for name in ids.tolist() if isinstance(name, str)}
+    alike = [name for name in ids.tolist() if isinstance(name, int | float | np.number) and texts & _as_texts(name)]
+    if alike:
+        text = min(texts & _as_texts(alike[0]))
+        warn(
+            f"qid holds the number {alike[0]} and the text {text!r}, which are different queries; if they should be "
+            "one, convert all ids to the same type."
+        )
+
+
+def _as_texts(number: Any) -> set[str]:
+    return {str(number), f"{number:g}"}

@@ -52,6 +52,7 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
     """
     X = X.X if isinstance(X, NamedRows) else X
     require_unchanged(X)
+    _require_different_names(X)
     if (values := _frame_values(X)) is not None:
         X = values
     ascends = is_sparse(X) and require_structure(X)
@@ -77,6 +78,15 @@ def as_rows(X: Any, *, missing: bool = False) -> Any:
         rows.sum_duplicates()
     require_finite(rows, missing=missing)
     return rows
+
+
+def _require_different_names(X: Any) -> None:
+    """Raise `InputError` if two columns of a pandas frame have the same name."""
+    if type(X).__name__ != "DataFrame" or X.columns is None or getattr(X.columns, "is_unique", True):
+        return
+    name = X.columns[X.columns.duplicated()][0]
+    n = sum(other == name for other in X.columns)
+    raise InputError(f"X has {n} columns named {str(name)!r}; rename them, or leave some out.")
 
 
 def _frame_values(X: Any) -> NDArray[Any] | None:

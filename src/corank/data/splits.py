@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank.data.inputs import as_numbers
+from corank.data.missing import MissingValues
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
+from corank.data.rows import has_missing
 from corank.data.scoring import first_equals
 from corank.errors import InputError
 from corank.parameters import Rules, check_values, integer, number, rng_of, seed
@@ -181,7 +183,9 @@ def shared_rows(X: Any, groups: NDArray[np.int64], rows: NDArray[np.int64]) -> N
     >>> shared_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 0, 1]), np.arange(3)).tolist()
     [0, 1, 0]
     """
-    first = first_equals(X[rows])
+    chosen = X[rows]
+    # NaN equals nothing: compare filled rows and indicators
+    first = first_equals(MissingValues.of(chosen).fill(chosen) if has_missing(chosen) else chosen)
     if first is None or (groups[rows[first]] == groups[rows]).all():
         return None
     found = np.arange(len(groups))

@@ -106,8 +106,9 @@ def ubi_events(service: Service, value: Any) -> list[NewEvent]:
         user, stamp = text(data, "client_id"), data.get("timestamp")
         if not isinstance(stamp, str | int | float | None):
             raise InputError("timestamp must be a text or a number.")
-        # UBI's events have no id; the same action on the same item at the same time is the same event
-        id = text(data, "event_id") or made_id(list_id, item, action, dump_json(stamp))
+        # UBI's events have no id; the same action of a user on the same item at the same time is the same event
+        more = dump_json([stamp, *map(data.get, ("agent", "owner", "seconds"))])
+        id = text(data, "event_id") or made_id(list_id, item, action, user, more)
         events.append(service.feedback_event({**data, "id": id}, list_id, item, action, user=user))
     return events
 

@@ -279,7 +279,8 @@ def write_parquet_parts(
     log: EventLog, folder: Path, model: str | None, *, bias: float, overwrite: bool, n_rows: int = ROWS_OF_PART
 ) -> int:
     """
-    Write the rows shown as a folder of Parquet files with whole lists, for `corank.deploy.fit_parts`; return their number.
+    Write the rows shown as a folder of Parquet files with whole lists, for `corank.deploy.fit_parts`; return their
+    number.
 
     Columns: label (as in `write_letor_rows`), qid (the list), docid (the item) and the features.
     """

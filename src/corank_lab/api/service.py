@@ -75,7 +75,7 @@ class Answer:
 
     committed: set when the list is in the log.
     content: the answer, as JSON values.
-    asked: what the log keeps of the request.
+    asked: what a request with the same id must equal; the model is None if the request names none.
     """
 
     committed: Future[list[int]]
@@ -118,7 +118,8 @@ class Service:
         model_name: the model, if the address names one.
         """
         data = as_object(value, "the request")
-        name, version, model = self.registry.serving(model_name or text(data, "model") or None)
+        wanted = model_name or text(data, "model") or None
+        name, version, model = self.registry.serving(wanted)
         ids, objects = inputs.items_of(data)
         X, prior = inputs.features_of(data, ids, objects, model, self.items)
         k = number(data, "k", 1, MOST_ITEMS) or len(ids)
@@ -144,7 +145,7 @@ class Service:
         content = {"impression": id, "model": name, "version": version, "learnt": model.n_learnt, "items": shown}
         if "random_state" in data:
             content["random_state"] = state.astype("<u8").tobytes().hex()
-        return Answer(self.append([event]), content, body)
+        return Answer(self.append([event]), content, {"items": ids, "k": int(k), "query": query, "model": wanted})
 
     def logged(self, answer: Answer) -> dict[str, Any]:
         """Return the answer that was given before to the same request; raise `Conflict` if it was another one."""
@@ -156,8 +157,8 @@ class Service:
         arrays = self.log.arrays([found]).get(found)
         if arrays is None:
             raise Conflict("the id is that of a list that was ranked elsewhere; ask for a ranking with another id.")
-        for name in ("items", "k", "query"):
-            if body[name] != answer.asked[name]:
+        for name, asked in answer.asked.items():
+            if asked is not None and body[name] != asked:
                 raise Conflict(
                     f"the id {id[:60]!r} is that of an earlier request with another value of {name}; send a new id."
                 )
@@ -198,16 +199,20 @@ class Service:
         """
         Return one event of feedback, and decide what it means.
 
-        data: the event as it was sent; an event without id gets one that depends on list, item and action.
+        data: the event as it was sent; an event without id gets one of what it means: list, item, action and user, and
+            the values that the rules use. A bot's click does not hide that of a person, nor a short dwell a long one.
         """
         seconds = number(data, "seconds", 0, 1e7)
         is_click = action in self.rules.clicks or (
             action == "dwell" and seconds is not None and seconds >= self.rules.least_dwell_seconds
         )
-        reason = self._exclusion(user, text(data, "agent", LONGEST_QUERY), text(data, "owner"))
+        agent, owner = text(data, "agent", LONGEST_QUERY), text(data, "owner")
+        reason = self._exclusion(user, agent, owner)
         body = {**data, "action": action} | ({"excluded": reason} if reason else {})
         bits = CLICK * bool(is_click and item) | FINAL * final | EXCLUDED * bool(reason)
-        id = text(data, "id") or made_id(impression, item, action, "final" * final)
+        id = text(data, "id") or made_id(
+            impression, item, action, "final" * final, user, agent, owner, "" if seconds is None else repr(seconds)
+        )
         return NewEvent("feedback", id, now_ms(), dump_json(body), user, impression, item, bits)
 
     def _exclusion(self, user: str, agent: str, owner: str) -> str:

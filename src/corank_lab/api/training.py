@@ -3,9 +3,9 @@ Train a new version of a model on the log: from judgements, or from clicks weigh
 
 From judgements: the last grade of every query, item and judge counts; the grades of several judges are averaged. From
 clicks: all lists of the log with features, and the clicks that rules did not exclude. Position bias is estimated from
-items that were shown at several positions (`corank.clicks.position_bias`), and a clicked item is preferred to the others of
-its list with weight 1 / propensity (`corank.clicks.click_pairs`). The recipe of a version names the last event that was used,
-so the same log gives the same version again.
+items that were shown at several positions (`corank.clicks.position_bias`), and a clicked item is preferred to the
+others of its list with weight 1 / propensity (`corank.clicks.click_pairs`). The recipe of a version names the last
+event that was used, so the same log gives the same version again.
 """
 
 from __future__ import annotations

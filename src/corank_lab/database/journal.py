@@ -346,7 +346,7 @@ class Journal(Generic[E]):
     def _entry(cls, line: bytes, where: str) -> E:
         try:
             values = json.loads(line, object_pairs_hook=_without_repeats)
-            fault = _fault(values, cls.entry)
+            fault = entry_fault(values, cls.entry)
         except RecursionError:
             fault = "it is nested too deeply"
         except ValueError as error:
@@ -367,7 +367,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _fault(values: Any, entry: type[JournalEntry]) -> str | None:
+def entry_fault(values: Any, entry: type[JournalEntry]) -> str | None:
     """Describe why JSON is not an entry; None if it is."""
     if not isinstance(values, dict):
         return "it is not a JSON object"

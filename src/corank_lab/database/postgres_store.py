@@ -26,9 +26,14 @@ class PostgresStore(AnswerStore):
         super().__init__()
 
     def _connect(self) -> Any:
-        return self._psycopg.connect(
+        connection = self._psycopg.connect(
             self.address, autocommit=True, connect_timeout=10, application_name="corank", prepare_threshold=3
         )
+        # answers are acknowledged after the commit, which a server or database with "off" reports before it is on disk
+        connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+        return connection
 
     def _begin(self, connection: Any) -> None:
         connection.execute("BEGIN")

@@ -13,6 +13,7 @@ from corank.errors import InputError, reason
 from corank_lab.database.checksums import CHECKED, add_function, columns_of, readable
 from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.database.store import Statements
+from corank_lab.database.write_ahead_log import log_damage
 
 
 class Recovered(NamedTuple):
@@ -54,6 +55,9 @@ def recover(path: Path, folder: Path, *, overwrite: bool = False) -> Recovered:
                 raise InputError(f"nothing can be read of {path}; restore it from a copy.")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise InputError(f"nothing can be read of {path} ({reason(error)}); restore it from a copy.") from None
+    damage = log_damage(path)
+    if damage:
+        result.lost.append(damage)
     return result
 
 

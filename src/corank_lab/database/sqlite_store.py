@@ -12,6 +12,7 @@ from corank.errors import InputError, reason
 from corank_lab.database.checksums import CHECKED, Damage, add_function, check_database, is_sound
 from corank_lab.database.migrations import VERSION, version_of
 from corank_lab.database.store import AnswerStore, LostError, StoreError
+from corank_lab.database.write_ahead_log import HEADER, MAGIC, log_damage
 
 BUSY_MS = 10_000
 """Time to wait for another process that writes to the file."""
@@ -23,8 +24,8 @@ class SqliteStore(AnswerStore):
     """
     A store in one file, which several processes may use.
 
-    A file that is deleted or replaced while it is open would lose all further answers, so nothing is written then. The
-    same is true for the two files that SQLite keeps next to it.
+    A file that is deleted, replaced or shortened while it is open would lose all further answers, so nothing is written
+    then. The same is true for the files that SQLite keeps next to it.
 
     path: the file; it is created if it does not exist. Before a file of an older version is changed, a copy with the
         old version in its name is made next to it.
@@ -72,6 +73,7 @@ class SqliteStore(AnswerStore):
         connection.execute("BEGIN IMMEDIATE")
         if connection is not self._opened:  # SQLite has opened its other files now
             self._opened, self._others = connection, [self._identity(end) for end in OTHER_FILES]
+            self._size, self._log = self._sizes()
 
     def _confirm(self, connection: Any) -> None:
         gone = self._gone()
@@ -80,6 +82,12 @@ class SqliteStore(AnswerStore):
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("PRAGMA wal_checkpoint")
             raise self._lost(gone)
+        cut = self._cut(connection)
+        if cut:
+            raise LostError(
+                f"{cut} was shortened or overwritten while it was in use, so nothing is saved any more; "
+                f"stop the server, and restore {self.path} from a copy."
+            )
 
     def _gone(self) -> str:
         """Return the name of a file that is not the one that was opened; empty if all are."""
@@ -87,6 +95,33 @@ class SqliteStore(AnswerStore):
         return next(
             (f"{self.path}{end}" for end, id in zip(ends, opened, strict=True) if self._identity(end) != id), ""
         )
+
+    def _cut(self, connection: Any) -> str:
+        """Return the name of a file that was shortened or overwritten in its place; empty if none was seen to be."""
+        size, log = self._sizes()
+        log_size, header = log
+        if size < self._size:  # as after VACUUM in another process, unless the log is the same or pages are missing
+            try:
+                (n_pages,), (n_bytes,) = (
+                    connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size")
+                )
+            except sqlite3.Error:
+                return str(self.path)
+            if log == self._log or size < n_pages * n_bytes:
+                return str(self.path)
+        # SQLite begins a log again with another header, and without a header it is a log that nobody can read
+        if (log_size and header[:3] != MAGIC) or (header == self._log[1] and log_size < self._log[0]):
+            return f"{self.path}-wal"
+        self._size, self._log = size, log
+        return ""
+
+    def _sizes(self) -> tuple[int, tuple[int, bytes]]:
+        """Return the sizes of the file and of its log, and the header of the log."""
+        try:
+            with open(f"{self.address}-wal", "rb", buffering=0) as log:
+                return os.stat(self.address).st_size, (os.fstat(log.fileno()).st_size, log.read(HEADER))
+        except OSError:  # one of them was taken away just now
+            return 0, (0, b"")
 
     def _identity(self, end: str) -> tuple[int, int] | None:
         """Return device and inode of the file or of one next to it, None if there is none."""
@@ -104,7 +139,7 @@ class SqliteStore(AnswerStore):
 
     def _is_usable(self, connection: Any) -> bool:
         # after a full disk, the file is opened afresh; but not another file, whose answers differ
-        return connection is self._opened and bool(self._gone())
+        return connection is self._opened and bool(self._gone() or self._cut(connection))
 
     def sound(self, table: str) -> str:
         """Return the expression that is true for a row whose checksum is right."""
@@ -119,8 +154,15 @@ class SqliteStore(AnswerStore):
 
     def _prepare(self) -> None:
         """Check a file that exists, and copy it if its version is older."""
-        if not self.path.exists() or not self.path.stat().st_size:
+        if not self.path.exists():
             return
+        if not self.path.stat().st_size:
+            if self._sizes()[1][0]:
+                raise Damage("the file is empty, but its log is not")
+            return
+        damage = log_damage(self.path)
+        if damage:  # before SQLite opens the log, since it removes what it does not read
+            raise Damage(damage)
         connection = sqlite3.connect(self.path, timeout=BUSY_MS / 1000)
         try:
             add_function(connection)

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from corank import __version__
 from corank.errors import InputError
-from corank_lab.database.journal import JournalEntry
+from corank_lab.database.journal import JournalEntry, entry_fault
 from corank_lab.database.store import AnswerStore
 
 E = TypeVar("E", bound=JournalEntry)
@@ -87,7 +87,7 @@ def entry_values(entry: JournalEntry) -> dict[str, Any]:
 
 
 def read_entry(kind: type[E], values: Mapping[str, Any], place: str) -> E:
-    """Return the entry of a line; raise if its action is unknown. Keys that the entry lacks are left out."""
+    """Return the entry of a line; raise if a value is not allowed. Keys that the entry lacks are left out."""
     if values.get("action") not in kind.ACTIONS:
         raise InputError(
             f"{place}: action is {values.get('action')!r:.40}, expected one of {', '.join(kind.ACTIONS)}; it was "
@@ -97,6 +97,11 @@ def read_entry(kind: type[E], values: Mapping[str, Any], place: str) -> E:
     kept: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in names
     }
+    fault = entry_fault(
+        {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}, kind
+    )
+    if fault is not None:
+        raise InputError(f"{place} is not an answer: {fault}; restore it from a copy, or remove it.")
     return kind(**kept, place=place)
 
 

@@ -159,6 +159,12 @@ class GradingSession:
             raise entry.unknown(f"{entry.query}/{entry.document}", f"{len(self.task.documents)} documents")
         return found
 
+    @property
+    def n_answers(self) -> int:
+        """Number of answers that were not withdrawn, with changed ones and settled conflicts."""
+        kept = (new.action != "later" for log in self._log.values() for _, _, new in log)
+        return sum(kept) + len(self.settled)
+
     def last(self, judge: str) -> int | None:
         """
         Return the document of the judge's last answer.
@@ -420,8 +426,9 @@ class GradingSession:
     def _rows(self) -> Any:
         """Features of the documents; words of the texts if there are none."""
         if self.task.X.shape[1]:
-            deviation = self.task.X.std(axis=0)
-            return (self.task.X - self.task.X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+            X, deviation = self.task.X, self.task.X.std(axis=0)
+            varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)  # not only by rounding
+            return np.where(varies, X - X.mean(axis=0), 0.0) / np.where(varies, deviation, 1.0)
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         texts = [

@@ -62,8 +62,6 @@ ROUTES = (
     Route("POST", "/p/{project}/settings", Right.OWNER, pages_owner.change_settings),
     Route("GET", "/p/{project}/delete", Right.OWNER, pages_owner.confirm_delete),
     Route("POST", "/p/{project}/delete", Right.OWNER, pages_owner.delete),
-    Route("GET", "/p/{project}/judges", Right.OWNER, pages_owner.to_judges),
-    Route("GET", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_owner.to_judges),
     Route("POST", "/p/{project}/judges", Right.OWNER, pages_owner.add_judge),
     Route("POST", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_owner.renew_link),
     Route("POST", "/p/{project}/judges/{judge}/revoke", Right.OWNER, pages_owner.revoke_link),
@@ -81,6 +79,15 @@ ROUTES = (
     Route("GET", "/p/{project}/history", Right.JUDGE, pages_judge.history),
     Route("GET", "/p/{project}/similar", Right.JUDGE, pages_screen.similar),
     Route("GET", "/p/{project}/files/{name}", Right.JUDGE, pages_judge.image),
+    Route("GET", "/leave", Right.PUBLIC, pages_frame.after_form),
+    Route("GET", "/projects", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/settings", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/judges", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/judges/{judge}/link", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/judges/{judge}/revoke", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/answers", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/settle", Right.OWNER, pages_frame.after_form),
+    Route("GET", "/p/{project}/undo", Right.JUDGE, pages_frame.after_form),
 )
 """All addresses."""
 

@@ -57,6 +57,14 @@ def leave(visit: Visit) -> Response:
     return response
 
 
+def after_form(visit: Visit) -> Response:
+    """Go to the page with a form; a browser asks for this address if what the form showed is opened again."""
+    _, first, *rest = visit.request.url.path.split("/")
+    if first != "p":
+        return visit.go("/")
+    return visit.go(f"/p/{visit.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '') }")
+
+
 def home(visit: Visit) -> Response:
     """List the projects of the visitor; the owner may add one."""
     return _home(visit)

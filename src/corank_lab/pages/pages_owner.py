@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
+from corank.data import Budget
 from corank.errors import InputError
 from corank_lab.database.transfer import export_project
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.security import download_headers
 from corank_lab.pages.site import Visit
 from corank_lab.pages.texts import text
+from corank_lab.pages.uploads import UploadedFile
+from corank_lab.pages.workspaces import require_time
 
 MOST_JUDGES = 200
+MOST_NAME = 64
+"""Characters of the name of a judge."""
+MAX_JOURNAL_VALUES = 2_000_000
+"""Values and keys of the journals that are added at once."""
 
 
 def overview(visit: Visit) -> Response:
@@ -25,7 +33,7 @@ def overview(visit: Visit) -> Response:
 
 def add_judge(visit: Visit) -> Response:
     """Add a judge and show the link, which is shown once."""
-    name = one_line(visit.form.get("name", ""), 64)
+    name = one_line(visit.form.get("name", ""), MOST_NAME)
     store = visit.site.store
     try:
         if not name:
@@ -54,11 +62,6 @@ def revoke_link(visit: Visit) -> Response:
     if judge is None:
         return show_overview(visit, error=text("error.missing"), status=404)
     visit.site.store.revoke(judge[0])
-    return visit.go(f"/p/{visit.here.id}#judges")
-
-
-def to_judges(visit: Visit) -> Response:
-    """Show the judges; a browser asks for this when the page with a new link is opened again."""
     return visit.go(f"/p/{visit.here.id}#judges")
 
 
@@ -104,16 +107,30 @@ def import_answers(visit: Visit) -> Response:
     try:
         if not visit.files:
             raise InputError(text("error.no_file"))
+        budget = Budget(values=MAX_JOURNAL_VALUES)
         for file in visit.files:
-            judge = one_line(file.name.rpartition(".")[0], 64) or file.name
-            digest = sha256(file.content).hexdigest()[:12]
+            budget.take_json(file.content.decode(errors="replace"), file.name)
+            read = []
             for number, line in enumerate(file.content.splitlines(), 1):
-                item, entry, time = workspace.read_line(_json(line, f"{file.name}, line {number}"))
-                rows.append((judge, item, entry, f"journal-{digest}-{number}", time))
+                item, entry, time = workspace.read_line(_json(line, where := f"{file.name}, line {number}"))
+                read.append((item, entry, require_time(time, where)))
+            judge = _judge_of_journal(file, [entry for _, entry, _ in read])
+            digest = sha256(file.content).hexdigest()[:12]
+            rows += [(judge, *row[:2], f"journal-{digest}-{at}", row[2]) for at, row in enumerate(read, 1)]
     except InputError as error:
         return show_overview(visit, error=str(error), status=422)
     visit.site.store.append_all(visit.here.id, rows)
     return visit.go(f"/p/{visit.here.id}")
+
+
+def _judge_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the judge of a journal: the name of its file, or for a numbered file the name in its lines."""
+    name, names = file.name.rpartition(".")[0] or file.name, {str(entry.get("judge", "")) for entry in entries} - {""}
+    if name.isdecimal() and len(names) == 1:
+        (name,) = names
+    if len(name) > MOST_NAME:
+        raise InputError(f"{file.name}: the name of the judge has {len(name)} characters; the limit is {MOST_NAME}.")
+    return one_line(name, MOST_NAME) or file.name
 
 
 def _json(line: bytes, where: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -163,6 +164,15 @@ class AttemptLimit:
 
 
 def download_headers(name: str) -> dict[str, Any]:
-    """Return headers of a file to save; other characters than letters, digits, dots and hyphens are replaced."""
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "file"
-    return {"Content-Disposition": f'attachment; filename="{safe[-100:]}"'}
+    """
+    Return headers of a file to save, with its name as RFC 6266 wants it.
+
+    Other characters than letters, digits, dots and hyphens are replaced; a name with other letters is added in UTF-8.
+    """
+    stem, dot, suffix = (re.sub(r"[^A-Za-z0-9._-]+", "-", part) for part in name.rpartition("."))
+    plain = f"{stem.strip('-.')[-90:] or 'file'}{dot}{suffix[-10:]}"
+    value = f'attachment; filename="{plain}"'
+    if not name.isascii():
+        whole = re.sub(r"[^\w.-]+", "-", name).strip("-.")[-100:]
+        value += f"; filename*=UTF-8''{quote(whole)}"
+    return {"Content-Disposition": value}

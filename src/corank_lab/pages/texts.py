@@ -313,7 +313,7 @@ TEXTS = {
     "export.diagram": "PRISMA flow diagram (SVG)",
     "export.agreement": "Agreement of judges (CSV)",
     "export.certificate": "Certificate with records and logs (ZIP)",
-    "export.scores": "Scores with intervals (CSV)",
+    "export.scores": "Scores with standard deviations and 95 % intervals (CSV)",
     "export.pairs": "All comparisons (CSV)",
     "export.qrels": "Final grades, TREC qrels",
     "export.queries": "Queries of the qrels (CSV)",

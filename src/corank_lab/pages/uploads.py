@@ -23,6 +23,7 @@ _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
 }  # fmt: skip
 _SAFE = re.compile(r"[^\w.-]+")
+_SUFFIX = re.compile(r"(\.\w{1,8}){1,2}$", re.ASCII)
 Report = Callable[[str, float], None]
 """Takes the stage of a long work and the share that is done."""
 
@@ -65,7 +66,7 @@ class Upload:
             for number, file in enumerate(self.tables):
                 place = Path(folder, str(number))
                 place.mkdir()
-                path = place / (_SAFE.sub("-", file.name).lstrip(".-")[-80:] or "file")
+                path = place / _safe(file.name)
                 path.write_bytes(file.content)
                 paths.append(path)
             yield paths
@@ -108,7 +109,15 @@ def file_name(name: str) -> str:
     >>> file_name("C:\\\\fakepath\\\\..\\\\teas.csv"), file_name("../../etc/passwd"), file_name("")
     ('teas.csv', 'passwd', 'file')
     """
-    return one_line(re.split(r"[/\\]", name)[-1], 100) or "file"
+    last = re.split(r"[/\\]", name)[-1]
+    suffix = found.group() if len(last) > 100 and (found := _SUFFIX.search(last)) else ""
+    return one_line(last.removesuffix(suffix), 100 - len(suffix)) + suffix or "file"
+
+
+def _safe(name: str) -> str:
+    """Return a name for the disk, of at most 255 bytes, that begins with a letter or digit and keeps its suffix."""
+    safe = _SAFE.sub("-", name)[-60:]
+    return safe if safe[:1].isalnum() else f"file{safe}"
 
 
 def _is_archive(file: UploadedFile) -> bool:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 from typing import Any, ClassVar, NamedTuple
@@ -89,6 +89,16 @@ class Setting:
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
 
 
+def require_time(time: str, where: str) -> str:
+    """Return the time of an answer, empty if unknown; raise `InputError` if pages cannot show it."""
+    try:
+        if time:
+            datetime.fromisoformat(time).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InputError(f"{where}: the time is {time!r:.40}; expected one such as 2026-01-31T12:00:00Z.") from None
+    return time
+
+
 class Export(NamedTuple):
     """
     A file that the owner may save.
@@ -140,7 +150,6 @@ class Workspace(ABC):
     project: the project.
 
     counts: number of entries of each judge, with notes and undos.
-    n_kept: number of answers of all judges that were not undone.
     """
 
     kind: ClassVar[str]
@@ -154,7 +163,6 @@ class Workspace(ABC):
         self.last = 0
         self.times: dict[str, list[str]] = {}
         self.counts: dict[str, int] = {}
-        self.n_kept = 0
         self.background = Background(self._learn)
 
     @classmethod
@@ -230,6 +238,9 @@ class Workspace(ABC):
                 raise InputError(f"its setting {setting.name} is {value!r:.40}, which is not allowed.")
         self.check_settings({setting.name: self.setting(setting.name) for setting in self.settings})
         self.refresh()
+        for judge, times in self.times.items():
+            for given in times:
+                require_time(given, f"an answer of {judge!r:.40}")
         self._learn()
         self.overview()
         for judge in ("me", *self.counts):
@@ -256,7 +267,6 @@ class Workspace(ABC):
                 if not answer.client_id.startswith("import-"):  # those of a file have no times
                     self.times.setdefault(answer.judge, []).append(answer.time)
                 self.counts[answer.judge] = self.counts.get(answer.judge, 0) + 1
-                self.n_kept += {"undo": -1, "note": 0}.get(answer.action, 1)
                 self.last = answer.number
         if new:
             self.background.request()

@@ -200,9 +200,7 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     pairs, distinct = [], []
     for entry, members in copies.items():
         match = compare(entry, entry) if len(members) > 1 else None
-        parts = [members] if match else _with_same_id(records, members)
-        for first, *others in parts:
-            pairs += [DuplicatePair(first, other, *(match or SAME_ROW)) for other in others]
+        pairs += [DuplicatePair(members[0], other, *match) for other in members[1:]] if match else []
         # copies that no evidence joins, such as two editorials without any details, are left alone
         distinct += members[:1] if match or len(members) == 1 else []
     candidates = candidate_pairs([entries[at] for at in distinct], lambda share: report(0.2 + 0.5 * share))
@@ -212,16 +210,21 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
         match = compare(entries[distinct[one]], entries[distinct[other]])
         if match:
             pairs.append(DuplicatePair(distinct[one], distinct[other], *match))
+    joined = {frozenset(pair[:2]) for pair in pairs}
+    for first, *others in _same_rows(records, entries, order):
+        rest = [at for at in others if {first, at} not in joined and not contradict(entries[first], entries[at])]
+        pairs += [DuplicatePair(first, at, *SAME_ROW) for at in rest]
     return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
 
 
-def _with_same_id(records: Records, members: Sequence[int]) -> Iterable[list[int]]:
-    """Return the parts of copies with one id and abstract; their titles are too common to identify a work."""
-    parts: dict[str, list[int]] = defaultdict(list)
-    for at in members:
-        if records.details[at].given_id and records.abstracts[at]:
-            parts[records.details[at].given_id].append(at)
-    return parts.values()
+def _same_rows(records: Records, entries: Sequence[Entry], order: Sequence[int]) -> Iterable[list[int]]:
+    """Return records with one id, title and abstract, which are one work even if many works have such a title."""
+    rows: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for at in sorted(range(len(records)), key=lambda at: order[at]):
+        id, entry = records.details[at].given_id, entries[at]
+        if id and entry.text:
+            rows[id, entry.title, entry.text].append(at)
+    return rows.values()
 
 
 def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:

@@ -273,8 +273,12 @@ class TeamScreening:
 
     @property
     def advice(self) -> TeamForecast:
-        """The last forecast; its advice is withheld if relevant records were found since, until the next forecast."""
-        if self.forecast.n_found >= self.team.n_found or self.forecast.evidence == "all read":
+        """The last forecast; its advice is withheld if the answers no longer fit it, until the next forecast."""
+        if self.forecast.evidence == "all read":
+            holds = len(self.team.relevant) == len(self.records)
+        else:
+            holds = self.forecast.n_found == self.team.n_found
+        if holds:
             return self.forecast
         return replace(self.forecast, may_stop=False, evidence="", advised_since=None)
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app, export
 from corank.deploy.export import TARGETS
+from corank.errors import InputError
 
 EXPORT = __import__("importlib").import_module("corank.cli.export")
 
@@ -56,6 +57,16 @@ def test_a_model_is_written_and_verified(target, saved, says):
     again = json.loads(says(*words, "--force", "--json"))
     assert again["verification"] == report
     assert again["files"][0] == str(saved / "out.x")
+
+
+def test_a_second_file_never_replaces_the_model(saved):
+    """OpenSearch's feature set is written beside the main file; with --force too, an input stays."""
+    (saved / "model.safetensors").rename(saved / "m.features.json")
+    before = (saved / "m.features.json").read_bytes()
+    words = ["export", str(saved / "m.features.json"), "--to", "opensearch", "-o", str(saved / "m"), "--force"]
+    with pytest.raises(InputError, match="is also an input"):
+        app(words, standalone_mode=False)
+    assert (saved / "m.features.json").read_bytes() == before
 
 
 def test_features_are_renamed(saved, says):
@@ -105,7 +116,7 @@ def test_models_without_names_get_numbers(made, tmp_path):
     words = ["export", tmp_path / "m.safetensors", "--to", "opensearch", "-o", tmp_path / "m.json"]
     result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0
-    assert "features are f0, f1, ... by position; rename them with --map." in result.stderr
+    assert "features are f1, f2, ... by position; rename them with --map." in result.stderr
     assert "refuses negative scores" in result.stderr
 
 

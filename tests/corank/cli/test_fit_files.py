@@ -87,7 +87,7 @@ def test_a_validation_file_chooses_the_penalty(here, says):
     assert said["valid"]["mean"] == pytest.approx(min(means))
     chosen = (None, *ALPHAS)[int(np.argmin(means))]
     assert corank.load("m").alpha == chosen
-    fixed = json.loads(says(*words, "--lambda", "0.5", "--json", "-o", "m", "--force"))
+    fixed = json.loads(says(*words, "--alpha", "0.5", "--json", "-o", "m", "--force"))
     assert (fixed["alpha"], fixed["valid"]["chosen"]) == (0.5, "")
 
 
@@ -110,7 +110,7 @@ def test_options_from_a_file_which_typed_ones_win_over(here, says):
     says("fit", "train.txt", "--config", "fit.toml", "--lambda", "0.25", "-o", "m")
     model = corank.load("m")
     assert (type(model).__name__, model.n_steps, model.mix, model.alpha) == ("CRR", 300, 0.3, 0.25)
-    says("fit", "train.txt", "-m", "crr", "--unscored", "-1", "--lambda", "0.25", "--iterations", "300",
+    says("fit", "train.txt", "-m", "crr", "--unscored", "-1", "--alpha", "0.25", "--iterations", "300",
          "--set", "mix=0.3", "-o", "same")  # fmt: skip
     assert (here / "same").read_bytes() == (here / "m").read_bytes()
 

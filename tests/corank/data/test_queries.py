@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank.data.queries import Queries
-from corank.errors import InputError
+from corank.errors import InputError, UsageWarning
 from plain_columns import COLUMNS
 
 ids = st.one_of(
@@ -20,6 +20,7 @@ ids = st.one_of(
 )
 
 
+@pytest.mark.filterwarnings("ignore:qid holds the number")
 @given(ids)
 def test_grouping_equals_a_dictionary_of_lists(qid):
     queries = Queries.of(qid, len(qid))
@@ -91,3 +92,15 @@ def test_plain_ids_are_the_ids(qid):
 def test_ids_that_a_file_would_change_are_refused(qid):
     with pytest.raises(InputError, match="qid holds ids that a store cannot store; use numbers or strings"):
         Queries.of(qid, 2).plain_ids("a store")
+
+
+@pytest.mark.parametrize("qid", [[1, "1", 1.0], [1.0, 2, "1"], np.array(["a", 7, "7"], dtype=object)])
+def test_a_number_and_a_text_that_look_the_same_are_named(qid):
+    with pytest.warns(UsageWarning, match=r"qid holds the number \d(.0)? and the text '\d', which are different"):
+        queries = Queries.of(qid, 3)
+    assert len(queries) == len(set(qid))
+
+
+def test_other_mixtures_of_ids_pass_in_silence(recwarn):
+    assert len(Queries.of([1, "a", 2.5, "2"], 4)) == 4
+    assert not recwarn

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
+import corank
 from corank.data.rows import as_rows
 from corank.errors import InputError
 
@@ -179,3 +180,13 @@ def test_a_signalling_nan_is_named_without_a_warning():
         for X in (sparse.csr_matrix((bits, ([0, 1], [1, 2])), shape=(2, 3)), bits.reshape(2, 1)):
             with pytest.raises(InputError, match=r"X contains NaN at row 1"):
                 as_rows(X)
+
+
+@pytest.mark.parametrize(("names", "shown"), [(["a", "b", "a"], "'a'"), ([0, 1, 0], "'0'")])
+@pytest.mark.parametrize("kind", [float, int])
+def test_columns_of_the_same_name_are_refused_in_a_sentence(names, shown, kind):
+    frame = pd.DataFrame(np.arange(12).reshape(4, 3).astype(kind), columns=names)
+    model = corank.RankRLS().fit(frame.to_numpy(), range(4))
+    for refused in (corank.RankRLS().fit, lambda X, y: model.predict(X), corank.RankingData.of):
+        with pytest.raises(InputError, match=f"X has 2 columns named {shown}; rename them"):
+            refused(frame, range(4))

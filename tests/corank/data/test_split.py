@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from corank.data.query_splits import QueryKFold, QueryShuffleSplit
-from corank.data.splits import mask_scores
+from corank.data.splits import mask_scores, shared_rows
 from corank.errors import InputError
 
 QID = np.random.default_rng(0).permutation(np.repeat(np.arange(11), np.arange(1, 12)))
@@ -79,3 +80,11 @@ def test_hiding_rows_and_queries():
 def test_bad_settings_get_one_sentence(call, sentence):
     with pytest.raises(InputError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_with_missing_values_may_be_shared(kind):
+    """NaN equals nothing, but a row with a gap in the same place is the same row; its mean is another one."""
+    rows = np.array([[1.0, np.nan], [2.0, 3.0], [1.0, np.nan], [1.0, 3.0], [np.nan, 1.0]])
+    assert shared_rows(kind(rows), np.array([0, 0, 1, 1, 1]), np.arange(5)).tolist() == [0, 1, 0, 3, 4]
+    assert shared_rows(kind(rows), np.array([0, 0, 0, 1, 1]), np.arange(5)) is None

@@ -1,9 +1,10 @@
 """Valid weights, and the messages for invalid ones."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from corank.data.inputs import as_weights, require_weight
+from corank.data.inputs import as_scores, as_weights, require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 
@@ -64,3 +65,28 @@ def test_weights_whose_products_would_be_lost_are_named(extreme):
         RankingData.of(X, [0, 1, 2, 3], weights=[0.0, extreme, 1.0, 1.0])
     with pytest.raises(InputError, match=r"pair_weight is 1e.\d+ at pair 0, which could overflow or underflow"):
         RankingData.of_pairs(X, [[1, 0], [2, 1]], pair_weights=[extreme, 1.0])
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([1, BIG, 0], dtype=np.uint64),
+        np.array([1, -BIG, 0]),
+        np.array([1, -1, 0]).astype(np.uint64),
+        [1, BIG, None],
+        [1, 2**64 + 1, 0],
+        pd.Series([1, BIG, 0], dtype="Int64"),
+        np.array([[1], [BIG], [0]], dtype=np.uint64),
+    ],
+)
+def test_integers_that_would_be_rounded_are_refused(y):
+    with pytest.raises(InputError, match=r"y is -?\d+ at row 1, an integer beyond 2\^53 that would be rounded"):
+        as_scores(y, 3)
+
+
+def test_large_integers_that_are_not_rounded_pass():
+    assert as_scores(np.array([2**60, 2**53, 0], dtype=np.uint64), 3).tolist() == [2.0**60, 2.0**53, 0.0]
+    assert as_scores([1e300, 2**70, 0], 3).tolist() == [1e300, 2.0**70, 0.0]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import uvicorn
 
-from corank import PDGD
-from corank.clicks import DBGD, MGD, PairwiseEpsilonGreedy
+from corank import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.data.inputs import MAX_VALUE
 from corank_lab.api.inputs import made_id
 from corank_lab.api.learner import replay
+from corank_lab.api.log import CLICK, EXCLUDED
 from corank_lab.pages.app import create_app
 from some_service import ask, online_bytes, running
 from some_stores import open_new
@@ -49,6 +49,8 @@ def test_clicks_of_ubi_with_long_or_slashed_ids_are_all_kept(client):
     assert client.post("/ubi/events", events).json()["duplicates"] == 4
     at_two_times = [event("c", "a/b", timestamp=stamp) for stamp in (1, "1")]
     assert client.post("/ubi/events", at_two_times).json()["accepted"] == 2
+    of_two_users = [event("c", "a/b", timestamp=1, client_id=user) for user in ("ann", "bob")]
+    assert client.post("/ubi/events", of_two_users).json()["accepted"] == 2
 
 
 def test_feedback_without_ids_is_told_apart_by_its_parts(client):
@@ -61,6 +63,23 @@ def test_feedback_without_ids_is_told_apart_by_its_parts(client):
     assert (
         client.post("/feedback", [*other, {"impression": "l", "id": "y", "clicks": ["a", "b"]}]).json()["accepted"] == 4
     )
+
+
+def test_feedback_without_an_id_is_not_hidden_by_what_does_not_count(client):
+    """A bot's click comes before that of a person, a short dwell before a long one."""
+    client.post("/rank", ask(id="r1"))
+    sent = [
+        {"impression": "r1", "item": "item0", "agent": "Examplebot/1.0"},
+        {"impression": "r1", "item": "item0", "agent": "Firefox"},
+        {"impression": "r1", "item": "item1", "action": "dwell", "seconds": 5},
+        {"impression": "r1", "item": "item1", "action": "dwell", "seconds": 60},
+        {"impression": "r1", "item": "item2", "user": "ann", "owner": "ann"},
+        {"impression": "r1", "item": "item2", "user": "bob", "owner": "ann"},
+    ]
+    assert client.post("/feedback", sent).json()["accepted"] == 6
+    assert client.post("/feedback", sent).json()["duplicates"] == 6
+    flags = [event.flag for event in client.service.log.after(0) if event.kind == "feedback"]
+    assert flags == [CLICK | EXCLUDED, CLICK, 0, CLICK, CLICK | EXCLUDED, CLICK]
 
 
 def test_ids_made_of_different_parts_differ():
@@ -76,8 +95,12 @@ def test_a_known_id_with_another_request_is_a_conflict(client):
         answer = client.post("/rank", other)
         assert (answer.status_code, f"another value of {name}; send a new id" in answer.json()["error"]) == (409, True)
     assert client.post("/rank", ask(id="r1", query="tin", k=2)).json() == first
+    client.service.registry.add("other", "online", online_bytes(), {})
+    answer = client.post("/rank", ask(id="r1", query="tin", k=2, model="other"))
+    assert (answer.status_code, "another value of model" in answer.json()["error"]) == (409, True)
+    assert client.post("/rank", ask(id="r1", query="tin", k=2, model="shop")).json() == first
     client.post("/ubi/queries", {"query_id": "r2", "query_response_hit_ids": ["item0"]})
-    assert client.post("/rank", ask(id="r2")).status_code == 409
+    assert client.post("/rank", ask(id="r2", model="shop")).status_code == 409
 
 
 def test_a_click_on_an_item_that_was_not_shown_is_refused_by_name(client):

@@ -152,6 +152,110 @@ def test_an_answer_to_a_file_that_was_taken_away_is_not_acknowledged(end, is_rep
         assert len(store.answers(page.removeprefix("/p/"))) == 2
 
 
+@pytest.mark.parametrize(("end", "share"), [("", 0.0), ("", 0.5), ("", "older copy"), ("-wal", 0.0), ("-wal", 0.5)])
+def test_an_answer_to_a_file_that_was_shortened_is_not_acknowledged(end, share, tmp_path):
+    path = tmp_path / "corank.db"
+    with SqliteStore(path) as store:
+        project = store.add_project("compare", "x", {}, {}).id
+        for number in range(100):
+            store.append(project, "ann", f"x{number}", {"action": "left", "note": 300 * "n"}, f"c{number}")
+            if number in (50, 98):
+                checkpoint(path)
+            if number == 50:
+                shutil.copy(path, tmp_path / "older")
+        if share == "older copy":
+            shutil.copyfile(tmp_path / "older", f"{path}{end}")
+        else:
+            os.truncate(f"{path}{end}", int(share * os.stat(f"{path}{end}").st_size))
+        for number in range(100, 103):
+            with pytest.raises(LostError, match=rf"corank.db{end} was shortened or overwritten while it was in use"):
+                store.append(project, "ann", f"x{number}", {"action": "left"}, f"c{number}")
+
+
+def test_a_file_that_another_process_compacts_stays_in_use(tmp_path):
+    path = tmp_path / "corank.db"
+    with SqliteStore(path) as store:
+        project = store.add_project("compare", "x", {}, {}, files={"a": ("image/png", os.urandom(1_000_000))}).id
+        checkpoint(path)
+        before = path.stat().st_size
+        store.write(("DELETE FROM files WHERE name = 'a'",))
+        checkpoint(path, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
+        assert path.stat().st_size < before / 2
+        for number in range(3):
+            store.append(project, "ann", f"x{number}", {"action": "left"})
+    with open_answer_store(path) as again:
+        assert len(again.answers(project)) == 3
+
+
+def killed(tmp_path):
+    """The files of a server with 30 answers as a kill leaves them, and the project."""
+    path = tmp_path / "corank.db"
+    with SqliteStore(path) as store:
+        project = store.add_project("compare", "x", {}, {}).id
+        for number in range(30):
+            store.append(project, "ann", f"x{number}", {"action": "left"}, f"c{number}")
+        (tmp_path / "killed").mkdir()
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", tmp_path / "killed" / f"corank.db{end}")
+    return tmp_path / "killed" / "corank.db", project
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.95])
+def test_a_damaged_log_of_a_killed_server_is_refused_and_kept(share, tmp_path):
+    path, _ = killed(tmp_path)
+    log = path.with_name("corank.db-wal")
+    content = bytearray(log.read_bytes())
+    content[int(share * len(content)) + 20] ^= 4
+    log.write_bytes(content)
+    for _ in range(2):
+        with pytest.raises(LostError, match=r"is damaged \(corank.db-wal: (its header|frame \d+ of \d+) was changed"):
+            open_answer_store(path)
+    assert log.read_bytes() == content
+    if share >= 0.5:
+        found = recover(path, tmp_path / "new")
+        assert "corank.db-wal: frame" in found.lost[-1]
+        assert 0 < found.n_rows["answers"] < 30
+
+
+@pytest.mark.parametrize("cut", [1, 2000, 4096, None])
+def test_an_incomplete_last_transaction_was_never_acknowledged(cut, tmp_path):
+    path, project = killed(tmp_path)
+    log = path.with_name("corank.db-wal")
+    content = bytearray(log.read_bytes())
+    content[-4000] ^= cut is None  # a part that did not reach the disk
+    log.write_bytes(content[: None if cut is None else -cut])
+    with open_answer_store(path) as store:
+        assert [one.client_id for one in store.answers(project)] == [f"c{number}" for number in range(29)]
+
+
+def test_a_log_of_an_emptied_file_is_refused(tmp_path):
+    path, _ = killed(tmp_path)
+    os.truncate(path, 0)
+    with pytest.raises(LostError, match="the file is empty, but its log is not"):
+        open_answer_store(path)
+    assert path.with_name("corank.db-wal").stat().st_size
+
+
+def test_a_log_that_was_begun_again_is_read(tmp_path):
+    path = tmp_path / "corank.db"
+    with SqliteStore(path) as store:
+        project = store.add_project("compare", "x", {}, {}).id
+        for number in range(300):
+            store.append(project, "ann", f"x{number}", {"action": "left"}, f"c{number}")
+            if number % 40 == 20:
+                checkpoint(path)
+            if number % 30 == 29:
+                with open_answer_store(path) as other:
+                    assert len(other.answers(project)) == number + 1
+
+
+def checkpoint(path, *statements):
+    """Bring the log into the file, as another process does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements or ("PRAGMA wal_checkpoint",):
+            connection.execute(statement).fetchall()
+
+
 def test_answers_in_a_deleted_log_come_into_the_file(tmp_path):
     path = tmp_path / "corank.db"
     store = SqliteStore(path)

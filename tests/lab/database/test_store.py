@@ -315,6 +315,18 @@ def test_a_full_disk_is_one_sentence_and_nothing_acknowledged_is_lost(tmp_path):
         assert [one.client_id for one in store.answers(project)] == ["first", "second"]
 
 
+def test_a_postgresql_that_commits_lazily_is_made_to_wait_for_the_disk(tmp_path):
+    address = address_of("postgresql", tmp_path)
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        name = connection.execute("SELECT current_database()").fetchone()[0]
+        for setting, expected in (("off", "on"), ("remote_apply", "remote_apply")):
+            connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {setting}")
+            with open_answer_store(address) as store:
+                assert store.run(lambda db: db("SHOW synchronous_commit").fetchone()) == (expected,)
+
+
 @pytest.mark.long
 def test_a_server_that_restarts(tmp_path):
     address = address_of("postgresql", tmp_path)

@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from corank import load, read
+from corank import comparison, load, read
 from corank.data.rows import with_names
 from corank.errors import InputError
 from corank.metrics import evaluate
@@ -286,7 +286,7 @@ def test_training_needs_grades_of_several_queries(owner, path):
     page = owner.post(f"{path}/train")
     assert page.status_code == 422
     assert "0 queries have two different grades; grade documents of at least 5 queries" in words(page.text)
-    assert owner.get(f"{path}/train").status_code == 404
+    assert owner.get(f"{path}/train").headers["location"] == f"{path}#train"
     assert owner.get(f"{path}/export/model").status_code == 404
 
 
@@ -299,11 +299,14 @@ def test_a_damaged_result_of_training_is_ignored(owner, store, path, about):
 def test_answers_since_a_training_are_those_that_were_not_undone(owner, store, path):
     html = answer(owner, path, "grade-1", owner.get(f"{path}/judge").text).text
     values = {"n_grades": 1, "n_queries": 1, "time": "2026-01-01", "verdict": "", "has_model": False}
-    about = json.dumps({"n_answers": owner.app.app.state.site.workspaces.get(store.project(path[3:])).n_kept, **values})
+    workspace = owner.app.app.state.site.workspaces.get(store.project(path[3:]))
+    about = json.dumps({"n_answers": workspace.session.n_answers, **values})
     store.add_files(path[3:], {training.ABOUT: ("application/json", about.encode())})
     html = answer(owner, path, "grade-2", html).text
     assert "Answers since then: 1." in words(owner.get(path).text)
     owner.post(f"{path}/undo", {"client_id": re.search(r'value="(\d+-undo)"', html)[1]})
+    assert "Answers since then" not in words(owner.get(path).text)
+    answer(owner, path, "later", owner.get(f"{path}/judge").text)
     assert "Answers since then" not in words(owner.get(path).text)
 
 
@@ -342,7 +345,7 @@ def test_training_tries_numbers_with_and_without_texts_and_says_so(owner, store,
     lines = [line.rsplit(",", 2) for line in many(6).decode().splitlines()]
     rng = np.random.default_rng(0)
     table = "\n".join([",".join(lines[0]), *(f"{one[0]},{rng.normal():.3f},{one[2]}" for one in lines[1:])])
-    tried, compare = [], evaluation.compare.compare
+    tried, compare = [], comparison.compare
 
     def quick(**options):
         tried.append(list(options["X"].names))
@@ -368,7 +371,7 @@ def test_train_compare_report_and_model(app, owner, store, tmp_path, monkeypatch
     table = many(6).replace(b",stars,", b",_,") if not has_numbers else many(6, text=False)
     if not has_numbers:
         table = re.sub(rb",[\d.]+,(\d)$", rb",x,\1", table, flags=re.MULTILINE)
-    quick = partial(evaluation.compare.compare, ["rankrls"], folds=2, fractions=())
+    quick = partial(comparison.compare, ["rankrls"], folds=2, fractions=())
     monkeypatch.setattr("corank.comparison.compare", quick)
     path = new_project(owner, "grade", [("docs.csv", table)])
     owner.post(f"{path}/train")

@@ -23,8 +23,6 @@ MATRIX = {
     "POST /p/{project}/settings": (401, 403, 403, 422),
     "GET /p/{project}/delete": (401, 403, 403, 200),
     "POST /p/{project}/delete": (401, 403, 403, 422),  # without the name of the project
-    "GET /p/{project}/judges": (401, 403, 403, 303),
-    "GET /p/{project}/judges/{judge}/link": (401, 403, 403, 303),
     "POST /p/{project}/judges": (401, 403, 403, 422),
     "POST /p/{project}/judges/{judge}/link": (401, 403, 403, 200),
     "POST /p/{project}/judges/{judge}/revoke": (401, 403, 403, 303),
@@ -42,9 +40,21 @@ MATRIX = {
     "GET /p/{project}/history": (401, 200, 403, 200),
     "GET /p/{project}/similar": (401, 404, 403, 404),  # without a record
     "GET /p/{project}/files/{name}": (401, 404, 403, 404),
+    # addresses of forms, opened again
+    "GET /leave": (303, 303, 303, 303),
+    "GET /projects": (401, 403, 403, 303),
+    "GET /p/{project}/settings": (401, 403, 403, 303),
+    "GET /p/{project}/judges": (401, 403, 403, 303),
+    "GET /p/{project}/judges/{judge}/link": (401, 403, 403, 303),
+    "GET /p/{project}/judges/{judge}/revoke": (401, 403, 403, 303),
+    "GET /p/{project}/answers": (401, 403, 403, 303),
+    "GET /p/{project}/settle": (401, 403, 403, 303),
+    "GET /p/{project}/undo": (401, 303, 403, 303),
 }
 SCREENING = {f"GET /p/{{project}}/{name}": (401, 403, 403, 200) for name in ("import", "conflicts", "report")}
-GRADING = {"POST /p/{project}/train": (401, 403, 403, 422)}  # without grades
+GRADING = {  # without grades
+    "POST /p/{project}/train": (401, 403, 403, 422), "GET /p/{project}/train": (401, 403, 403, 303)
+}  # fmt: skip
 DIFFERS = {"compare": {}, "screen": SCREENING, "grade": GRADING}
 """What differs for a kind of work."""
 FILES = {
@@ -75,6 +85,15 @@ def test_every_route_has_a_row():
     assert [f"{one.method} {one.path}" for one in ROUTES] == list(MATRIX)
 
 
+def test_the_address_of_every_form_can_be_opened_again(owner):
+    """The page of a form shows a new link or an error under the address of the form."""
+    path = new_project(owner, "grade", [FILES["grade"]])
+    for form in {route.path for route in ROUTES if route.method == "POST"}:
+        again = owner.get(form.format(project=path[3:], judge="x"))
+        place = again.headers.get("location", "") if again.status_code == 303 else ""
+        assert again.status_code == 200 or owner.get(place.partition("#")[0]).status_code == 200, form
+
+
 @pytest.mark.parametrize("route", MATRIX)
 @pytest.mark.parametrize("visitor", VISITORS)
 @pytest.mark.parametrize("kind", FILES)
@@ -97,7 +116,7 @@ def test_every_route_with_every_visitor(route, visitor, kind, app, store, owner)
 
 @pytest.mark.parametrize(
     ("visitor", "statuses"),
-    [("nobody", (401, 401)), ("judge", (403, 403)), ("other", (403, 403)), ("owner", (422, 404))],
+    [("nobody", (401, 401)), ("judge", (403, 403)), ("other", (403, 403)), ("owner", (422, 303))],
 )
 def test_only_the_owner_trains(visitor, statuses, app, store, owner):
     files = [("docs.csv", b"query,docid\ntea,d1\n")]

@@ -174,3 +174,35 @@ def test_a_journal_of_the_terminal_is_added_once(store, owner, tmp_path):
     for wrong in (b"[]\n", b'{"action": "left", "left": "no", "right": "Assam"}\n', b"x", b'{"action": "up"}\n'):
         assert owner.post(f"{path}/answers", {}, [("files", ("bob.jsonl", wrong))]).status_code == 422
     assert store.answers(path[3:], judge="bob") == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"time": "yesterday"}, {"time": 5}, {"tags": 7}, {"tags": [[1]]}, {"by": 7}, {"keys": [1]}, {"title": 3}]
+)
+def test_a_journal_that_pages_cannot_show_is_refused(store, owner, change):
+    path = new_project(owner, "screen", [("bees.ris", with_duplicate(6).encode())]).removesuffix("/import")
+    line = json.dumps({"action": "relevant", "id": "b5", **change}).encode()
+    assert owner.post(f"{path}/answers", {}, [("files", ("ann.jsonl", line))]).status_code == 422
+    assert store.answers(path[3:]) == []
+
+
+def test_a_numbered_journal_belongs_to_the_judge_in_its_lines(store, owner, monkeypatch):
+    path = new_project(owner)
+    line = b'{"action": "left", "left": "Assam", "right": "Sencha", "judge": "\xe6\x9d\x8e"}\n'
+    assert owner.post(f"{path}/answers", {}, [("files", ("1.jsonl", line))]).status_code == 303
+    assert [one.judge for one in store.answers(path[3:])] == ["李"]
+    assert owner.post(f"{path}/answers", {}, [("files", ("a" * 90 + ".jsonl", line))]).status_code == 422
+    monkeypatch.setattr("corank_lab.pages.pages_owner.MAX_JOURNAL_VALUES", 100)
+    long = b'{"action": "undo", "x": [' + b"[]," * 100 + b"[]]}"
+    assert owner.post(f"{path}/answers", {}, [("files", ("ann.jsonl", long))]).status_code == 422
+
+
+@pytest.mark.parametrize("name", ["!!!.csv", "\U0001d49c" * 90 + ".csv", "x" * 300 + ".csv", ".csv", "李.csv"])
+def test_any_name_of_a_file_is_read_by_its_suffix(owner, name):
+    path = new_project(owner, files=[(name, TEAS)])
+    header = owner.get(f"{path}/export/project").headers["content-disposition"]
+    assert header.partition(";")[2].startswith(' filename="')
+    assert header.partition('"')[2].partition('"')[0].endswith(".zip")
+    assert header.isascii()
+    if name == "李.csv":
+        assert header.endswith("filename*=UTF-8''%E6%9D%8E.zip")

@@ -110,6 +110,10 @@ DUPLICATES: dict[str, Row | tuple[Row, Row]] = {
         replace(BARE, title="Editorial", id="7", abstract="On rats."),
         replace(BARE, title="Editorial", id="7", abstract="On rats."),
     ),
+    "a common title with the same id and text, one with a year": (
+        replace(BARE, title="Editorial", id="7", abstract="On rats.", year=2001),
+        replace(BARE, title="Editorial", id="7", abstract="On rats."),
+    ),
 }  # fmt: skip
 
 DISTINCT: dict[str, tuple[Row, Row]] = {
@@ -164,6 +168,14 @@ DISTINCT: dict[str, tuple[Row, Row]] = {
     ),
     "introductions with the same number in two files": (
         replace(BARE, title="Introduction", id="7"), replace(BARE, title="Introduction", id="7")
+    ),
+    "a common title with other texts and the same number": (
+        replace(BARE, title="Editorial", id="7", abstract="On rats."),
+        replace(BARE, title="Editorial", id="7", abstract="On mice."),
+    ),
+    "a common title with the same text and other ids": (
+        replace(BARE, title="Editorial", id="7", abstract="On rats."),
+        replace(BARE, title="Editorial", id="8", abstract="On rats."),
     ),
     "two letters of one author": (
         replace(ROW, title="Letter to the editor", pages="3", abstract=""),

@@ -282,6 +282,19 @@ def test_columns_of_emails_and_documents(tmp_path):
     assert (found.details[0].authors, found.details[0].year) == (("Roe, Ann",), 2001)
 
 
+@pytest.mark.parametrize(
+    "header",
+    ["BEGDOC,EMAILSUBJECT,EXTRACTEDTEXT", "BEGBATES,SUBJECT,BODYTEXT", "DocId,EmailSubject,FullText",
+     "Control Number,File Name,Extracted Text", "doc_id,Subject,Summary,Body", "message-id,subject,description,text"],
+)  # fmt: skip
+def test_texts_of_load_files_are_found(header, tmp_path):
+    """Names without blanks, and an empty summary beside the text."""
+    path, gap = tmp_path / "a.csv", "," * (header.count(",") - 1)
+    path.write_text(f"{header}\nA001,Gas prices{gap}The price of gas rises.\n")
+    found = read_records(path)
+    assert (found.ids, found.titles, found.abstracts) == (["A001"], ["Gas prices"], ["The price of gas rises."])
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
 def test_without_titles_texts_begin_with_them(name, tmp_path):
     path, text = tmp_path / name, "The price of gas rises.\n" + "More of it. " * 30

@@ -125,6 +125,12 @@ def test_the_advice_to_stop_is_withdrawn_with_the_next_find():
         team.add("ann", ScreeningEntry("relevant", team.records.ids[number + more], "model"))
         assert (team.advice.may_stop, team.advice.evidence) == (False, "")
     assert not team.plan_forecast()().may_stop
+    for at in range(number + 5, 1000):
+        team.add("ann", ScreeningEntry("not", team.records.ids[at], "model"))
+    team.forecast = team.plan_forecast()()
+    assert team.advice.evidence == "all read"
+    team.add("ann", ScreeningEntry("undo", team.records.ids[999]))
+    assert not team.advice.may_stop  # one record is unread again
 
 
 def test_a_random_sample_follows_the_reading_and_proves_the_target(truth, records):

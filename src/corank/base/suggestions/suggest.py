@@ -136,7 +136,8 @@ def _unit_rows(X: Any) -> Any:
     rows = as_rows(X)
     if not sparse.issparse(rows):
         deviation = rows.std(axis=0)
-        rows = (rows - rows.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+        varies = deviation > 1e-12 * np.abs(rows).max(axis=0, initial=0.0)  # not only by rounding
+        rows = np.where(varies, rows - rows.mean(axis=0), 0.0) / np.where(varies, deviation, 1.0)
     return normalize(rows)
 
 

@@ -43,6 +43,7 @@ def explain(
     from corank.base.explanation import SHOWN, explained
     from corank.cli.learn.models import last_step, load_ranker, preferred_layout
     from corank.cli.rows import ColumnOptions, read_rows
+    from corank.data.column_roles import column_name
     from corank.data.durable.atomic import require_place
     from corank.data.routing import columns_were_checked
     from corank.errors import InputError
@@ -62,7 +63,7 @@ def explain(
     with columns_were_checked():
         explanation = explained(
             ranker, rows.X, chosen, qid=rows.qid, row_names=_called(pair, rows, chosen), first_row=1,
-            names=rows.names or fitted.names or [f"feature {column}" for column in range(1, rows.X.shape[1] + 1)],
+            names=rows.names or fitted.names or [column_name(j) for j in range(rows.X.shape[1])],
         )  # fmt: skip
     if plot is not None:
         _draw(explanation, plot, top or SHOWN, force)

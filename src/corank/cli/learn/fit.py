@@ -79,7 +79,9 @@ def fit(
     loss: Annotated[str | None, typer.Option(help="Loss: hinge, squared, logistic, ...")] = None,
     penalty: Annotated[
         str | None,
-        typer.Option("--lambda", help="Weight of the penalty (alpha); for lambdarank, its lambdas: ndcg@10, map, ..."),
+        typer.Option(
+            "--alpha", "--lambda", help="Weight of the penalty; for lambdarank, its lambdas: ndcg@10, map, ..."
+        ),
     ] = None,
     scorer: Annotated[str | None, typer.Option(help="Scoring function of lambdarank: linear, mlp, trees.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Number of stochastic steps.")] = None,

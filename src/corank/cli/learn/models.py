@@ -157,16 +157,16 @@ def add_working_directory() -> None:
 
 
 def parse_lambda(kind: type[Ranker], text: str | None) -> dict[str, tuple[str, Any]]:
-    """Return ``--lambda`` as an option for `build_ranker`: the penalty weight, or the lambdas of LambdaRank."""
+    """Return ``--alpha`` as an option for `build_ranker`: the penalty weight, or the lambdas of LambdaRank."""
     if "lambdas" in inspect.signature(kind).parameters:
         if text is not None and ":" in text:
             add_working_directory()
         return {"lambdas": ("--lambda", text)}
     try:
-        return {"alpha": ("--lambda", None if text is None else float(text))}
+        return {"alpha": ("--alpha", None if text is None else float(text))}
     except ValueError:
         raise InputError(
-            f"--lambda is {text!r}; pass a number (the weight of the penalty), or choose --model lambdarank."
+            f"--alpha is {text!r}; pass a number (the weight of the penalty), or choose --model lambdarank."
         ) from None
 
 

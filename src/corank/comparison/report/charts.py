@@ -121,7 +121,8 @@ def interval_chart(rows: Sequence[Interval], x_label: str) -> Any:
     """Draw a dot and an interval for each row, from the top, with the name above it."""
     with _axes(40 + 33.0 * len(rows), x_label) as ax:
         for at, row in enumerate(rows):
-            ends = None if not math.isfinite(row.low) else [[row.mean - row.low], [row.high - row.mean]]
+            # rounding may place the mean of equal values beside their interval
+            ends = [[max(row.mean - row.low, 0.0)], [max(row.high - row.mean, 0.0)]] if math.isfinite(row.low) else None
             ax.errorbar(row.mean, at, xerr=ends, fmt="o", capsize=4, color=LIGHT["s1"], ms=10 if row.is_strong else 7)
             width = WIDTH * (0.88 if row.is_strong else 1.0)
             ax.text(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from corank.data.column_roles import column_name
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.routing import predict_with_qid
@@ -118,4 +119,4 @@ def _names(model: Any, X: Any) -> list[str]:
     if given is not None:
         return list(map(str, given))
     columns = getattr(X, "columns", None)
-    return [f"feature {k + 1}" for k in range(np.shape(X)[1])] if columns is None else list(map(str, columns))
+    return [column_name(k, columns) for k in range(np.shape(X)[1])]

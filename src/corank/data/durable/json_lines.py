@@ -21,7 +21,8 @@ class JsonLines:
     A locked file of JSON lines, which only grows.
 
     `append` returns when the line is on the disk. A kill or a full disk may leave part of a line at the end; this part
-    was never acknowledged, is not read, and is cut off by the next `append`.
+    was never acknowledged, is not read, and is cut off by the next `append`. A file that was deleted, replaced or
+    shortened while it is open would lose the line, so nothing is appended to it.
 
     path: the file; it is created, with its folder, if it does not exist.
     wait: wait for another process that has the file open, instead of raising `BlockingIOError`.
@@ -65,17 +66,37 @@ class JsonLines:
         if not content:
             return
         with explain_write_errors(self.path):
+            self._require_file()
             self._file.truncate(self._end)  # an incomplete line
             self._file.seek(self._end)
             try:
                 if self._file.write(content) < len(content):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(self._file.fileno())
+                self._require_file()
             except BaseException:
                 self._file.truncate(self._end)
                 raise
         self._end += len(content)
         self.lines += lines
+
+    def _require_file(self) -> None:
+        """Raise unless the path names the file that is open, with all of its lines."""
+        opened = os.fstat(self._file.fileno())
+        try:
+            found: os.stat_result | None = os.stat(self.path)
+        except FileNotFoundError:
+            found = None
+        if found is None or not os.path.samestat(opened, found):
+            raise InputError(
+                f"{self.path} was deleted or replaced while it was in use, so nothing is saved any more; put it back "
+                "if it was moved, or start again to use what is there now."
+            )
+        if opened.st_size < self._end:
+            raise InputError(
+                f"{self.path} was shortened from {self._end} to {opened.st_size} bytes while it was in use, so nothing "
+                "is saved any more; restore it from a copy, then start again."
+            )
 
     def replace(self, values: Iterable[Any], *, backup: Path) -> None:
         """

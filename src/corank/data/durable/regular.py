@@ -7,8 +7,11 @@ crashes the process. Every reader that needs a file with an end, and every mappi
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import stat
+import time
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any
@@ -57,6 +60,62 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a regular file."""
     with open_regular(path) as file:
         return file.read()
+
+
+PIPE_SECONDS = 60.0
+"""Time that the other end of a named pipe has to appear."""
+
+
+def open_pipe(path: str | os.PathLike[str], *, write: bool = False) -> IO[bytes]:
+    """Open a named pipe; raise `InputError` if nobody opens its other end within `PIPE_SECONDS`."""
+    handle = _open_writing(path) if write else os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not write and not _has_writer(handle):
+            raise _lonely(path, "writes to")
+        os.set_blocking(handle, True)
+    except BaseException:
+        os.close(handle)
+        raise
+    return open(handle, "wb" if write else "rb")
+
+
+def _has_writer(handle: int) -> bool:
+    """Wait for data, or for a writer who left; then return whether somebody writes."""
+    waiting = select.poll()
+    waiting.register(handle, select.POLLIN)
+    if waiting.poll(1000.0 * PIPE_SECONDS):
+        return True
+    try:
+        os.read(handle, 1)
+    except BlockingIOError:  # a writer who has not written yet
+        return True
+    return False
+
+
+def _open_writing(path: str | os.PathLike[str]) -> int:
+    deadline = time.monotonic() + PIPE_SECONDS
+    while True:
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        if time.monotonic() > deadline:
+            raise _lonely(path, "reads from")
+        time.sleep(0.01)
+
+
+def _lonely(path: str | os.PathLike[str], verb: str) -> InputError:
+    return InputError(
+        f"{os.fspath(path)!s} is a named pipe, and nobody {verb} it since {PIPE_SECONDS:g} seconds; start the other "
+        "program first, or pass a file."
+    )
+
+
+def is_named_pipe(path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a named pipe, not an open file such as ``/dev/fd/63``."""
+    real = os.path.realpath(path)
+    return os.path.exists(real) and stat.S_ISFIFO(os.stat(real).st_mode)
 
 
 def require_end(descriptor: int, name: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from corank.data.durable.atomic import atomic_file, require_place
+from corank.data.durable.regular import is_named_pipe, open_pipe
 from corank.data.io.budget import current_budget
 from corank.errors import InputError, import_extra, reason
 
@@ -142,7 +143,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
 
 def _stream(path: str | os.PathLike[str]) -> AbstractContextManager[IO[bytes]]:
     if os.fspath(path) != STANDARD:
-        return open(path, "ab")  # keeps what was written before
+        return open_pipe(path, write=True) if is_named_pipe(path) else open(path, "ab")  # keeps what was written before
     buffer = getattr(sys.stdout, "buffer", None)  # a notebook has none
     if buffer is None:
         raise InputError("standard output is not available here; pass the name of a file.")

@@ -173,9 +173,30 @@ def parquet_rows(path: str | os.PathLike[str]) -> tuple[list[str], list[tuple[st
     with _naming_damage(path), parquet.ParquetFile(path) as file:
         _require_plausible_size(path, file.metadata)
         cells = file.metadata.num_rows * (file.metadata.num_columns + ROW_CELLS)
-        current_budget().take("cells", cells, path)
-        rows = file.read().to_pylist()
+        budget = current_budget()
+        budget.take("cells", cells, path)
+        types = import_extra("pyarrow", "frames").types
+        nested = [field.name for field in file.schema_arrow if types.is_nested(field.type)]
+        if nested and budget.left("bytes") is not None:
+            # a thousand bytes may hold millions of equal elements, which Arrow unpacks before they can be counted
+            raise InputError(f"{path}: column {nested[0]!r:.60} holds lists or structs; write one value per cell.")
+        # dictionaries keep a text shared by many rows once, so that it is counted before it is repeated
+        texts = [field.name for field in file.schema_arrow if is_text(field.type)]
+        rows: list[dict[str, Any]] = []
+        with parquet.ParquetFile(path, metadata=file.metadata, read_dictionary=texts) as reader:
+            for batch in reader.iter_batches(ROWS_AT_ONCE):
+                budget.take("bytes", sum(map(_text_bytes, batch.columns)), path)
+                rows += batch.to_pylist()
         return list(file.schema_arrow.names), [(f"{path}, row {at}", row) for at, row in enumerate(rows, 1)]
+
+
+def _text_bytes(column: Any) -> int:
+    """Return the bytes of the texts in a column, with those that a dictionary holds once counted as often as used."""
+    arrow, compute = import_extra("pyarrow", "frames"), import_extra("pyarrow.compute", "frames")
+    if not arrow.types.is_dictionary(column.type):
+        return 0 if arrow.types.is_nested(column.type) else int(column.nbytes)
+    lengths = compute.binary_length(column.dictionary).cast("int64").take(column.indices)
+    return int(compute.sum(lengths).as_py() or 0)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.data.durable.atomic import folder_exists
-from corank.data.durable.regular import require_end
+from corank.data.durable.regular import is_named_pipe, open_pipe, require_end
 from corank.data.io.compressed import PIECE, STANDARD, compression_of, unpack
 from corank.errors import InputError
 
@@ -224,7 +224,7 @@ def _display_name(path: Path) -> str:
 
 def _open_binary(path: Path) -> AbstractContextManager[IO[bytes]]:
     if str(path) != STANDARD:
-        return path.open("rb")
+        return open_pipe(path) if is_named_pipe(path) else path.open("rb")
     buffer = getattr(sys.stdin, "buffer", None)  # a notebook has none
     if buffer is None:
         raise InputError("standard input is not available here; pass the name of a file.")

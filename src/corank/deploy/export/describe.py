@@ -27,6 +27,7 @@ from corank.base.kernels import (
 from corank.base.kernels.basis import Basis
 from corank.base.kernels.radial import ARDKernel
 from corank.clicks.ranker import OnlineRanker
+from corank.data.column_roles import column_name
 from corank.deploy.export.folding import fold_columns, normalise
 from corank.deploy.export.scorers import (
     CalibratedScorer,
@@ -65,7 +66,7 @@ class Description:
     scorer : Scorer
         The model as arrays, see `corank.deploy.export.scorers`; ``scorer.score(rows)`` computes its scores.
     is_named : bool
-        Whether the model was fitted with column names; otherwise names are f0, f1, ...
+        Whether the model was fitted with column names; otherwise names are f1, f2, ...
     """
 
     names: tuple[str, ...]
@@ -121,7 +122,7 @@ def describe(model: Any, *, calibrated: bool = True) -> Description:
     --------
     >>> from corank import SPD
     >>> describe(SPD("squared", alpha=1e-9).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 3])).names
-    ('f0', 'f1')
+    ('f1', 'f2')
     """
     if isinstance(model, list | tuple):
         if not model:
@@ -140,7 +141,7 @@ def describe(model: Any, *, calibrated: bool = True) -> Description:
             "columns of numbers."
         )
     given = getattr(model, "feature_names_in_", None)
-    names = tuple(f"f{j}" for j in range(n_features)) if given is None else tuple(map(str, given))
+    names = tuple(column_name(j, given) for j in range(n_features))
     return Description(names, scorer, given is not None)
 
 

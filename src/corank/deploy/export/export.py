@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from corank.data.durable.atomic import atomic_file, require_place
+from corank.data.durable.atomic import atomic_file, require_no_input, require_place
 from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
 from corank.deploy.export.elasticsearch import write_elasticsearch
@@ -76,6 +76,7 @@ def export_model(
     rows: Any = None,
     qid: Any = None,
     overwrite: bool = False,
+    inputs: Sequence[Path] = (),
 ) -> ExportedFiles:
     """
     Write a fitted model in the format of an engine.
@@ -109,6 +110,8 @@ def export_model(
         Query ids of these rows.
     overwrite : bool, default False
         Whether to replace existing files.
+    inputs : sequence of Path
+        Files that are never replaced, such as that of the model.
 
     Returns
     -------
@@ -133,6 +136,7 @@ def export_model(
     paths = {suffix: _place(Path(path), suffix) for suffix in [*export.files, *([REPORT] if rows is not None else [])]}
     _require_distinct(paths)
     for place in paths.values():
+        require_no_input(place, inputs)
         require_place(place, overwrite=overwrite)
     verification = None
     contents = dict(export.files)
@@ -144,7 +148,7 @@ def export_model(
             stack.enter_context(atomic_file(paths[suffix], overwrite=overwrite)).write_bytes(content)
     remarks = list(export.remarks)
     if not described.is_named:
-        remarks.insert(0, "the model has no feature names, so that features are f0, f1, ... by position; pass names.")
+        remarks.insert(0, "the model has no feature names, so that features are f1, f2, ... by position; pass names.")
     return ExportedFiles(tuple(paths.values()), tuple(remarks), verification)
 
 

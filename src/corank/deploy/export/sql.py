@@ -5,7 +5,8 @@ Missing values are NULL (and NaN, where the database has it): they count 0 in a 
 LightGBM gives them in trees.
 
 A missing column is an error. SQLite reads an unknown name in double quotes as a text, and ``rowid`` as a column of any
-table; so columns are qualified, and those of a common table expression. The score is the first column, and rows are
+table; so columns are qualified, and those of a common table expression. Columns of other types, such as texts from a
+CSV file, are read as numbers. The score is the first column, and rows are
 ordered by its position: a column of the table may have its name.
 """
 
@@ -46,6 +47,7 @@ def write_sql(described: Description, options: ExportOptions) -> Export:
     if options.dialect not in DIALECTS:
         raise InputError(f"dialect is {options.dialect!r}; pass {', '.join(DIALECTS)}.")
     scorer, shift = described.scorer, float(options.shift or 0.0)
+    _require_columns(described.names, options.dialect)
     expression = _expression(scorer, described.names, options.dialect)
     if shift:
         expression += f"\n  + {literal(shift)}"
@@ -137,14 +139,30 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _column(name: str) -> str:
-    return f"{_SOURCE}.{_quoted(name)}"
+def _column(name: str, dialect: str) -> str:
+    """Return a feature as a double: SQLite would compare texts with numbers, and others not read 'NaN' as integer."""
+    column = f"{_SOURCE}.{_quoted(name)}"
+    return f"CAST(NULLIF({column}, '') AS REAL)" if dialect == "sqlite" else f"CAST({column} AS double precision)"
+
+
+def _number(name: str, dialect: str) -> str:
+    """Return a feature that is NULL if it is missing."""
+    return _column(name, dialect) if dialect == "sqlite" else f"NULLIF({_column(name, dialect)}, 'NaN')"
+
+
+def _require_columns(names: tuple[str, ...], dialect: str) -> None:
+    """Raise `InputError` if the database reads two names as one column: of other case, or beyond 63 bytes."""
+    seen: dict[str | bytes, str] = {}
+    for name in names:
+        first = seen.setdefault(name.encode()[:63] if dialect == "postgresql" else name.lower(), name)
+        if first is not name:
+            raise InputError(f"{dialect} reads {first!r} and {name!r} as the same column; rename one with names=.")
 
 
 def _expression(scorer: Scorer, names: tuple[str, ...], dialect: str) -> str:
     if isinstance(scorer, LinearScorer):
         terms = [
-            f"COALESCE({_column(name)}, 0.0e0) * {literal(weight)}"
+            f"COALESCE({_number(name, dialect)}, 0.0e0) * {literal(weight)}"
             for name, weight in zip(names, scorer.weights.tolist(), strict=True)
             if weight != 0.0
         ]
@@ -173,7 +191,7 @@ def _trees(scorer: TreeScorer, names: tuple[str, ...], dialect: str) -> list[str
     zero = literal(ZERO)
 
     def condition(k: int) -> str:
-        x = _column(names[trees.features[k]])
+        x = _column(names[trees.features[k]], dialect)
         natural = f"{x} <= {numbers[float(trees.thresholds[k])]}"
         zeros = f"ABS({x}) <= {zero}" if trees.flags[k] & MISSING_ZERO else ""
         if left[k]:

@@ -28,8 +28,8 @@ def report(visit: Visit) -> Response:
 
     _grading(visit)
     found = visit.site.store.file(visit.here.id, REPORT)
-    if found is None:
-        raise HTTPException(404)
+    if found is None:  # such as the address of the form, opened again
+        return visit.go(f"/p/{visit.here.id}#train")
     # the sandbox gives the page an origin of its own
     policy = f"{CONTENT_POLICY}; frame-ancestors 'none'; sandbox allow-popups"
     return HTMLResponse(found[1], headers={"Content-Security-Policy": policy})

@@ -319,7 +319,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
     def train(self) -> None:
         """Compare rankers on the grades so far, in the background; raise `InputError` if there are too few."""
         with self.lock:
-            y, n_answers = self.session.final(), self.n_kept
+            y, n_answers = self.session.final(), self.session.n_answers
         reason = training.too_few(y, np.array([one.query for one in self.task.documents]))
         if reason:
             raise InputError(reason)
@@ -349,7 +349,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     def _last_training(self) -> dict[str, Any] | None:
         found = training.last_result(self.store, self.project.id)
-        return None if found is None else {**found, "n_new": max(0, self.n_kept - found["n_answers"])}
+        return None if found is None else {**found, "n_new": max(0, self.session.n_answers - found["n_answers"])}
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise if the scale is not one, or lacks a grade that was given."""

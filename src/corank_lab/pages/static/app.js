@@ -7,7 +7,7 @@
   let isSending = false;
   let clearing = 0;
 
-  // the token of a link is in the cookie now: keep it out of the address bar and of the history
+  // the token of a link is in the cookie now: keep it out of the address bar and of the history of the tab
   if (location.pathname === "/enter") history.replaceState(null, "", "/enter");
 
   function say(text, seconds) {

@@ -112,7 +112,7 @@ DOCUMENT_COLUMNS: dict[str, tuple[str, ...]] = {
     "authors": ("from", "email from", "sender", "custodian"),
     "year": ("date sent", "sent date", "sent", "email sent", "sent on", "document date", "date created"),
 }  # fmt: skip
-"""Normalised names in tables of e-mails and documents; used for fields that no name of `COLUMNS` gives."""
+"""Normalised names in tables of e-mails and documents; for fields that `COLUMNS` does not find, or by a weak name."""
 
 _NEAR = {
     "title": (
@@ -161,7 +161,10 @@ def normalise_name(name: str) -> str:
     ('author s', 'abstract note', 'publication year')
     """
     plain = _words(name)
-    return plain if plain in _KNOWN else parted if (parted := _words(_CAMEL.sub(" ", name))) in _KNOWN else plain
+    if plain in _KNOWN:
+        return plain
+    parted = _words(_CAMEL.sub(" ", name))
+    return parted if parted in _KNOWN else _JOINED.get(plain, plain)
 
 
 @lru_cache(maxsize=4096)
@@ -175,6 +178,14 @@ for _field, _spellings in COLUMNS.items():
     for _spelling in _spellings:
         _FIELDS.setdefault(_words(_spelling), []).append(_field)
 _KNOWN = frozenset(_FIELDS).union(*DOCUMENT_COLUMNS.values())
+_JOINED = {
+    joined: spelling
+    for spelling in (spelling for spellings in DOCUMENT_COLUMNS.values() for spelling in spellings)
+    if (joined := spelling.replace(" ", "")) not in _KNOWN
+}
+"""Names of load files, such as EXTRACTEDTEXT."""
+_WEAK = frozenset({"summary", "description"})
+"""Names of abstracts that tables of documents have beside the text, often empty."""
 
 
 def fields_of(name: str) -> Sequence[str]:
@@ -213,9 +224,10 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
             if near:
                 found[field] = near
     for field, spellings in DOCUMENT_COLUMNS.items():
-        if field not in found:
+        before = found.get(field, [])
+        if all(normalise_name(column) in _WEAK for column in before):
             columns = [column for one in spellings for column in by_name.get(one, ())]
-            found |= {field: columns} if columns else {}
+            found |= {field: [*before, *columns]} if columns else {}
     if subjects := set(found.get("title", ())) & set(found.get("keywords", ())):
         found["keywords"] = [one for one in found["keywords"] if one not in subjects]
     _settle(found)

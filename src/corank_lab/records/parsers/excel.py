@@ -109,6 +109,7 @@ def _rows(sheet: Any, budget: Budget, name: str) -> list[NumberedRow]:
         while cells and not cells[-1]:
             cells.pop()
         if cells:
+            budget.take("bytes", sum(map(len, cells)), name)  # many cells may share a long text
             rows.append((at, cells))
         elif at - (rows[-1][0] if rows else 0) > _EMPTY_RUN:
             break

@@ -107,7 +107,10 @@ def _local(tag: str) -> str:
 
 
 def _all_text(element: Any) -> str:
-    return "".join(element.itertext()).strip()
+    """Return the text of an element; it is counted, since elements within each other repeat it."""
+    text = "".join(element.itertext()).strip()
+    current_budget().take("bytes", len(text), "the XML")
+    return text
 
 
 def _endnote(record: Any) -> RawRecord:

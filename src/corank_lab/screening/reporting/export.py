@@ -213,7 +213,7 @@ def export_screening(
     origins = _origins(records, answers, groups)
     status = [answer.status for answer in answers]
     wanted = {"conflicts": "conflict"}.get(only, only)
-    works = range(len(records)) if all_copies else _works(status, groups)
+    works = range(len(records)) if all_copies else _works(records, origins, status)
     numbers = [number for number in works if wanted in ("all", status[number])]
     if not numbers:
         raise InputError(f"no record is {'in conflict' if only == 'conflicts' else only}, so {path} was not written.")
@@ -290,17 +290,20 @@ def _origins(records: Records, answers: Sequence[SettledAnswer], groups: Groups 
     ]
 
 
-def _works(status: Sequence[str], groups: Groups | None) -> list[int]:
-    """Return one record of each work; a duplicate whose answer differs from that of its group stays."""
-    numbers = [number for number, of in enumerate(status) if of != "duplicate"]
-    if groups is None:
-        return numbers
-    judged = set(groups.representatives)
-    return [
-        number
-        for number in numbers
-        if number in judged or status[_representative(number, judged, groups)] != status[number]
-    ]
+def _works(records: Records, origins: Sequence[str], status: Sequence[str]) -> list[int]:
+    """Return one record of each work; a duplicate whose answer differs from that of the work stays."""
+    work_of: dict[int, int] = {}
+    for number in range(len(records)):
+        chain: dict[int, None] = {}
+        at: int | None = number
+        work = number
+        while at is not None and at not in chain and at not in work_of:
+            chain[at], work = None, at
+            at = records.number.get(origins[at])
+        if at is not None:  # records that are marked as duplicates of each other are one work: the first of them
+            work = work_of[at] if at in work_of else min(list(chain)[list(chain).index(at) :])
+        work_of |= dict.fromkeys(chain, work)
+    return [at for at, work in sorted(work_of.items()) if at == work or status[at] not in ("duplicate", status[work])]
 
 
 def _representative(number: int, judged: set[int], groups: Groups) -> int:

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from corank import QueryScaler, QuerySearchCV, RankRLS, suggest
 from corank.base import Smooth
 from corank.base.suggestions import Pool
+from corank.base.suggestions.suggest import _unit_rows
 from corank.errors import InputError
 
 NAN = np.nan
@@ -182,3 +183,11 @@ def test_bad_input():
         suggest(Known(), X, y, strategy=lambda pool: np.full(60, NAN))
     with pytest.raises(InputError, match="y has 3 scores for 60 rows"):
         suggest(Known(), X, [1, 0, NAN])
+
+
+def test_a_column_that_is_constant_up_to_rounding_has_no_effect():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    for column in (np.full(30, 0.1), np.where(X[:, 0] > 0.0, 0.1 + 0.2, 0.3)):
+        found = _unit_rows(np.column_stack([X, column]))
+        np.testing.assert_array_equal(found[:, 3], 0.0)
+        np.testing.assert_allclose(found[:, :3], _unit_rows(X))

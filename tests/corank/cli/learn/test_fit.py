@@ -75,7 +75,7 @@ def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tm
     said = says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")
     assert said.endswith(f"; alpha {model.alpha_:.4g} (pair differences)\n")
-    assert says("fit", text, "-m", "spd", "--lambda", "0.25", "-o", tmp_path / "n").endswith("; alpha 0.25 (given)\n")
+    assert says("fit", text, "-m", "spd", "--alpha", "0.25", "-o", tmp_path / "n").endswith("; alpha 0.25 (given)\n")
     assert "alpha" not in says("fit", text, "-m", "ranking-pursuit", "-o", tmp_path / "p")
 
 
@@ -219,7 +219,7 @@ def test_a_second_ctrl_c_while_saving_leaves_nothing_half_written(monkeypatch, t
 
 
 def test_lambda_is_a_weight_or_gradients(says, text, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"--lambda is 'ndcg'; pass a number \(the weight of the penalty\), or choose"):
+    with pytest.raises(InputError, match=r"--alpha is 'ndcg'; pass a number \(the weight of the penalty\), or choose"):
         says("fit", text, "-m", "spd", "--lambda", "ndcg", "-o", tmp_path / "m")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_lambdas.py").write_text("def lambdas(scores, labels):\n    return labels - labels.mean()\n")

@@ -43,6 +43,7 @@ CHARTS = {
     "decades": lambda: line_chart([Curve("a", ((1e-7, 0.5), (1e6, 0.6)))], "x", "y", is_log=True),
     "one point": lambda: line_chart([Curve("a", ((1.0, 0.5),))], "x", "y"),
     "intervals": lambda: interval_chart(ROWS, "AP"),
+    "equal values": lambda: interval_chart([Interval("a", 1.0, 1.0 + 3e-16, 1.0 - 2e-16)], "AP"),  # by rounding
     "bars": lambda: bar_chart(BARS, "weight"),
     "steps": lambda: step_chart([0.2, -0.1, 0.0, float("nan")], "queries", "AP"),
     "many": lambda: step_chart(np.random.default_rng(0).normal(size=5000), "queries", "AP"),

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import threading
 
 import pytest
@@ -61,3 +63,30 @@ def test_a_full_disk_leaves_the_file_unchanged(tmp_path):
         assert path.read_bytes() == before
         file.append("third")
     assert complete_lines(path) == [b'"first"', b'"third"']
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_nothing_is_appended_to_a_file_that_was_taken_away(is_replaced, tmp_path):
+    path, kept = tmp_path / "a.jsonl", tmp_path / "kept"
+    with JsonLines(path) as file:
+        file.append(1)
+        os.rename(path, kept)
+        if is_replaced:
+            shutil.copy(kept, path)
+        for _ in range(2):
+            with pytest.raises(InputError, match=r"a.jsonl was deleted or replaced while it was in use"):
+                file.append(2)
+        assert file.lines == complete_lines(kept) == [b"1"]
+        os.replace(kept, path)
+        file.append(3)
+    assert complete_lines(path) == [b"1", b"3"]
+
+
+def test_nothing_is_appended_to_a_file_that_was_shortened(tmp_path):
+    path = tmp_path / "a.jsonl"
+    with JsonLines(path) as file:
+        file.append("first")
+        os.truncate(path, 3)
+        with pytest.raises(InputError, match="was shortened from 8 to 3 bytes while it was in use"):
+            file.append("second")
+    assert path.read_bytes() == b'"fi'

@@ -6,14 +6,17 @@ import os
 import re
 import socket
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import corank
+from corank.data.durable import regular
 from corank.data.durable.json_lines import JsonLines, complete_lines
 from corank.data.durable.regular import map_array, map_bytes, open_regular, read_regular
+from corank.data.io.compressed import write_text
 from corank.data.io.frames import read_parquet
 from corank.data.io.items import read_items
 from corank.data.io.text import open_text
@@ -86,6 +89,41 @@ def test_a_text_may_be_a_pipe_but_not_a_device_without_end(tmp_path: Path) -> No
         open_text("/dev/zero")
     with pytest.raises(InputError, match="is empty"):
         open_text("/dev/null")
+
+
+def test_a_pipe_without_another_end_is_refused_after_a_while(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(regular, "PIPE_SECONDS", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe is a named pipe, and nobody writes to it"):
+        open_text(tmp_path / "pipe")
+
+    def write() -> None:
+        with write_text(tmp_path / "pipe"):
+            pass
+
+    with pytest.raises(InputError, match="pipe is a named pipe, and nobody reads from it"):
+        write()
+
+
+def test_a_pipe_may_have_a_writer_who_is_slow_or_who_leaves(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(regular, "PIPE_SECONDS", 0.05)
+    os.mkfifo(tmp_path / "pipe")
+    held = os.open(tmp_path / "pipe", os.O_RDWR)  # a writer, and a reader for whom nobody has to wait
+
+    def write() -> None:
+        os.write(held, b"1 1:2\n")
+        os.close(held)
+
+    later = threading.Timer(0.3, write)
+    later.start()
+    assert open_text(tmp_path / "pipe").read().tobytes() == b"1 1:2\n"
+    later.join()
+    monkeypatch.setattr(regular, "PIPE_SECONDS", 60.0)
+    leaver = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"",))
+    leaver.start()
+    with pytest.raises(InputError, match="is empty"):
+        open_text(tmp_path / "pipe")
+    leaver.join()
 
 
 def test_standard_input_is_not_a_device_without_end_either(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,3 +121,45 @@ def test_files_of_a_block_share_a_budget_and_others_do_not(tmp_path):
             read_records(paths[2])
     assert len(read_records(*paths)) == 30
     assert current_budget() is not current_budget()
+
+
+def shared_workbook(n_rows, text):
+    """Return a workbook whose rows share one text."""
+    openpyxl = pytest.importorskip("openpyxl")
+    plain, out = io.BytesIO(), io.BytesIO()
+    openpyxl.Workbook().save(plain)
+    rows = '<row r="1"><c r="A1" t="s"><v>0</v></c></row>'
+    rows += "".join(f'<row r="{row}"><c r="A{row}" t="s"><v>1</v></c></row>' for row in range(2, n_rows + 2))
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    types = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{kind}"/></Types>'
+    with zipfile.ZipFile(plain) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
+        for member in source.infolist():
+            content = source.read(member).decode().replace("</Types>", types)
+            if "sheet1" in member.filename:
+                content = f'<worksheet xmlns="{SHEET}"><sheetData>{rows}</sheetData></worksheet>'
+            if "sharedStrings" not in member.filename:
+                target.writestr(member.filename, content)
+        shared = f'<sst xmlns="{SHEET}"><si><t>title</t></si><si><t>{text}</t></si></sst>'
+        target.writestr("xl/sharedStrings.xml", shared)
+    return out.getvalue()
+
+
+def test_a_text_counts_as_often_as_it_is_used(tmp_path):
+    """A small file repeats a long text: cells of a workbook, rows of Parquet, elements of XML within each other."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    book, table, xml = tmp_path / "a.xlsx", tmp_path / "a.parquet", tmp_path / "a.xml"
+    book.write_bytes(shared_workbook(100, "y" * 10_000))
+    parquet.write_table(arrow.table({"name": list("ab") * 50, "text": ["y" * 10_000] * 100}), table)
+    xml.write_text("<a>" + "<r><title>t</title>" * 100 + "<b>" + "y" * 10_000 + "</b>" + "</r>" * 100 + "</a>")
+    for read, path in ((read_records, book), (read_items, table), (read_records, xml)):
+        with spending(Budget(n_bytes=500_000)), pytest.raises(InputError, match="more than 500,000 bytes"):
+            read(path)
+
+
+def test_lists_in_parquet_are_refused_where_bytes_are_limited(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"name": ["a", "b"], "tags": [[1] * 9, []]}), path)
+    assert len(read_items(path)[0].names) == 2
+    with spending(Budget(n_bytes=1 << 20)), pytest.raises(InputError, match="'tags' holds lists or structs"):
+        read_items(path)

@@ -136,7 +136,7 @@ def test_names_are_those_of_the_model(problem):
         described.renamed({"colum 1": "bm25"})
     with pytest.raises(InputError, match="two features would be called 'column 0'"):
         described.renamed({"column 1": "column 0"})
-    assert describe(corank.SPD().fit(X, y, qid=qid)).names[:2] == ("f0", "f1")
+    assert describe(corank.SPD().fit(X, y, qid=qid)).names[:2] == ("f1", "f2")
 
 
 def test_a_search_is_its_best_model(problem):

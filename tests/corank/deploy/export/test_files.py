@@ -155,7 +155,7 @@ def test_dialects_differ_only_in_missing_values_and_casts():
     scorer = trees(np.random.default_rng(0), 2)
     texts = {one: TARGETS["sql"](described(scorer, 2), ExportOptions(dialect=one)).files[""].decode() for one in
              ("sqlite", "postgresql", "duckdb")}  # fmt: skip
-    plain = re.sub(r"CAST\((\S+) AS double precision\)", r"\1", texts["postgresql"])
+    plain = re.sub(r"CAST\(([(\d]\S+) AS double precision\)", r"\1", texts["postgresql"])
     assert plain.replace("for postgresql", "for duckdb") == texts["duckdb"]
     assert "= 'NaN'" in texts["duckdb"]
     assert "NaN" not in texts["sqlite"]
@@ -181,6 +181,36 @@ def test_a_missing_column_is_an_error_in_databases(kind, dialect):
     found = base.execute(TARGETS["sql"](own, ExportOptions(dialect=dialect)).files[""].decode()).fetchall()
     assert [row[0] for row in found] == [2.0, 1.0]
     base.close()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgresql"])
+@pytest.mark.parametrize("kind", [linear, trees])
+def test_columns_of_other_types_are_read_as_numbers(kind, dialect):
+    """SQLite compares texts with texts, and a comparison of an integer with 'NaN' is an error in the others."""
+    base = sqlite3.connect(":memory:") if dialect == "sqlite" else pytest.importorskip("duckdb").connect(":memory:")
+    rows = np.random.default_rng(1).integers(-300, 300, size=(40, 2)).astype(float)
+    rows[:4] = [[np.nan, 1.0], [2.0, np.nan], [np.nan, np.nan], [0.0, -0.0]]
+    export = TARGETS["sql"](Description(("a", "b"), kind(np.random.default_rng(0), 2)), ExportOptions(dialect=dialect))
+    expected = sorted(export.evaluate(rows).tolist(), reverse=True)
+    missing = {"TEXT": "" if dialect == "sqlite" else None, "INTEGER": None, "DOUBLE PRECISION": np.nan}
+    for name, gap in missing.items():
+        base.execute(f'CREATE TABLE "rows" (a {name}, b {name})')
+        values = [[gap if np.isnan(one) else int(one) for one in row] for row in rows]
+        base.executemany('INSERT INTO "rows" VALUES (?, ?)', values)
+        found = [row[0] for row in base.execute(export.files[""].decode()).fetchall()]
+        np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=name)
+        base.execute('DROP TABLE "rows"')
+    base.close()
+
+
+def test_names_that_a_database_reads_as_one_column_are_refused():
+    scorer = LinearScorer(np.array([1.0, 2.0]), 0.0)
+    long = "x" * 63
+    for dialect, names in (("sqlite", ("Price", "price")), ("duckdb", ("Price", "price")),
+                           ("postgresql", (long + "a", long + "b"))):  # fmt: skip
+        with pytest.raises(InputError, match="as the same column; rename one"):
+            TARGETS["sql"](Description(names, scorer), ExportOptions(dialect=dialect))
+    assert TARGETS["sql"](Description(("Price", "price"), scorer), ExportOptions(dialect="postgresql")).files
 
 
 def test_vespa_profiles():
@@ -227,7 +257,7 @@ def test_the_report_and_the_remarks(model, tmp_path):
     assert report["offset"] == pytest.approx(-ranker.intercept_)
     assert report["unexplained_orders"] == report["changed_orders"] == 0
     assert 0.0 < report["largest_difference"] < 1e-5
-    assert ["f0, f1" in done.remarks[0], "intercept" in done.remarks[1], "negative" in done.remarks[2]] == [True] * 3
+    assert ["f1, f2" in done.remarks[0], "intercept" in done.remarks[1], "negative" in done.remarks[2]] == [True] * 3
     with pytest.raises(InputError, match="exists already"):
         export_model(ranker, tmp_path / "m.json", "elasticsearch")
 
@@ -276,7 +306,7 @@ def test_normalisers_keep_the_weights_of_the_pipeline(model):
         body = json.loads(export.files[""])["model"]["model"]
         weights = json.loads(body["definition"])
         np.testing.assert_allclose(list(weights.values()), ranker.coef_, rtol=1e-6)
-        first = body["feature_normalizers"]["f0"]
+        first = body["feature_normalizers"]["f1"]
         if isinstance(scaler, StandardScaler):
             expected = {"standard": {"mean": scaler.mean_[0], "standard_deviation": scaler.scale_[0]}}
         elif isinstance(scaler, MinMaxScaler):

@@ -113,6 +113,22 @@ def test_each_work_is_written_once(only, titles, tmp_path):
     assert (counts.n_included, counts.n_excluded, counts.n_unread, counts.n_duplicates) == (2, 1, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("ann", "bob", "left"),
+    [
+        ({0: JudgeAnswer(0.0, duplicate_of="W1"), 1: JudgeAnswer(0.0, duplicate_of="W0")}, {}, [0, 2, 3]),
+        ({0: JudgeAnswer(0.0, duplicate_of="W1")}, {1: JudgeAnswer(0.0, duplicate_of="W0")}, [0, 2, 3]),
+        ({0: JudgeAnswer(0.0, duplicate_of="W1")}, {1: JudgeAnswer(0.0, duplicate_of="W3")}, [2, 3]),
+        ({0: JudgeAnswer(0.0, duplicate_of="gone")}, {}, [0, 1, 2, 3]),
+        ({0: JudgeAnswer(0.0, duplicate_of="W1"), 1: YES}, {0: YES}, [1, 2, 3]),
+        ({0: JudgeAnswer(0.0, duplicate_of="W1"), 1: YES}, {0: NO}, [0, 1, 2, 3]),  # to be looked at
+    ],
+)
+def test_marks_of_duplicates_lose_no_work_and_write_none_twice(ann, bob, left, tmp_path):
+    export_screening(tmp_path / "a.csv", some_records(4), settle({"ann": ann, "bob": bob}), groups=SomeGroups(4, ()))
+    assert read_records(tmp_path / "a.csv").titles == [f"Title {at}" for at in left]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".ris", ".xlsx", ".jsonl", ".bib", ".nbib", ".tsv"])
 @pytest.mark.parametrize(
     ("only", "titles"), [("included", [0]), ("excluded", [1]), ("conflicts", [2]), ("unread", [3])]

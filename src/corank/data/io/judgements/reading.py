@@ -139,7 +139,7 @@ def _has_judge_columns(
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
+    return "" if cell is None else plain_text(cell).strip()
 
 
 def _grade(cell: Any, where: str) -> float:
