@@ -20,11 +20,11 @@ test-all: lint .venv/.kernels .venv/.browser .venv/.axe
 	$(MAKE) kills
 
 # the numerical tests with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
-NOT_NUMERICAL := browser cli data distributed/test_cluster.py evaluation/compare evaluation/report experiments faults judging/grading judging/reporting judging/sessions server test_examples.py test_fuzz.py \
-	test_guides.py
+NUMERICAL := corank/base corank/clicks corank/core corank/deploy/distributed corank/deploy/export corank/deploy/persist corank/metrics \
+	corank/models corank/text identities lab/preferences lab/screening laws parity
 test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
-	OPENBLAS_CORETYPE=$$core $(PYTEST) tests $(NOT_NUMERICAL:%=--ignore=tests/%)
+	OPENBLAS_CORETYPE=$$core $(PYTEST) $(NUMERICAL:%=tests/%) --ignore=tests/corank/deploy/distributed/test_cluster.py
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

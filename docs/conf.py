@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import corank
+
+sys.path.insert(0, str(Path(__file__).parent))
+import make_map
 
 # the pictures of the gallery are the same on every machine: examples that know real data draw made-up ones here
 os.environ.pop("CORANK_DATA", None)
@@ -99,7 +104,14 @@ def _plain(app: Any, what: str, name: str, obj: object, options: object, lines: 
     )
 
 
+def _add_modules(app: Any, page: str, source: list[str]) -> None:
+    """Add the list of modules to the overview of the code."""
+    if page == "map":
+        source[0] += make_map.modules()
+
+
 def setup(app: Any) -> None:
     """Register what is left out, and what is read as it is written, after numpydoc has made its sections."""
     app.connect("autodoc-skip-member", _skip)
+    app.connect("source-read", _add_modules)
     app.connect("autodoc-process-docstring", _plain, priority=600)

@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import inspect
+import pkgutil
 from importlib import import_module
 from pathlib import Path
 
 import corank
+import corank_lab
 from corank.metrics import Measure
 
 API = Path(__file__).parent / "api"
 # public packages by purpose; a package that is missing here is an error
 SECTIONS = {
     "Learn a ranker": (
-        "auto", "linear", "rls", "pursuit", "lambdarank", "gp", "collaborative", "label_ranking", "text", "clicks",
-        "distributed", "estimator",
+        "corank.models.auto", "corank.models.linear", "corank.models.rls", "corank.models.pursuit",
+        "corank.models.lambdarank", "corank.models.gp", "corank.models.ratings", "corank.models.labels", "corank.text",
+        "corank.clicks", "corank.deploy.distributed", "corank.base",
     ),
     "Decide what to judge": (
-        "judging.suggestions", "judging.screening", "judging.stopping", "judging.preferences", "judging.grading",
-        "judging.agreement",
+        "corank.base.suggestions", "corank_lab.screening", "corank_lab.screening.stopping", "corank_lab.preferences",
+        "corank_lab.grading", "corank.metrics.agreement",
     ),
-    "Measure and use": ("metrics", "evaluation.compare", "evaluation.bounds", "evaluation.report", "persist", "export"),
-    "Read and write": ("data",),
-    "Parts to build with": ("kernels", "pairwise", "solvers", "errors"),
+    "Measure and use": (
+        "corank.metrics", "corank.comparison", "corank.metrics.bounds", "corank.comparison.report",
+        "corank.deploy.persist", "corank.deploy.export",
+    ),
+    "Read and write": ("corank.data", "corank_lab.records"),
+    "Parts to build with": ("corank.base.kernels", "corank.base.pairs", "corank.base.solvers", "corank.errors"),
 }  # fmt: skip
+COLLECTIONS = {"corank.cli", "corank.models", "corank.deploy"}
+"""Packages that only collect the names of their parts, or of the command line."""
 
 
 def packages() -> set[str]:
-    """Return every public package: those of `import corank`, their public parts, and where names are defined."""
-    containers = {"evaluation", "judging"}
-    homes = {home.removeprefix("corank.") for home in corank._HOMES.values()}
-    parts = {f"{package}.{part}" for package in containers for part in getattr(corank, package)._HOMES}
-    return {*corank._PACKAGES, *homes, *parts} - containers
-
-
-def placed() -> dict[str, list[str]]:
-    """Return the existing packages of each section."""
-    return {section: [package for package in members if package in packages()] for section, members in SECTIONS.items()}
+    """Return every public package: those with `__all__`, and the errors."""
+    found = {
+        module.name
+        for package in (corank, corank_lab)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        if module.ispkg and getattr(import_module(module.name), "__all__", ())
+    }
+    return found - COLLECTIONS | {"corank.errors"}
 
 
 def offered(module_name: str) -> dict[str, object]:
@@ -55,26 +61,20 @@ def offered(module_name: str) -> dict[str, object]:
 
 def full_name(module_name: str, name: str) -> str:
     """Return the shortest name that users can type: `corank.SPD`, but `corank.models.gp.Posterior`."""
-    return f"corank.{name}" if corank._HOMES.get(name) == module_name else f"{module_name}.{name}"
+    is_top = name in corank.__all__ and getattr(corank, name) is getattr(import_module(module_name), name)
+    return f"corank.{name}" if is_top else f"{module_name}.{name}"
 
 
 def listing(package: str) -> dict[str, object]:
-    """Return the names of a package, each once in the whole reference."""
-    module_name = f"corank.{package}"
-    things = {full_name(module_name, name): thing for name, thing in offered(module_name).items()}
-    return {name: thing for name, thing in things.items() if not is_elsewhere(package, name, thing)}
-
-
-def is_elsewhere(package: str, full: str, thing: object) -> bool:
-    """Return whether a name is listed elsewhere: at the top level, or in the package that defines it."""
-    name = full.rpartition(".")[2]
-    if full == f"corank.{name}":
-        return corank._HOMES[name] != f"corank.{package}"
-    if name in corank._HOMES and getattr(corank, name) is thing:
-        return True
-    made_in = getattr(thing, "__module__", "")
-    others = [other for other in packages() - {package} if made_in.startswith(f"corank.{other}")]
-    return not made_in.startswith(f"corank.{package}") and any(name in offered(f"corank.{other}") for other in others)
+    """Return the names of a package, each once in the whole reference: in the smallest package that exports it."""
+    inner = [other for other in packages() if other.startswith(f"{package}.")]
+    hidden = {id(thing) for other in inner for thing in offered(other).values()}
+    for other in packages() - {package, *inner}:  # what another package defines and exports
+        own = {id(thing) for thing in offered(other).values() if getattr(thing, "__module__", "").startswith(other)}
+        hidden |= own - {
+            id(thing) for thing in offered(package).values() if getattr(thing, "__module__", "").startswith(package)
+        }
+    return {full_name(package, name): thing for name, thing in offered(package).items() if id(thing) not in hidden}
 
 
 def table(names: list[str], template: str = "") -> str:
@@ -85,8 +85,8 @@ def table(names: list[str], template: str = "") -> str:
 
 def page(package: str) -> str:
     """Return the page of a package."""
-    summary = (import_module(f"corank.{package}").__doc__ or "").strip().splitlines()[0]
-    parts = [f"# corank.{package}\n", f"{summary}\n"]
+    summary = (import_module(package).__doc__ or "").strip().splitlines()[0]
+    parts = [f"# {package}\n", f"{summary}\n"]
     things = listing(package)
     plain = [name for name, thing in things.items() if not isinstance(thing, Measure)]
     measures = [name for name, thing in things.items() if isinstance(thing, Measure)]
@@ -109,12 +109,12 @@ def index() -> str:
         "Every public class and function, by package. Names that `import corank` provides are listed as `corank.SPD`, "
         "all\nothers under their package, `corank.models.gp.Posterior`. Generated by `python docs/make_api.py`.\n",
     ]
-    for section, members in placed().items():
+    for section, members in SECTIONS.items():
         parts.append(f"## {section}\n")
         for package in members:
             parts += [f"### [{package}]({package}.md)\n", "| name | |", "|---|---|"]
             for name, thing in listing(package).items():
-                short = name.removeprefix("corank.").removeprefix(f"{package}.")
+                short = name.removeprefix(f"{package}.").removeprefix("corank.")
                 parts.append(f"| `{short}` | {first_line(thing)} |")
             parts.append("")
         parts += ["```{toctree}", ":hidden:", f":caption: {section}", "", *members, "```", ""]
@@ -123,8 +123,8 @@ def index() -> str:
 
 def pages() -> dict[str, str]:
     """Return the text of every page of the reference, by the name of its file."""
-    shown = [package for members in placed().values() for package in members]
-    if forgotten := packages() - set(shown):
+    shown = [package for members in SECTIONS.values() for package in members]
+    if forgotten := packages() ^ set(shown):
         raise SystemExit(f"put {', '.join(sorted(forgotten))} into SECTIONS of docs/make_api.py.")
     return {"index.md": index(), **{f"{package}.md": page(package) for package in shown}}
 

@@ -1,19 +1,22 @@
-"""Names of `import corank`: imported lazily at run time, with types for editors."""
+"""Names of `import corank` and of its folders: imported lazily at run time, with types for editors."""
 
 from __future__ import annotations
 
-import ast
 import pkgutil
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import corank
+from corank import _moved
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("base", "cli", "clicks", "comparison", "core", "data", "deploy", "metrics", "models", "text")
+STUBS = sorted(".".join(path.parent.relative_to(ROOT / "src").parts) for path in (ROOT / "src").rglob("__init__.pyi"))
 
 SNIPPET = """
 import corank
@@ -22,24 +25,27 @@ reveal_type(corank.SPD())
 reveal_type(corank.RankRLS().fit([[0.0], [1.0]], [0, 1]))
 corank.SPD(alhpa=3)
 corank.SDP
-reveal_type(corank.base.kernels.GaussianKernel())
-corank.base.kernels.Gausian
+reveal_type(corank.base.GaussianKernel())
+corank.base.Gausian
 reveal_type(corank.data.read_run("run.txt"))
 corank.data.trek
 """
 
 
-def declared(module):
-    """Names that the block for type checkers imports, with the modules they come from."""
-    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-    (block,) = (node for node in tree.body if isinstance(node, ast.If) and isinstance(node.test, ast.Name))
-    return {alias.asname: line.module for line in block.body for alias in line.names if alias.asname == alias.name}
+def test_the_library_has_ten_folders():
+    assert sorted(module.name for module in pkgutil.iter_modules(corank.__path__) if module.ispkg) == [*FOLDERS]
 
 
-def test_a_type_checker_is_told_of_every_name():
-    for package in (corank.data, corank.base, corank.evaluation, corank.judging, corank.models.labels):
-        assert declared(package) == package._HOMES
-    assert declared(corank) == {**corank._HOMES, **dict.fromkeys(corank._PACKAGES, "corank")}
+@pytest.mark.parametrize("package", STUBS)
+def test_every_name_of_a_stub_exists_and_no_module_hides_it(package):
+    module = import_module(package)
+    modules = {found.name for found in pkgutil.iter_modules(module.__path__)}
+    assert not modules & set(module.__all__)
+    assert set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'trek'"):
+        _ = module.trek
 
 
 def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monkeypatch):
@@ -64,36 +70,35 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
     assert 'Unexpected keyword argument "alhpa"' in said
 
 
-def test_every_public_package_is_imported_lazily():
-    packages = {module.name for module in pkgutil.iter_modules(corank.__path__)}
-    assert set(corank._PACKAGES) == packages - {
-        "__main__", "_lazy", "_version", "choices", "core", "cli", "server", "service", "console", "memory",
-        "parameters", "progress", "tables",
-    }  # fmt: skip
-    reach = "import corank, sys\nassert 'corank.metrics' not in sys.modules\n"
-    for name in corank._PACKAGES:
-        reach += f"assert corank.{name}.__name__ == 'corank.{name}'\n"
-    for package in (corank.evaluation, corank.judging):
-        for part in package._HOMES:
-            reach += f"assert {package.__name__}.{part}.__name__ == '{package.__name__}.{part}'\n"
-    subprocess.run([sys.executable, "-c", reach], check=True)
+@pytest.mark.parametrize("name", _moved.NAMES)
+def test_a_name_of_the_last_version_works_with_a_warning(name):
+    with pytest.warns(FutureWarning, match=f"corank.{name} is now {_moved.NAMES[name]}.{name}; the old name is"):
+        thing = getattr(corank, name)
+    assert thing is getattr(import_module(_moved.NAMES[name]), name)
+    assert name not in corank.__all__
 
 
-@pytest.mark.parametrize("name", corank.__all__)
-def test_every_public_name_is_where_corank_looks_for_it(name):
-    thing = getattr(corank, name)
-    assert name == "__version__" or thing is getattr(import_module(corank._HOMES[name]), name)
+@pytest.mark.parametrize("old", _moved.PACKAGES)
+def test_a_package_of_the_last_version_works_with_a_warning(old):
+    for name in [name for name in sys.modules if name in _moved.PACKAGES]:
+        del sys.modules[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module = import_module(old)
+    assert f"{old} is now {_moved.PACKAGES[old]}; the old name is removed in 0.4." in map(
+        str, (w.message for w in caught)
+    )
+    assert module is import_module(_moved.PACKAGES[old])
+    assert module.__spec__.name == _moved.PACKAGES[old]
 
 
-def test_dir_lists_names_and_rooms_and_nothing_else():
-    assert set(dir(corank)) == {*corank._HOMES, *corank._PACKAGES}
-    assert set(dir(corank.data)) == set(corank.data._HOMES)
-    with pytest.raises(AttributeError, match="module 'corank' has no attribute 'SDP'"):
-        _ = corank.SDP
-    with pytest.raises(AttributeError, match=r"module 'corank\.data' has no attribute 'trek'"):
-        _ = corank.data.trek
+def test_a_module_of_an_old_package_is_not_loaded_twice():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        module = import_module("corank.linear.spd")
+    assert module.SPD is corank.SPD
 
 
 def test_importing_corank_imports_nothing_heavy():
-    heavy = "import corank, sys\nassert not {'numpy', 'numba', 'scipy', 'sklearn'} & set(sys.modules)"
+    heavy = "import corank, sys\nassert not {'numpy', 'numba', 'scipy', 'sklearn', 'corank.metrics'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", heavy], check=True)

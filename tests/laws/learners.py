@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 
 import corank
+from corank import registry
 from corank.base import ColumnMean, Landmarks, QueryScaler, QuerySearchCV, Smooth
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
@@ -186,7 +187,7 @@ LEARNERS: dict[str, Case] = {
 
 def exported() -> dict[str, type]:
     """Return the concrete estimators that corank or one of its packages exports."""
-    places = [corank, *(import_module(f"corank.{name}") for name in corank._PACKAGES)]
+    places = [import_module(f"corank.{name}") for name in registry.FOLDERS]
     found = {}
     for place in places:
         for name in getattr(place, "__all__", ()):

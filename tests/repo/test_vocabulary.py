@@ -12,6 +12,7 @@ from lawful import LAWFUL
 from sklearn.base import BaseEstimator
 
 import corank
+from corank import registry
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 
@@ -31,7 +32,7 @@ def table(heading):
 
 
 def estimators():
-    found = [getattr(corank, name) for name in corank.__all__]
+    found = [registry.find(name) for name in registry.names()]
     return [
         kind
         for kind in found
