@@ -251,6 +251,7 @@ def test_every_module_that_writes_is_known_here():
     }
     # an archive is made in a temporary folder, and sent; tests of damaged databases and of Ctrl-C call recover
     others = {
-        "judging/sessions/recover.py", "data/durable/atomic.py", "data/store/store.py", "evaluation/compare/problem.py", "server/screening/results.py"
+        "judging/sessions/recover.py", "data/durable/atomic.py", "data/store/store.py",
+        "evaluation/compare/problem.py", "server/screening/results.py",
     }  # fmt: skip
     assert found - others == WRITING
