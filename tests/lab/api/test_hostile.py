@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import uvicorn
 
-from corank import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
+from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
 from corank.data.inputs import MAX_VALUE
 from corank_lab.api.inputs import made_id
 from corank_lab.api.learner import replay
