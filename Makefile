@@ -6,7 +6,7 @@ BIN := .venv/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 
-.PHONY: demo experiment experiments test test-all test-numerics faults kills fuzz bench docs linkcheck lint fresh clean
+.PHONY: demo experiment experiments test test-all test-numerics faults kills fuzz bench docs linkcheck lint size fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -25,6 +25,10 @@ NUMERICAL := corank/base corank/clicks corank/core corank/deploy/distributed cor
 test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
 	OPENBLAS_CORETYPE=$$core $(PYTEST) $(NUMERICAL:%=tests/%) --ignore=tests/corank/deploy/distributed/test_cluster.py
+
+# lines and modules of each folder beside the budget in CONTRIBUTING.md
+size:
+	@$(PYTHON) .ci/size.py
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
