@@ -1,4 +1,4 @@
-"""Print lines and modules of each folder beside the budget in CONTRIBUTING.md; nothing fails if a budget is exceeded."""
+"""Print lines and modules of each folder beside the budget in CONTRIBUTING.md; an exceeded budget is no error."""
 
 from __future__ import annotations
 
