@@ -70,12 +70,30 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
     assert 'Unexpected keyword argument "alhpa"' in said
 
 
+def named(path):
+    package, _, name = path.rpartition(".")
+    return getattr(import_module(package), name)
+
+
 @pytest.mark.parametrize("name", _moved.NAMES)
 def test_a_name_of_the_last_version_works_with_a_warning(name):
-    with pytest.warns(FutureWarning, match=f"corank.{name} is now {_moved.NAMES[name]}.{name}; the old name is"):
+    with pytest.warns(FutureWarning, match=f"corank.{name} is now {_moved.NAMES[name]}; the old name is"):
         thing = getattr(corank, name)
-    assert thing is getattr(import_module(_moved.NAMES[name]), name)
+    assert thing is named(_moved.NAMES[name])
     assert name not in corank.__all__
+
+
+@pytest.mark.parametrize("old", _moved.IN_FOLDERS)
+def test_a_renamed_name_of_a_folder_works_with_a_warning(old):
+    with pytest.warns(FutureWarning, match=f"{old} is now {_moved.IN_FOLDERS[old]}; the old name is"):
+        assert named(old) is named(_moved.IN_FOLDERS[old])
+
+
+@pytest.mark.parametrize("name", _moved.GONE)
+def test_a_removed_name_is_an_error_that_says_what_to_do(name):
+    for package in ("corank", "corank.models", "corank.clicks", "corank.deploy.distributed"):
+        with pytest.raises(AttributeError, match=rf"{package}.{name} was removed in 0.3; \w+ .*\.$"):
+            named(f"{package}.{name}")
 
 
 @pytest.mark.parametrize("old", _moved.PACKAGES)

@@ -230,14 +230,14 @@ def test_plots_are_written_like_other_files(tmp_path):
 WRITING = {
     "cli/card.py", "cli/demo.py", "cli/learn/evaluate.py", "cli/learn/explain.py", "cli/judge/agreement.py",
     "cli/screening/files.py", "cli/screening/replay.py", "cli/judge/suggest.py", "cli/screening/verify.py",
-    "cli/learn/rank.py", "cli/learn/scoring.py", "cli/research.py", "cli/service.py", "service/export.py",
+    "cli/learn/rank.py", "cli/learn/scoring.py", "cli/service.py", "service/export.py",
     "data/durable/json_lines.py", "data/formats/click_files.py",
     "data/formats/compressed.py", "data/formats/trec.py", "data/formats/ubi.py", "data/formats/write_frames.py",
     "data/judgements/writing.py",
-    "data/letor/writer.py", "data/records/writer.py", "data/store/folder.py", "distributed/convert.py",
+    "data/letor/writer.py", "data/records/writer.py", "data/store/folder.py",
     "evaluation/compare/results.py", "evaluation/report/report.py", "evaluation/report/study.py",
     "export/export.py", "judging/preferences/ranking.py", "judging/reporting/report.py",
-    "judging/screening/simulate.py", "lambdarank/check.py", "persist/files.py", "text/files.py",
+    "judging/screening/simulate.py", "persist/files.py", "text/files.py",
 }  # fmt: skip
 
 

@@ -30,7 +30,6 @@ from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, TERMINATED
-from corank.cli.research import check_lambda, simulate_clicks
 from corank.cli.search import index, learn_links, search
 from corank.cli.verbs import Verb, with_added
 from corank.console import one_line, printable_streams
@@ -79,14 +78,6 @@ _LIBRARY: dict[str, tuple[Verb, ...]] = {
             "export model.safetensors --to solr -o model.json --verify test.txt",
         ),
     ),
-    "Research": (
-        Verb(check_lambda, "Check if LambdaRank gradients have a cost.", "check-lambda ndcg@10 --labels 2,1,0"),
-        Verb(
-            simulate_clicks,
-            "Simulate online learning from clicks.",
-            "simulate-clicks test.txt --model pdgd --user navigational",
-        ),
-    ),
 }
 """Commands of the library by group, in the order of the help."""
 
@@ -98,10 +89,16 @@ OTHER_NAMES = {
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
-    "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
+    "deduplicate": "records", "dedup": "records", "web": "serve", "server": "serve",
     "lab": "serve", "kappa": "agreement", "alpha": "agreement", "ope": "replay", "counterfactual": "replay",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
+
+REMOVED = {
+    "check-lambda": "call corank.models.check_lambda in Python",
+    "simulate-clicks": "call corank.clicks.simulate_clicks in Python",
+}
+"""Commands of 0.2 that are only functions now."""
 
 
 class Interruptible:
@@ -131,7 +128,7 @@ class CommandGroup(Interruptible, TyperGroup):
         is_known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name) is not None
         if not is_known:
             meant = OTHER_NAMES.get(name.lower())
-            hint = (
+            hint = REMOVED.get(name) or (
                 f"use 'corank {meant}'" if meant else suggest_names(name, [*(verb.name for verb in _verbs()), *SERVICE])
             )
             typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)

@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 import corank
 from corank import registry
 from corank._lazy import is_pipeline
+from corank._moved import GONE
 from corank.data.rows import require_structure
 from corank.errors import InputError, reason
 
@@ -165,9 +166,10 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
     """
     kind = _buildable(body["class"])
     if kind is None:
-        raise InputError(
-            f"{where} holds a {body['class']}, which corank {corank.__version__} cannot load; upgrade corank."
-        )
+        name, advice = body["class"], "upgrade corank"
+        if isinstance(name, str) and name in GONE:
+            name, advice = f"{name} of corank 0.2", GONE[name]
+        raise InputError(f"{where} holds a {name}, which corank {corank.__version__} cannot load; {advice}.")
     params = {key: decode(value, tensors) for key, value in body["params"].items()}
     unknown = set(params) - set(kind._get_param_names())
     if unknown:

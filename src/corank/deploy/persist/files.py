@@ -31,7 +31,7 @@ from corank.data.durable.atomic import atomic_file
 from corank.deploy.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.deploy.persist.container import FORMAT, Tensors, digest_of, read_container
 from corank.errors import InputError, reason
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
@@ -39,20 +39,20 @@ if TYPE_CHECKING:
     from corank.base.base import Ranker
     from corank.models.labels import LabelRanker
 
-_SUMMARY = Summary.__name__
+_SUMMARY = "Summary"  # the name of the class in files, from 0.1 on
 
 Model = TypeVar("Model")
 
 
-def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
+def save(model: Ranker | LabelRanker | Pipeline | PairSums, path: str | Path, *, overwrite: bool = False) -> None:
     """
     Save a fitted model, pipeline or summary to a file, atomically.
 
     Parameters
     ----------
-    model : Ranker, LabelRanker, Pipeline or Summary
+    model : Ranker, LabelRanker, Pipeline or PairSums
         A fitted ranker or label ranker; a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
-        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not
+        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `PairSums`. Anything that `load` could not
         read raises `InputError`.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
@@ -71,7 +71,7 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
             raise InputError(f"{path} cannot be written ({reason(error)}); no file was created.") from error
 
 
-def model_bytes(model: Ranker | LabelRanker | Pipeline | Summary) -> bytes:
+def model_bytes(model: Ranker | LabelRanker | Pipeline | PairSums) -> bytes:
     """Return the content of the file that `save` writes; equal models give equal bytes."""
     tensors, metadata = _encoded(model)
     return bytes(save_tensors(tensors, metadata=metadata))
@@ -98,7 +98,7 @@ def model_from_bytes(content: bytes, kind: type[Model], *, is_known: bool = Fals
 def _encoded(model: Any) -> tuple[Tensors, dict[str, str]]:
     tensors: Tensors = {}
     header: dict[str, Any] = {"format": FORMAT, "version": corank.__version__}
-    if isinstance(model, Summary):
+    if isinstance(model, PairSums):
         sums = {field.name: encode(getattr(model, field.name), field.name, tensors) for field in fields(model)}
         header |= {"class": _SUMMARY, "params": {}, "state": sums, "requests": {}}
     else:
@@ -130,7 +130,7 @@ def load(path: str | Path, kind: type[Any] | None = None) -> Any:
 
     Returns
     -------
-    Ranker, LabelRanker, Pipeline or Summary
+    Ranker, LabelRanker, Pipeline or PairSums
         The fitted model, with the same predictions, or the summary.
 
     Examples
@@ -140,8 +140,8 @@ def load(path: str | Path, kind: type[Any] | None = None) -> Any:
     header, tensors = read_container(Path(path))
     if header["class"] != _SUMMARY:
         model = decode_estimator(header, tensors, str(path))
-    elif set(header["state"]) == {field.name for field in fields(Summary)}:
-        model = Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
+    elif set(header["state"]) == {field.name for field in fields(PairSums)}:
+        model = PairSums(**{name: decode(value, tensors) for name, value in header["state"].items()})
     else:
         raise InputError(f"{path} holds a summary that corank {corank.__version__} cannot read; create it again.")
     if kind is not None and not isinstance(model, kind):
@@ -182,7 +182,7 @@ def _check_model(model: Any, path: str | Path) -> None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            for _ in () if isinstance(model, Summary) else _parts(model):  # the names of steps
+            for _ in () if isinstance(model, PairSums) else _parts(model):  # the names of steps
                 pass
             require_declared(model)
             try_model(model)

@@ -23,7 +23,7 @@ from corank.errors import InputError
 from corank.models.gp.ep.process import ProcessRanker
 from corank.models.labels import LabelRanker
 from corank.models.ratings.ranker import RatingsRanker
-from corank.models.rls import Summary
+from corank.models.rls import PairSums
 from corank.parameters import number
 from corank.text import BM25, Corpus, LinkLearn
 
@@ -63,7 +63,7 @@ OF_RATINGS: dict[str, Prediction] = {
 
 def try_model(model: Any) -> None:
     """Raise if a prediction of a model, pipeline or summary fails, or is not finite."""
-    if isinstance(model, Summary):
+    if isinstance(model, PairSums):
         _try_summary(model)
     elif isinstance(model, Pipeline):
         if not all(hasattr(step, "transform") for _, step in model.steps[:-1] if step not in (None, "passthrough")):
@@ -175,7 +175,7 @@ def _require_factors(name: str, factors: Any, d: int | None) -> None:
         raise InputError(f"{name} has values that are not positive, or whose squares overflow")
 
 
-def _try_summary(summary: Summary) -> None:
+def _try_summary(summary: PairSums) -> None:
     width = sum(phi.n_features for phi in summary.maps)
     if summary.scored.n_features != width:
         raise InputError(f"the sums do not have {width} features")
