@@ -44,3 +44,8 @@ def is_pipeline(model: Any) -> bool:
     """Return whether a model is a Pipeline of scikit-learn, whose module takes long to import, but made it if it is."""
     module = sys.modules.get("sklearn.pipeline")
     return module is not None and isinstance(model, module.Pipeline)
+
+
+def is_of(model: Any, *names: str) -> bool:
+    """Return whether a class of corank with one of these names is among the bases; importing it takes long."""
+    return any(base.__name__ in names and base.__module__.startswith("corank.") for base in type(model).__mro__)

@@ -264,7 +264,7 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             if any(isinstance(value, slice) for value in fields.values()):
                 raise ValueError("a slice can select any number of columns")
             try:
-                return _known_dataclasses()[body["name"]](**fields)
+                return _known_dataclass(body["name"])(**fields)
             except InputError as error:  # its message is for users, not for files
                 raise ValueError(reason(error)) from error
     raise ValueError(f"unknown kind {kind!r}")
@@ -297,7 +297,9 @@ def _dataclasses_of(home: ModuleType) -> dict[str, type[Any]]:
     }
 
 
-def _known_dataclasses() -> dict[str, type[Any]]:
-    """Return all dataclasses that may be part of a saved model, by name."""
-    found = (_dataclasses_of(import_module(f"corank.{home}")) for home in HOMES)
-    return {name: kind for some in found for name, kind in some.items()}
+def _known_dataclass(name: str) -> type[Any]:
+    """Return a dataclass that may be part of a saved model, first from the modules that its estimator imported."""
+    for home in sorted((f"corank.{one}" for one in HOMES), key=lambda one: one not in sys.modules):
+        if name in (found := _dataclasses_of(import_module(home))):
+            return found[name]
+    raise KeyError(name)
