@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+Called = TypeVar("Called", bound=Callable[..., Any])
 
 _FOLDERS = {
     "corank.base": ("Explanation JudgingCurve Landmarks OnTop PairSampler Smooth judging_curve reliability_curve"),
@@ -103,6 +106,26 @@ def find(package: str, name: str) -> Any:
     if name in GONE:
         raise AttributeError(f"{old} was removed in 0.3; {GONE[name]}.")
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+
+def old_parameters(**renamed: str) -> Callable[[Called], Called]:
+    """Let a function, or the constructor of a class, accept parameters by their names of 0.2, with a warning."""
+
+    def wrap(called: Any) -> Any:
+        if isinstance(called, type):
+            called.__init__ = wrap(called.__init__)  # type: ignore[misc]
+            return called
+
+        @wraps(called)
+        def call(*given: Any, **named: Any) -> Any:
+            for old in renamed.keys() & named.keys():
+                _warn(f"the parameter {old}", renamed[old], level=3)
+                named[renamed[old]] = named.pop(old)
+            return called(*given, **named)
+
+        return call
+
+    return wrap
 
 
 def old_method(old: str, new: str) -> Callable[..., Any]:

@@ -120,3 +120,24 @@ def test_a_module_of_an_old_package_is_not_loaded_twice():
 def test_importing_corank_imports_nothing_heavy():
     heavy = "import corank, sys\nassert not {'numpy', 'numba', 'scipy', 'sklearn', 'corank.metrics'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", heavy], check=True)
+
+
+def test_a_renamed_parameter_works_with_a_warning(tmp_path):
+    corank.data.write_letor(tmp_path / "rows.txt", [[1.0], [2.0], [3.0]], [1, -1, 0], [1, 1, 1])
+    expected = corank.read(tmp_path / "rows.txt", unjudged=-1)
+    with pytest.warns(FutureWarning, match="the parameter unscored is now unjudged; the old name is removed"):
+        rows = corank.read(tmp_path / "rows.txt", unscored=-1)
+    assert str(rows.y) == str(expected.y) == "[ 1. nan  0.]"
+    with pytest.warns(FutureWarning, match="the parameter unscored is now unjudged"):
+        parts = corank.deploy.Parts([tmp_path / "rows.txt"], unscored=-1)
+    assert parts.unjudged == -1
+
+
+def test_a_renamed_method_works_with_a_warning():
+    rows, y = [[0.0], [1.0], [3.0]], [0, 1, 2]
+    model = corank.RankRLS(1.0)
+    with pytest.warns(FutureWarning, match="RankRLS.summary is now pair_sums; the old name is removed"):
+        sums = model.summary(rows, y)
+    with pytest.warns(FutureWarning, match="RankRLS.fit_summary is now fit_pair_sums"):
+        fitted = model.fit_summary(sums)
+    assert fitted.coef_.tolist() == corank.RankRLS(1.0).fit_pair_sums(model.pair_sums(rows, y)).coef_.tolist()

@@ -56,7 +56,7 @@ def card(target: Path, version: int, overwrite: bool) -> None:
 def suggest(target: Path, version: int, overwrite: bool) -> None:
     model, rows = sources() / f"{version}" / "model.safetensors", sources() / f"{version}" / "train.txt"
     form = ["--format", "csv"] if target.suffix == ".csv" else []
-    words = [*form, "--unscored", -1, "--number", 6 + version, "-o", target]
+    words = [*form, "--unjudged", -1, "--number", 6 + version, "-o", target]
     say("suggest", model, rows, *words, overwrite=overwrite)
 
 

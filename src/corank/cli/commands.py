@@ -29,7 +29,7 @@ from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
-from corank.cli.options import INTERRUPTED, TERMINATED
+from corank.cli.options import INTERRUPTED, OLD_OPTIONS, TERMINATED
 from corank.cli.search import index, learn_links, search
 from corank.cli.verbs import Verb, with_added
 from corank.console import one_line, printable_streams
@@ -41,10 +41,10 @@ DESCRIPTION = "Learn to rank from few relevance judgements and much unjudged dat
 
 _LIBRARY: dict[str, tuple[Verb, ...]] = {
     "Learn": (
-        Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unscored -1 --output model.safetensors"),
+        Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unjudged -1 --output model.safetensors"),
         Verb(rank, "Score rows with a saved model.", "rank model.safetensors test.txt --output scores.txt"),
         Verb(evaluate, "Evaluate rankings and test differences.", "evaluate test.txt scores.txt -m nDCG@10 -m AP"),
-        Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unscored -1 --output study"),
+        Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unjudged -1 --output study"),
         Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
         Verb(card, "Write a model card.", "card model.safetensors test.txt --output card.html"),
     ),
@@ -52,7 +52,7 @@ _LIBRARY: dict[str, tuple[Verb, ...]] = {
         Verb(
             suggest,
             "Choose what to judge next.",
-            "suggest model.safetensors train.txt --unscored -1 --number 20",
+            "suggest model.safetensors train.txt --unjudged -1 --number 20",
         ),
         Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
     ),
@@ -71,7 +71,7 @@ _LIBRARY: dict[str, tuple[Verb, ...]] = {
         ),
     ),
     "Files": (
-        Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
+        Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unjudged -1"),
         Verb(
             export,
             "Write a model for the engine that serves it.",
@@ -296,9 +296,18 @@ def main(application: typer.Typer | None = None, name: str = "corank") -> None:
         sys.exit(TERMINATED if is_terminated and code in (0, INTERRUPTED) else code)
 
 
+def _current(word: str) -> str:
+    """Return an option by its name now; print a sentence if that differs."""
+    name, equals, value = word.partition("=")
+    if name not in OLD_OPTIONS:
+        return word
+    typer.echo(f"corank: {name} is now {OLD_OPTIONS[name]}; the old name is removed in 0.4.", err=True)
+    return f"{OLD_OPTIONS[name]}{equals}{value}"
+
+
 def _run(application: typer.Typer, name: str) -> Any:
     """Run the command line; return the exit code."""
-    words = [word for word in sys.argv[1:] if word != DEBUG]
+    words = [_current(word) for word in sys.argv[1:] if word != DEBUG]
 
     def warn(message: Warning | str, *_: Any, **__: Any) -> None:
         # one sentence, without the line of code

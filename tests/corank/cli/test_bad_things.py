@@ -23,19 +23,19 @@ from faults.limits import small_files, without_rights
 from faults.writers import write_journal
 
 COMMANDS = {
-    "fit": ["fit <train.txt --model crr --unscored -1 --output >m"],
+    "fit": ["fit <train.txt --model crr --unjudged -1 --output >m"],
     "rank": [
         "rank <model.safetensors <test.txt --output >s",
         "rank <model.safetensors <test.txt --format trec --output >run.gz",
     ],
     "evaluate": ["evaluate <test.txt <scores.txt --per-query >q.tsv", "evaluate <test.txt <scores.txt --json"],
-    "compare": ["compare <train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 --output >study"],
+    "compare": ["compare <train.txt --unjudged -1 --models spd --folds 2 --no-curve --jobs 1 --output >study"],
     "card": ["card <model.safetensors <test.txt --output >card.html"],
     "explain": [
         "explain <model.safetensors <test.txt --pair 1 2",
         "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
     ],
-    "suggest": ["suggest <model.safetensors <train.txt --unscored -1 --output >n.txt"],
+    "suggest": ["suggest <model.safetensors <train.txt --unjudged -1 --output >n.txt"],
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
     "records": ["records <records.csv --duplicates", "records <records.csv --output >r.ris"],
     "certify": ["certify <reviewed.csv --output >c.json --page >c.html"],

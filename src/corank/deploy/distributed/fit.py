@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from corank._moved import old_parameters
 from corank.base.base import Ranker
 from corank.base.contract import check_parameters, install, named_columns
 from corank.base.kernels import as_kernel
@@ -128,13 +129,14 @@ def _blocks(problems: Iterator[WholeQueries]) -> Iterator[Floats]:
 R = TypeVar("R", bound=Ranker | Pipeline)
 
 
+@old_parameters(unscored="unjudged")
 def fit_parts(
     model: R,
     parts: Any,
     client: Any = None,
     *,
     split: Literal["move", "refuse"] = "move",
-    unscored: float | None = None,
+    unjudged: float | None = None,
     y: str | Literal[False] | None = None,
     qid: str | None = None,
     verbose: bool = False,
@@ -159,7 +161,7 @@ def fit_parts(
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
         raise an error.
-    unscored, y, qid
+    unjudged, y, qid
         How files and frames are read, see `corank.read`.
     verbose : bool
         Whether to show a progress bar on a terminal or in a notebook.
@@ -192,7 +194,7 @@ def fit_parts(
     steps = require_steps(steps)
     check_parameters(ranker)
     if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
+        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid, verbose=verbose)
     named = named_columns(parts.n_features, parts.feature_names)
     fitted, parts = fit_steps(steps, parts)
     record, factors = fit(ranker, parts)
@@ -204,6 +206,7 @@ def fit_parts(
     return model
 
 
+@old_parameters(unscored="unjudged")
 def pair_sums(
     parts: Any,
     maps: RankRLS | CoRankRLS | tuple[FeatureMap, ...],
@@ -212,7 +215,7 @@ def pair_sums(
     query_weight: str = "pairs",
     ties: bool = False,
     split: Literal["move", "refuse"] = "move",
-    unscored: float | None = None,
+    unjudged: float | None = None,
     y: str | Literal[False] | None = None,
     qid: str | None = None,
 ) -> PairSums:
@@ -229,7 +232,7 @@ def pair_sums(
         Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
     query_weight, ties
         As in `RankRLS`; used with feature maps only.
-    split, unscored, y, qid
+    split, unjudged, y, qid
         As in `fit_parts`.
 
     Returns
@@ -238,7 +241,7 @@ def pair_sums(
         The sums, byte-identical for any division into parts.
     """
     if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid)
+        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
     if isinstance(maps, LeastSquares):
         check_parameters(maps)
         return summarise_parts(parts, maps).summary

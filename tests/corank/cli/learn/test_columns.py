@@ -95,7 +95,7 @@ def test_names_travel_from_every_named_format_to_the_scores(here, suffix, words)
 
 
 def test_explain_suggest_and_validation_match_by_name(model, here):
-    for words in (("explain", "model", "{}", "--pair", "d1", "d2"), ("suggest", "model", "{}", "--unscored", "0")):
+    for words in (("explain", "model", "{}", "--pair", "d1", "d2"), ("suggest", "model", "{}", "--unjudged", "0")):
         out, reordered = (run(*(word.format(name) for word in words))[0] for name in ("t.csv", "r.csv"))
         assert out == reordered
         assert out
@@ -259,8 +259,8 @@ def test_tables_are_converted_into_tables(here, suffix):
 def test_unjudged_and_single_precision_survive_a_table(here):
     y = np.where(np.arange(len(MADE.y)) % 3, MADE.y, -1)
     corank.data.write_letor(here / "t.txt", MADE.X, y, MADE.qid)
-    run("convert", "t.txt", "c.csv", "--unscored", "-1")
-    text, table = corank.read("t.txt", unscored=-1), corank.read("c.csv", dtype="float32")
+    run("convert", "t.txt", "c.csv", "--unjudged", "-1")
+    text, table = corank.read("t.txt", unjudged=-1), corank.read("c.csv", dtype="float32")
     np.testing.assert_array_equal(table.X, text.X)
     np.testing.assert_array_equal(table.y, text.y)
     with open("c.csv") as file:

@@ -171,7 +171,7 @@ def test_files_of_every_kind_and_parts_without_rows(tmp_path):
         write_letor(tmp_path / "letor" / f"{at}.txt", part[0], np.nan_to_num(part[1], nan=-1), qid=part[2])
     models = [fit_parts(RankRLS(), [tmp_path / kind, tmp_path / "empty.txt"]) for kind in kinds]
     assert models[0].coef_.tobytes() == models[1].coef_.tobytes() == fit_parts(RankRLS(), pieces()).coef_.tobytes()
-    text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unscored=-1)
+    text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unjudged=-1)
     np.testing.assert_allclose(text.predict(X), models[1].predict(X), atol=1e-3)
 
 
