@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy, simulate
+from corank.clicks import PDGD, PairwiseEpsilonGreedy, simulate_clicks
 from experiments.clicks.problem import part, user_of
 
 
@@ -73,13 +73,10 @@ def main(n: int) -> None:
     models = {
         "PDGD": PDGD(),
         "PairwiseEpsilonGreedy": PairwiseEpsilonGreedy(),
-        "DBGD": DBGD(),
-        "MGD, 49 candidates": MGD(),
     }
     for name, model in models.items():
-        simulate(model, data, user, 10, evaluate_at=[10])  # compiled, or found in the cache
-        lists = n if "MGD" not in name else n // 10
-        speed = lists / seconds(lambda: simulate(model, data, user, lists, evaluate_at=[lists], random_state=0))  # noqa: B023
+        simulate_clicks(model, data, user, 10, evaluate_at=[10])  # compiled, or found in the cache
+        speed = n / seconds(lambda: simulate_clicks(model, data, user, n, evaluate_at=[n], random_state=0))  # noqa: B023
         figure(what=name, lists_per_second=round(speed), times_plain=round(speed / plain, 1))
     X = data.X[: data.starts[1]]
 
@@ -91,7 +88,7 @@ def main(n: int) -> None:
 
     figure(what="PDGD, show and learn from Python", lists_per_second=round(1000 / seconds(by_hand)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    simulate(PDGD(), data, user, 100 * n, evaluate_at=[100 * n], random_state=0)
+    simulate_clicks(PDGD(), data, user, 100 * n, evaluate_at=[100 * n], random_state=0)
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     figure(what="memory", lists=100 * n, peak_grew_by_kib=grown)
 

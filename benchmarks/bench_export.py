@@ -31,7 +31,6 @@ from corank.data.routing import fit_with_qid
 from corank.deploy.export.describe import describe
 from corank.deploy.export.export import TARGETS, make_export
 from corank.deploy.export.json_form import json_form
-from corank.deploy.export.numpy_file import write_numpy
 from corank.deploy.export.onnx_graph import make_graph
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import verify
@@ -171,16 +170,12 @@ def main() -> None:
     for name, model in models(chosen.quick).items():
         model.fit(problem.X, problem.y, qid=problem.qid)
         described = describe(model)
-        text = write_numpy(described, ExportOptions()).files[""].decode()
-        space: dict[str, Any] = {"__name__": "exported"}
-        exec(compile(text, "exported.py", "exec"), space)
         settings = onnxruntime.SessionOptions()
         settings.intra_op_num_threads = 1
         session = onnxruntime.InferenceSession(make_graph(described, ExportOptions()), settings)
         single = rows.astype(np.float32)
         times = {
             "corank": microseconds(lambda model=model: model.predict(rows), repeats),
-            "numpy file": microseconds(lambda space=space: space["score"](rows), repeats),
             "onnxruntime": microseconds(lambda s=session, x=single: s.run(None, {"features": x}), repeats),
             "Node.js": node_microseconds(json_form(described), rows, repeats),
         }

@@ -1,6 +1,6 @@
 """
-Pursuits: a step against one product over the dictionary, pre-fitting against basic, many users against one by one, and
-the memory that many rows take.
+Pursuits: a step against one product over the dictionary, pre-fitting against basic, and the memory
+that many rows take.
 
 Every line is one figure; times are medians of repeats that alternate between corank and the alternative.
 Run: python benchmarks/bench_pursuit.py [--quick]
@@ -19,7 +19,7 @@ import numpy as np
 
 from corank.base.kernels import GaussianKernel
 from corank.base.pairs import Laplacian
-from corank.models.pursuit import RankingPursuit, fit_many
+from corank.models.pursuit import RankingPursuit
 from corank.models.pursuit.coupled import CoupledViews
 from corank.models.pursuit.dictionary import Dictionary
 from corank.models.pursuit.fits import steps
@@ -94,24 +94,6 @@ def bench_joint(N: int, repeats: int) -> None:
     )
 
 
-def bench_many(n_users: int, repeats: int) -> None:
-    rng = np.random.default_rng(2)
-    X, n_items = rng.normal(size=(100, 50)), 40
-    items = np.concatenate([rng.choice(100, n_items, replace=False) for _ in range(n_users)])
-    user, y, kernel = np.repeat(np.arange(n_users), n_items), rng.normal(size=n_users * n_items), GaussianKernel(0.01)
-
-    def one_by_one() -> None:
-        for u in range(n_users):
-            rows = slice(u * n_items, (u + 1) * n_items)
-            RankingPursuit(30, kernel, scale=False).fit(X[items[rows]], y[rows])
-
-    fit_many(X, items, y, user, n_basis=30, kernel=kernel)
-    together, apart = alternate(repeats, lambda: fit_many(X, items, y, user, n_basis=30, kernel=kernel), one_by_one)
-    report(
-        "fit_many / RankingPursuit one by one", together / apart, users=n_users, ms_per_user=1000 * together / n_users
-    )
-
-
 def bench_large(n: int, N: int) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, 20)).astype(np.float32)
@@ -135,7 +117,6 @@ def main() -> None:
     repeats = 3 if quick else 7
     bench_steps(1500 if quick else 4000, repeats)
     bench_joint(1000 if quick else 2000, repeats)
-    bench_many(20 if quick else 60, repeats)
     bench_large(10_000 if quick else 100_000, 2000)
 
 

@@ -1,5 +1,5 @@
 """
-Learning by the service against `simulate`, and what an event costs.
+Learning by the service against `simulate_clicks`, and what an event costs.
 
 Simulated users are served by the service in this process, without HTTP: every list and click goes through the log on
 disk and the learner. The database is closed and opened again at each point of the curve, as by a restart. Lists of 10
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from corank import PDGD, RankingData, evaluate, make_ranking
-from corank.clicks import SimulatedUsers, simulate
+from corank.clicks import SimulatedUsers, simulate_clicks
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.learner import Learner
@@ -84,7 +84,7 @@ def run(folder: Path, n_lists: int) -> None:
         kept = json.loads(saved.read_text())
         done, state, curve = kept["done"], kept["state"], kept["curve"]
         users._rngs = np.array(kept["rngs"], dtype=np.uint64)
-    alone = simulate(PDGD(), data, "navigational", n_lists, test=test, evaluate_at=points, random_state=0)
+    alone = simulate_clicks(PDGD(), data, "navigational", n_lists, test=test, evaluate_at=points, random_state=0)
     for point in points:
         if point < done or (point == done and curve and curve[-1][0] == point):
             continue

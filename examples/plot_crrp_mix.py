@@ -19,9 +19,9 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank.models.pursuit import fit_many
 from experiments.datasets.jester import read_ratings
 from experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.many import fit_many
 from experiments.ranking_pursuit.methods import errors_of
 from experiments.ranking_pursuit.users import draw_users
 

@@ -4,7 +4,7 @@ A service that learns from clicks
 
 Simulated users behind the real HTTP service: `corank service start` ranks, records what was shown and clicked, and
 learns with PDGD. The service is killed in the middle and started again. With equal seeds it has learnt the same bits as
-``corank.clicks.simulate``. Then users compare the learnt model with an older one on interleaved lists until a
+``corank.clicks.simulate_clicks``. Then users compare the learnt model with an older one on interleaved lists until a
 sequential test decides, and a bad version is activated and rolled back. Left: nDCG@10 of both on test queries. Right:
 mean credit of the learnt model on interleaved lists, with the interval that may be looked at after every list.
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from corank import PDGD, SPD, RankingData, evaluate, load, make_ranking, save
 from corank.cli import app
-from corank.clicks import SimulatedUsers, simulate
+from corank.clicks import SimulatedUsers, simulate_clicks
 
 N_LISTS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 AT = [0, *(round(N_LISTS * share) for share in (0.03, 0.1, 0.25, 0.5, 1.0))]
@@ -115,7 +115,7 @@ for number in range(N_LISTS + 1):
     server.send("POST", "/feedback?wait=true", {"impression": answer["impression"], "clicks": clicks, "final": True})
 seconds = time.perf_counter() - began
 learnt = load(SHOP.parent / "clicks.safetensors")
-alone = simulate(PDGD(), data, "navigational", N_LISTS, test=test, evaluate_at=AT, random_state=0)
+alone = simulate_clicks(PDGD(), data, "navigational", N_LISTS, test=test, evaluate_at=AT, random_state=0)
 print(f"{N_LISTS} lists in {seconds:.0f} s")
 corank("events", "verify", SHOP)
 print("nDCG@10, service: ", *(f"{value:.4f}" for value in curve))

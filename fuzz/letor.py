@@ -49,7 +49,7 @@ class Way:
     held: int = 0
     chunk: int = 7
     jobs: int = 1
-    unscored: float | None = None
+    unjudged: float | None = None
     route: str = "file"
 
 
@@ -60,7 +60,7 @@ WAYS = (
     Way("float32", "csr"),
     Way(layout="csr", n_features=5, piece=40),
     Way("float32", "dense", n_features=5, piece=20),
-    Way(unscored=-1.0, jobs=2, piece=8),
+    Way(unjudged=-1.0, jobs=2, piece=8),
     Way(layout="csr", route="two files"),
     Way("float32", route="store"),
     Way(route="writer"),
@@ -192,9 +192,9 @@ def check_text(content: bytes, plain: bytes | None, way: Way, folder: Path) -> b
 def _read(paths: list[Path], way: Way, folder: Path) -> Collection | None:
     """Read the files with corank; None if they are read as a table."""
     if way.route == "read":
-        rows = corank.read(paths, unscored=way.unscored, dtype=way.dtype, layout=way.layout, judges="keep")
+        rows = corank.read(paths, unjudged=way.unjudged, dtype=way.dtype, layout=way.layout, judges="keep")
         return rows if detect_format(paths[0]) == "text" else None
-    options = {"dtype": way.dtype, "layout": way.layout, "n_features": way.n_features, "unscored": way.unscored}
+    options = {"dtype": way.dtype, "layout": way.layout, "n_features": way.n_features, "unjudged": way.unjudged}
     if way.route != "store":
         return read_letor(paths, **options, n_jobs=way.jobs)
     shutil.rmtree(folder / "store", ignore_errors=True)
@@ -222,7 +222,7 @@ def _is_large(rows: list[Row], way: Way) -> bool:
 
 def _compare(found: Collection, rows: list[Row], way: Way) -> None:
     y = np.array([row.label for row in rows])
-    y[y == way.unscored] = np.nan
+    y[y == way.unjudged] = np.nan
     if found.y.tobytes() != y.tobytes():
         raise Wrong("labels", f"{found.y.tolist()} for {y.tolist()}")
     _compare_values(found.X, rows, way)

@@ -117,9 +117,9 @@ def _expected(kind: str) -> dict[bytes, list[bytes]]:
 def _use(model: Any, way: str, folder: Path) -> list[bytes]:
     """Call every prediction; return the arrays that they returned."""
     repr(model)
-    if isinstance(model, corank.models.Summary):
+    if isinstance(model, corank.models.PairSums):
         with np.errstate(all="ignore"):
-            model = corank.RankRLS(1.0).fit_summary(model + model)
+            model = corank.RankRLS(1.0).fit_pair_sums(model + model)
     if way == "saved again":
         before = _answers(model, ROWS)
         corank.save(model, folder / "again.safetensors", overwrite=True)

@@ -68,8 +68,8 @@ def _recipes() -> Iterator[tuple[str, str, Callable[[], Any]]]:
                 yield type(model).__name__, f"{name} {type(rows).__name__}", _fitting(make, rows, Y, qid=QID)
     yield "SPD", "SPD prior", _fitting(corank.SPD, X, Y, qid=QID, prior=X[:, 0])
     yield from ((name.split()[0], name, _fitting(make, *given, **more)) for name, make, given, more in _others())
-    yield "Summary", "Summary", lambda: corank.RankRLS(1.0).summary(X, Y, qid=QID)
-    yield "Summary", "Summary basis", lambda: corank.RankRLS(1.0, "gaussian", n_basis=4).summary(X, Y, qid=QID)
+    yield "Summary", "Summary", lambda: corank.RankRLS(1.0).pair_sums(X, Y, qid=QID)
+    yield "Summary", "Summary basis", lambda: corank.RankRLS(1.0, "gaussian", n_basis=4).pair_sums(X, Y, qid=QID)
 
 
 def _rankers() -> dict[str, Callable[[], Any]]:

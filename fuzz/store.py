@@ -207,7 +207,7 @@ def _use(store: Any, what: str, folder: Path) -> None:
     elif what == "text":
         write_letor(folder / "again.txt", store.X, np.nan_to_num(store.y), store.qid, store.docids, overwrite=True)
     else:
-        rows = corank.read(store.path, layout=what, dtype="float32", unscored=0.0, qid=None)  # type: ignore[arg-type]
+        rows = corank.read(store.path, layout=what, dtype="float32", unjudged=0.0, qid=None)  # type: ignore[arg-type]
         corank.RankRLS(1.0, "gaussian").fit(rows.data).predict(rows.X)
 
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import MGD, PairwiseEpsilonGreedy
+from corank.clicks import PairwiseEpsilonGreedy
 from corank.clicks.ranker import Session
-from corank.core.clicks.dueling import show_duel
 from corank.core.clicks.interleaving import assign_clicks
 from corank.core.clicks.policies import EPSILON_GREEDY
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, draw_clicks, list_ndcg
@@ -26,6 +25,8 @@ from corank.core.jit import jit
 from corank.core.pairs.losses import HINGE
 from corank.core.random import alias_table, draw_alias, next_u64, random_below
 from corank.data.ranking import RankingData
+from experiments.clicks.dueling import MGD
+from experiments.clicks.dueling_kernels import show_duel
 
 Floats = NDArray[np.float64]
 

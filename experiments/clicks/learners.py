@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import DBGD, MGD, PDGD, OnlineRanker, PairwiseEpsilonGreedy, simulate
+from corank.clicks import PDGD, OnlineRanker, PairwiseEpsilonGreedy, simulate_clicks
 from corank.data.durable.atomic import atomic_file
 from corank.errors import import_extra
 from corank.metrics import evaluate
 from corank.models.rls import RankRLS
 from corank.tables import ReportTable
 from experiments.clicks.as_published import SampledMGD, WorstFirst, upside_down
+from experiments.clicks.dueling import DBGD, MGD
 from experiments.clicks.problem import DISCOUNT, LISTS, STOPS, USERS, K, bm25, fold_error, part, seed_of, user_of
 from experiments.datasets.mq2008 import N_FOLDS
 from experiments.options import ExperimentOptions
@@ -67,7 +68,7 @@ def cell(options: ExperimentOptions, method: str, kind: str, stop: str, fold: in
         at = [point for point in AT if point <= lists]
         how: dict[str, Any] = {"k": K, "discount": DISCOUNT, "evaluate_at": at, "n_runs": n_runs}
         seed = seed_of(options.seed, fold)
-        found = simulate(
+        found = simulate_clicks(
             METHODS[method], part(fold, "train"), user_of(kind, stop), lists, test=test, random_state=seed, **how
         )
         return {"offline": found.offline.tolist(), "online": found.online.tolist()}

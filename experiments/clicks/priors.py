@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import CLICK_MODELS, PDGD, OnlineRanker, PairwiseEpsilonGreedy, simulate
+from corank.clicks import CLICK_MODELS, PDGD, OnlineRanker, PairwiseEpsilonGreedy, simulate_clicks
 from corank.data.ranking import RankingData
 from corank.tables import ReportTable
 from experiments.clicks.problem import DISCOUNT, K, bm25, part, seed_of, user_of
@@ -46,7 +46,7 @@ def curve(options: ExperimentOptions, learner: str, kind: str, scale: float, whi
     def serve(fold: int) -> list[list[float]]:
         train, test = (_with_prior(part(fold, name), scale) for name in ("train", which))
         seed = seed_of(options.seed, fold, purpose)
-        found = simulate(
+        found = simulate_clicks(
             LEARNERS[learner], train, user, AT[-1], test=test, k=K, evaluate_at=AT, discount=DISCOUNT, n_runs=n_runs,
             random_state=seed,
         )  # fmt: skip

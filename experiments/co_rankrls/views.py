@@ -16,7 +16,7 @@ from corank.base.pairs.factors import drawn_weight
 from corank.data.query_splits import QueryKFold
 from corank.data.ranking import RankingData
 from corank.metrics import evaluate
-from corank.models.rls import CoRankRLS, RankRLS, Summary
+from corank.models.rls import CoRankRLS, PairSums, RankRLS
 from corank.tables import ReportTable
 from experiments.co_rankrls.draw import ViewsRepeat, draw_views
 from experiments.options import ExperimentOptions
@@ -162,16 +162,18 @@ def _curve(options: ExperimentOptions, repeat: int, hidden: float) -> list[tuple
     return found
 
 
-def _summary(drawn: ViewsRepeat, kept: NDArray[np.bool_] | slice = slice(None), like: Summary | None = None) -> Summary:
+def _summary(
+    drawn: ViewsRepeat, kept: NDArray[np.bool_] | slice = slice(None), like: PairSums | None = None
+) -> PairSums:
     """Sums over some training rows, for every λ and ν; `like` brings the basis rows, which are of all."""
     model = CoRankRLS(drawn.views, ties=True, scale=False)
-    return model.summary(drawn.X[kept], drawn.y[kept], qid=drawn.qid[kept], like=like)
+    return model.pair_sums(drawn.X[kept], drawn.y[kept], qid=drawn.qid[kept], like=like)
 
 
-def _scores(drawn: ViewsRepeat, summary: Summary, lam: float, nu: float, rows: Floats) -> Floats:
+def _scores(drawn: ViewsRepeat, summary: PairSums, lam: float, nu: float, rows: Floats) -> Floats:
     P, U = summary.weights
     model = CoRankRLS(drawn.views, coupling=0.5 * nu * U / P, alpha=lam / P, ties=True, scale=False)
-    return model.fit_summary(summary).predict(rows)
+    return model.fit_pair_sums(summary).predict(rows)
 
 
 def _folds(drawn: ViewsRepeat) -> list[NDArray[np.bool_]]:

@@ -17,10 +17,11 @@ from scipy import sparse
 
 from corank.choices import QueryWeight
 from corank.core.threads import cut, n_threads, parallel_map
-from corank.models.pursuit import fit_many, fit_many_views
 from corank.models.ratings import Collaborative, ItemMean
 from experiments.ranking_pursuit.grams import Grams
+from experiments.ranking_pursuit.many import fit_many
 from experiments.ranking_pursuit.many_rankings import errors_many, score_alike, svm_path
+from experiments.ranking_pursuit.many_views import fit_many_views
 from experiments.ranking_pursuit.ridge import ridge, sparse_ridge
 from experiments.ranking_pursuit.users import Users, UsersRepeat
 

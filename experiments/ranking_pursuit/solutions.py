@@ -28,7 +28,7 @@ STEPS_PER_ITEM = (1, 4)
 """Steps of the last pursuit for each item that is kept."""
 
 _TOL = 1e-10
-# shares of a squared norm below this one are rounding errors, as in `corank.models.pursuit.many`
+# shares of a squared norm below this one are rounding errors, as in `many`
 _LEAST = (64.0 * float(np.finfo(np.float64).eps)) ** 2
 
 

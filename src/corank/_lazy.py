@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from corank._moved import find
+
 _IMPORT = re.compile(r"^from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
 
 
-def lazy(
-    package: str, otherwise: Callable[[str], Any] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """
     Return ``__getattr__``, ``__dir__`` and ``__all__`` for a package.
 
@@ -27,9 +27,7 @@ def lazy(
 
     def getattribute(name: str) -> Any:
         if name not in homes:
-            if otherwise is not None and not name.startswith("_"):
-                return otherwise(name)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return find(package, name)
         home = homes[name]
         return import_module(f"{package}.{name}") if home == package else getattr(import_module(home), name)
 
@@ -46,3 +44,8 @@ def is_pipeline(model: Any) -> bool:
     """Return whether a model is a Pipeline of scikit-learn, whose module takes long to import, but made it if it is."""
     module = sys.modules.get("sklearn.pipeline")
     return module is not None and isinstance(model, module.Pipeline)
+
+
+def is_of(model: Any, *names: str) -> bool:
+    """Return whether a class of corank with one of these names is among the bases; importing it takes long."""
+    return any(base.__name__ in names and base.__module__.startswith("corank.") for base in type(model).__mro__)

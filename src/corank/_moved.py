@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
+
+Called = TypeVar("Called", bound=Callable[..., Any])
 
 _FOLDERS = {
     "corank.base": ("Explanation JudgingCurve Landmarks OnTop PairSampler Smooth judging_curve reliability_curve"),
-    "corank.clicks": ("PairwiseEpsilonGreedy PositionBias click_pairs estimate_from_clicks position_bias simulate"),
+    "corank.clicks": ("PairwiseEpsilonGreedy PositionBias click_pairs estimate_from_clicks position_bias"),
     "corank.comparison": "Study",
     "corank.data": (
         "ClickLog Collection Items QueryShuffleSplit mask_scores open_store presumed_negatives read_clicks read_items "
         "read_letor write_clicks write_letor write_store"
     ),
-    "corank.deploy": "fit_parts summarise",
+    "corank.deploy": "fit_parts",
     "corank.metrics": "Evaluation evaluate_run",
     "corank.models": (
-        "ItemMean LabelPreferences NeighborLabelRanker PairwiseLabelRanker Summary check_lambda potential suggest_pairs"
+        "ItemMean LabelPreferences NeighborLabelRanker PairwiseLabelRanker check_lambda potential suggest_pairs"
     ),
     "corank.text": "Corpus",
     "corank_lab.preferences": "PreferenceSession",
@@ -29,8 +32,35 @@ _FOLDERS = {
     "corank_lab.screening": "Screening",
 }
 
-NAMES = {name: folder for folder, names in _FOLDERS.items() for name in names.split()}
-"""Names of ``import corank`` in 0.2, and the packages that export them now."""
+_RENAMED = {
+    "Summary": "corank.models.PairSums",
+    "simulate": "corank.clicks.simulate_clicks",
+    "summarise": "corank.deploy.pair_sums",
+}
+
+NAMES = {name: f"{folder}.{name}" for folder, names in _FOLDERS.items() for name in names.split()} | _RENAMED
+"""Names of ``import corank`` in 0.2, and what they are called now."""
+
+IN_FOLDERS = {
+    "corank.clicks.simulate": _RENAMED["simulate"],
+    "corank.deploy.summarise": _RENAMED["summarise"],
+    "corank.deploy.distributed.summarise": _RENAMED["summarise"],
+    "corank.models.Summary": _RENAMED["Summary"],
+    "corank.models.rls.Summary": _RENAMED["Summary"],
+}
+"""Names of folders that were changed."""
+
+_GONE = {
+    "DBGD MGD Duel": "it is in experiments/clicks of the repository; use corank.PDGD",
+    "ManyCoPursuits ManyPursuits fit_many fit_many_views": "it is in experiments/ranking_pursuit of the repository",
+    "PathDisplay": "plot loo_scores_ of the model, or cv_results_ of the search, against the candidates",
+    "convert_parts": "write files by corank.data.write_store, or by the command corank convert",
+    "evaluate_parts rank_parts": "use corank.deploy.predict_parts, and corank.evaluate on its scores",
+    "fit_trees": "use lightgbm.DaskLGBMRanker",
+    "plot_lambda": "print corank.models.check_lambda(...) instead",
+}
+GONE = {name: sentence for names, sentence in _GONE.items() for name in names.split()}
+"""Names that were removed in 0.3, and what to do instead."""
 
 PACKAGES = {
     "corank.auto": "corank.models.auto",
@@ -63,18 +93,54 @@ PACKAGES = {
 """Public packages of 0.2, and their places now."""
 
 
-def find(name: str) -> Any:
-    """Return what ``corank.name`` was in 0.2, with a warning; raise `AttributeError` if there was no such name."""
-    if name in NAMES:
-        _warn(f"corank.{name}", f"{NAMES[name]}.{name}")
-        return getattr(import_module(NAMES[name]), name)
-    if f"corank.{name}" in PACKAGES:
-        return import_module(f"corank.{name}")
-    raise AttributeError(f"module 'corank' has no attribute {name!r}")
+def find(package: str, name: str) -> Any:
+    """Return what ``package.name`` was in 0.2, with a warning; raise `AttributeError` if it is gone or never was."""
+    old = f"{package}.{name}"
+    new = NAMES.get(name) if package == "corank" else IN_FOLDERS.get(old)
+    if new is not None:
+        _warn(old, new)
+        folder, _, current = new.rpartition(".")
+        return getattr(import_module(folder), current)
+    if package == "corank" and old in PACKAGES:
+        return import_module(old)
+    if name in GONE:
+        raise AttributeError(f"{old} was removed in 0.3; {GONE[name]}.")
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
-def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} is now {new}; the old name is removed in 0.4.", FutureWarning, stacklevel=4)
+def old_parameters(**renamed: str) -> Callable[[Called], Called]:
+    """Let a function, or the constructor of a class, accept parameters by their names of 0.2, with a warning."""
+
+    def wrap(called: Any) -> Any:
+        if isinstance(called, type):
+            called.__init__ = wrap(called.__init__)  # type: ignore[misc]
+            return called
+
+        @wraps(called)
+        def call(*given: Any, **named: Any) -> Any:
+            for old in renamed.keys() & named.keys():
+                _warn(f"the parameter {old}", renamed[old], level=3)
+                named[renamed[old]] = named.pop(old)
+            return called(*given, **named)
+
+        return call
+
+    return wrap
+
+
+def old_method(old: str, new: str) -> Callable[..., Any]:
+    """Return a method that calls another one, with a warning that this is its name now."""
+
+    def call(self: Any, *given: Any, **named: Any) -> Any:
+        _warn(f"{type(self).__name__}.{old}", new, level=3)
+        return getattr(self, new)(*given, **named)
+
+    call.__doc__ = f"Call `{new}`, with a warning: the name of 0.2."
+    return call
+
+
+def _warn(old: str, new: str, level: int = 4) -> None:
+    warnings.warn(f"{old} is now {new}; the old name is removed in 0.4.", FutureWarning, stacklevel=level)
 
 
 def _place(old: str) -> str | None:
@@ -92,9 +158,9 @@ class _Finder:  # importlib.abc would take long to import
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return (
-            ModuleSpec(fullname, self, is_package=True) if fullname.startswith("corank.") and _place(fullname) else None
-        )
+        is_old = fullname.startswith("corank.") and _place(fullname) is not None
+        loader: Any = self
+        return ModuleSpec(fullname, loader, is_package=True) if is_old else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         place = _place(spec.name) or spec.name
@@ -104,7 +170,7 @@ class _Finder:  # importlib.abc would take long to import
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        spec = module.__spec__
+        spec: Any = module.__spec__
         if spec is not None and spec.loader is self:  # the import system replaced the specification
             module.__spec__ = spec.loader_state
 

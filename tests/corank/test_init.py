@@ -70,12 +70,30 @@ def test_a_misspelt_parameter_and_a_misspelt_name_are_type_errors(tmp_path, monk
     assert 'Unexpected keyword argument "alhpa"' in said
 
 
+def named(path):
+    package, _, name = path.rpartition(".")
+    return getattr(import_module(package), name)
+
+
 @pytest.mark.parametrize("name", _moved.NAMES)
 def test_a_name_of_the_last_version_works_with_a_warning(name):
-    with pytest.warns(FutureWarning, match=f"corank.{name} is now {_moved.NAMES[name]}.{name}; the old name is"):
+    with pytest.warns(FutureWarning, match=f"corank.{name} is now {_moved.NAMES[name]}; the old name is"):
         thing = getattr(corank, name)
-    assert thing is getattr(import_module(_moved.NAMES[name]), name)
+    assert thing is named(_moved.NAMES[name])
     assert name not in corank.__all__
+
+
+@pytest.mark.parametrize("old", _moved.IN_FOLDERS)
+def test_a_renamed_name_of_a_folder_works_with_a_warning(old):
+    with pytest.warns(FutureWarning, match=f"{old} is now {_moved.IN_FOLDERS[old]}; the old name is"):
+        assert named(old) is named(_moved.IN_FOLDERS[old])
+
+
+@pytest.mark.parametrize("name", _moved.GONE)
+def test_a_removed_name_is_an_error_that_says_what_to_do(name):
+    for package in ("corank", "corank.models", "corank.clicks", "corank.deploy.distributed"):
+        with pytest.raises(AttributeError, match=rf"{package}.{name} was removed in 0.3; \w+ .*\.$"):
+            named(f"{package}.{name}")
 
 
 @pytest.mark.parametrize("old", _moved.PACKAGES)
@@ -102,3 +120,24 @@ def test_a_module_of_an_old_package_is_not_loaded_twice():
 def test_importing_corank_imports_nothing_heavy():
     heavy = "import corank, sys\nassert not {'numpy', 'numba', 'scipy', 'sklearn', 'corank.metrics'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", heavy], check=True)
+
+
+def test_a_renamed_parameter_works_with_a_warning(tmp_path):
+    corank.data.write_letor(tmp_path / "rows.txt", [[1.0], [2.0], [3.0]], [1, -1, 0], [1, 1, 1])
+    expected = corank.read(tmp_path / "rows.txt", unjudged=-1)
+    with pytest.warns(FutureWarning, match="the parameter unscored is now unjudged; the old name is removed"):
+        rows = corank.read(tmp_path / "rows.txt", unscored=-1)
+    assert str(rows.y) == str(expected.y) == "[ 1. nan  0.]"
+    with pytest.warns(FutureWarning, match="the parameter unscored is now unjudged"):
+        parts = corank.deploy.Parts([tmp_path / "rows.txt"], unscored=-1)
+    assert parts.unjudged == -1
+
+
+def test_a_renamed_method_works_with_a_warning():
+    rows, y = [[0.0], [1.0], [3.0]], [0, 1, 2]
+    model = corank.RankRLS(1.0)
+    with pytest.warns(FutureWarning, match="RankRLS.summary is now pair_sums; the old name is removed"):
+        sums = model.summary(rows, y)
+    with pytest.warns(FutureWarning, match="RankRLS.fit_summary is now fit_pair_sums"):
+        fitted = model.fit_summary(sums)
+    assert fitted.coef_.tolist() == corank.RankRLS(1.0).fit_pair_sums(model.pair_sums(rows, y)).coef_.tolist()

@@ -56,27 +56,8 @@ def card(target: Path, version: int, overwrite: bool) -> None:
 def suggest(target: Path, version: int, overwrite: bool) -> None:
     model, rows = sources() / f"{version}" / "model.safetensors", sources() / f"{version}" / "train.txt"
     form = ["--format", "csv"] if target.suffix == ".csv" else []
-    words = [*form, "--unscored", -1, "--number", 6 + version, "-o", target]
+    words = [*form, "--unjudged", -1, "--number", 6 + version, "-o", target]
     say("suggest", model, rows, *words, overwrite=overwrite)
-
-
-def check_lambda(target: Path, version: int, overwrite: bool) -> None:
-    say(
-        "check-lambda",
-        "ndcg@10",
-        "--points",
-        3,
-        "--labels",
-        f"{2 + version},1,0",
-        "--plot",
-        target,
-        overwrite=overwrite,
-    )
-
-
-def simulate_clicks(target: Path, version: int, overwrite: bool) -> None:
-    words = ["--impressions", 20 + version, "--runs", 1, "--plot", target]
-    say("simulate-clicks", sources() / "0.txt", *words, overwrite=overwrite)
 
 
 def screen_export(target: Path, version: int, overwrite: bool) -> None:
@@ -128,7 +109,7 @@ def learn_clicks(target: Path, version: int, overwrite: bool) -> None:
 
 
 def export(target: Path, version: int, overwrite: bool) -> None:
-    words = ["--to", "numpy", "-o", target]
+    words = ["--to", "sql", "-o", target]
     say("export", sources() / f"{version}.safetensors", *words, overwrite=overwrite)
 
 
@@ -146,8 +127,6 @@ COMMANDS = (
     Writer("card", "card.html", card, is_slow=True),
     Writer("suggest", "next.txt", suggest),
     Writer("suggest --format csv", "next.csv", suggest),
-    Writer("check-lambda --plot", "plot.png", check_lambda, is_slow=True),
-    Writer("simulate-clicks --plot", "plot.png", simulate_clicks, is_slow=True),
     Writer("records to RIS", "records.ris", records),
     Writer("records to Excel", "records.xlsx", records),
     Writer("agreement", "contradictions.csv", agreement),

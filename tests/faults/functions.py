@@ -19,8 +19,6 @@ from corank.data.io.judgements.writing import write_judgements
 from corank.data.io.store.store import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet
-from corank.deploy.distributed import convert_parts
-from corank.models.lambdarank import plot_lambda
 from corank.tables import ReportTable
 from corank.text import read_corpus, save_corpus
 from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
@@ -141,18 +139,9 @@ def events_parquet(target: Path, version: int, overwrite: bool) -> None:
     write_parquet_parts(event_log(version), target, None, bias=0.0, overwrite=overwrite, n_rows=5)
 
 
-def parts(target: Path, version: int, overwrite: bool) -> None:
-    made = PROBLEMS[version]
-    convert_parts([(made.X, made.y, made.qid)], target, "letor", overwrite=overwrite)
-
-
 def recall_plot(target: Path, version: int, overwrite: bool) -> None:
     found = np.arange(10) % 5 == version
     plot_recall([ScreeningReplay(0, np.arange(10), found, 0.0, 5, 0.5)], target, overwrite=overwrite)
-
-
-def lambda_plot(target: Path, version: int, overwrite: bool) -> None:
-    plot_lambda("ndcg@10", target, labels=(2, 1, version), overwrite=overwrite)
 
 
 def result(target: Path, version: int, overwrite: bool) -> None:
@@ -210,12 +199,10 @@ FUNCTIONS = (
     Writer("write_ranking", "ranking.csv", ranking),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
-    Writer("convert_parts", "parts", parts),
     Writer("events export to UBI", "events.jsonl", events_ubi),
     Writer("events export to LETOR", "rows.txt.gz", events_letor),
     Writer("events export to Parquet", "parts", events_parquet),
     Writer("plot_recall", "recall.png", recall_plot, is_slow=True),
-    Writer("plot_lambda", "lambda.png", lambda_plot, is_slow=True),
 )
 RESULTS = (
     Writer("write_result", "fold.safetensors", result, replaces=True),

@@ -12,7 +12,6 @@ import pytest
 from corank import CoRankingPursuit, CoRankRLS, RankingPursuit, RankRLS, RankSVM, ViewRankRLS, memory
 from corank.base import Landmarks
 from corank.errors import InputError
-from corank.models.pursuit.many import fit_many
 
 N = 50_000
 # number of queries of the problem, and the learner
@@ -68,13 +67,6 @@ def test_fifty_thousand_rows_are_refused_before_work(monkeypatch, name):
         assert tracemalloc.get_traced_memory()[1] < 100e6
     finally:
         tracemalloc.stop()
-
-
-def test_a_catalogue_is_refused_before_work(monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda: 4e9)
-    X, y, _ = problem(N, 1)
-    with pytest.raises(InputError, match=r"50,000 items need 40.0 GB of memory, but 4.0 GB are free; pass a catalogue"):
-        fit_many(X, np.arange(N), y, np.arange(N) % 100)
 
 
 def test_this_machine_refuses_too_many_rows():

@@ -371,10 +371,10 @@ def test_one_rule_for_every_form(ties):
 )
 def test_parts_add_up_to_the_whole(model):
     first, second = QID < 5, QID >= 5
-    one = model.summary(X[first], Y[first], qid=QID[first])
-    two = model.summary(X[second], Y[second], qid=QID[second], like=one)
-    parts = model.fit_summary(one + two).predict(X)
-    close(parts, model.fit_summary(model.summary(X, Y, qid=QID, like=one)).predict(X))
+    one = model.pair_sums(X[first], Y[first], qid=QID[first])
+    two = model.pair_sums(X[second], Y[second], qid=QID[second], like=one)
+    parts = model.fit_pair_sums(one + two).predict(X)
+    close(parts, model.fit_pair_sums(model.pair_sums(X, Y, qid=QID, like=one)).predict(X))
     # columns are scaled as the first part has them
     if model.n_basis is None and not model.scale:
         close(parts, model.fit(X, Y, qid=QID).predict(X))
@@ -385,6 +385,6 @@ def test_parts_of_views_add_up_to_the_whole():
     parts = [QID < 4, (QID >= 4) & (QID < 9), QID >= 9]
     total = None
     for part in parts:
-        one = model.summary(X[part], Y[part], qid=QID[part], like=total)
+        one = model.pair_sums(X[part], Y[part], qid=QID[part], like=total)
         total = one if total is None else total + one
-    close(model.fit_summary(total).predict(X), model.fit(X, Y, qid=QID).predict(X))
+    close(model.fit_pair_sums(total).predict(X), model.fit(X, Y, qid=QID).predict(X))

@@ -9,7 +9,7 @@ import pytest
 from corank.base import Calibrated, ColumnMean, OnTop
 from corank.base.base import Ranker
 from corank.base.kernels import GaussianKernel, LinearKernel
-from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
+from corank.clicks import PDGD, PairwiseEpsilonGreedy
 from corank.models.auto import AutoRanker
 from corank.models.gp import OrdinalGP, PreferenceGP
 from corank.models.lambdarank import LambdaRank
@@ -40,8 +40,6 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
     # what clicks would start from
     "PDGD": PDGD,
     "PairwiseEpsilonGreedy": lambda: PairwiseEpsilonGreedy(random_state=0),
-    "DBGD": DBGD,
-    "MGD": MGD,
     # every query held out by itself: parts of several queries would depend on their order
     "Calibrated": lambda: Calibrated(SPD(loss="squared", alpha=0.1), cv=100),
     # what is scaled inside queries would be another prior after rows were repeated
@@ -94,7 +92,7 @@ LAWFUL: dict[str, Callable[[], Ranker]] = {
 # these go through the same code as another entry, so that only `make test-all` runs the laws on them
 REPEATED = frozenset(
     [
-        "PairwiseEpsilonGreedy", "DBGD", "SPD squared", "SPD rows", "SPD squared hinge", "CRR rows",
+        "PairwiseEpsilonGreedy", "SPD squared", "SPD rows", "SPD squared hinge", "CRR rows",
         "Calibrated logistic",
         "RankRLS path", "RankRLS ties", "CoRankRLS gaussian", "ViewRankRLS gaussian", "RankingPursuit linear",
         "RankingPursuit back", "RankingPursuit pre", "RankingPursuit columns", "CoRankingPursuit linear",

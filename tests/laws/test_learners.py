@@ -258,7 +258,7 @@ def test_a_saved_model_answers_the_same_and_keeps_its_columns(case, tmp_path, mo
         np.testing.assert_array_equal(answers(case, again, case.data[0]), answers(case, model, case.data[0]))
 
 
-@pytest.mark.parametrize("name", ["PDGD", "PairwiseEpsilonGreedy", "DBGD", "MGD"])
+@pytest.mark.parametrize("name", ["PDGD", "PairwiseEpsilonGreedy"])
 def test_a_first_list_that_fails_leaves_an_unfitted_ranker(name, monkeypatch):
     make, X = LEARNERS[name].make, PROBLEM.X[:6]
     impression = make().show(X)

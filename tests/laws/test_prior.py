@@ -368,4 +368,4 @@ def test_a_margin_rests_on_pairs_that_the_prior_does_not_settle():
 
 def test_a_summary_refuses_a_prior():
     with pytest.raises(InputError, match="a summary does not support a prior"):
-        RankRLS().summary(RankingData.of(X, Y, QID).with_prior(PRIOR))
+        RankRLS().pair_sums(RankingData.of(X, Y, QID).with_prior(PRIOR))

@@ -28,7 +28,6 @@ from corank.base.pairs.losses import Loss as Loss
 from corank.base.pairs.moments import Moments as Moments
 from corank.base.pairs.query_graph import QueryLaplacian as QueryLaplacian
 from corank.base.pairs.sampling import PairSampler as PairSampler
-from corank.base.path_display import PathDisplay as PathDisplay
 from corank.base.priors import ColumnMean as ColumnMean
 from corank.base.priors import OnTop as OnTop
 from corank.base.query_scaler import QueryScaler as QueryScaler

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from corank.cli.options import Convention, Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid, Seed, Unscored
+from corank.cli.options import Convention, Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid, Seed, Unjudged
 from corank.cli.output import emit
 from corank.errors import InputError
 
@@ -26,7 +26,7 @@ def card(
     convention: Convention = "corank",
     about: Annotated[str, typer.Option(help="A paragraph on what the model is for.")] = "",
     seed: Seed = 0,
-    unscored: Unscored = None,
+    unjudged: Unjudged = None,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -48,12 +48,12 @@ def card(
     fitted = load_ranker(model, [data])
     columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
     rows = read_rows(
-        [data], columns, needs_labels=True, model=fitted, unscored=unscored, layout=preferred_layout(fitted.ranker)
+        [data], columns, needs_labels=True, model=fitted, unjudged=unjudged, layout=preferred_layout(fitted.ranker)
     )
     names = metrics or ["nDCG@10", "AP"]
     options = [f"--metric {one}" for one in names] + [f"--convention {convention}", f"--seed {seed}"]
-    if unscored is not None:
-        options.append(f"--unscored {unscored:g}")
+    if unjudged is not None:
+        options.append(f"--unjudged {unjudged:g}")
     command = f"corank card {shlex.quote(model.name)} {shlex.quote(data.name)} {' '.join(options)} -o {output.name}"
     made = model_card(
         fitted.ranker, with_names(rows.X, rows.names), rows.y, rows.qid, metrics=names, convention=convention,

@@ -29,8 +29,7 @@ from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
 from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
-from corank.cli.options import INTERRUPTED, TERMINATED
-from corank.cli.research import check_lambda, simulate_clicks
+from corank.cli.options import INTERRUPTED, OLD_OPTIONS, TERMINATED
 from corank.cli.search import index, learn_links, search
 from corank.cli.verbs import Verb, with_added
 from corank.console import one_line, printable_streams
@@ -42,10 +41,10 @@ DESCRIPTION = "Learn to rank from few relevance judgements and much unjudged dat
 
 _LIBRARY: dict[str, tuple[Verb, ...]] = {
     "Learn": (
-        Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unscored -1 --output model.safetensors"),
+        Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unjudged -1 --output model.safetensors"),
         Verb(rank, "Score rows with a saved model.", "rank model.safetensors test.txt --output scores.txt"),
         Verb(evaluate, "Evaluate rankings and test differences.", "evaluate test.txt scores.txt -m nDCG@10 -m AP"),
-        Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unscored -1 --output study"),
+        Verb(compare, "Choose a ranker by cross-validation.", "compare train.txt --quick --unjudged -1 --output study"),
         Verb(explain, "Explain the scores of rows.", "explain model.safetensors test.txt --pair 1 2"),
         Verb(card, "Write a model card.", "card model.safetensors test.txt --output card.html"),
     ),
@@ -53,7 +52,7 @@ _LIBRARY: dict[str, tuple[Verb, ...]] = {
         Verb(
             suggest,
             "Choose what to judge next.",
-            "suggest model.safetensors train.txt --unscored -1 --number 20",
+            "suggest model.safetensors train.txt --unjudged -1 --number 20",
         ),
         Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
     ),
@@ -72,19 +71,11 @@ _LIBRARY: dict[str, tuple[Verb, ...]] = {
         ),
     ),
     "Files": (
-        Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unscored -1"),
+        Verb(convert, "Convert LETOR text, stores, Parquet, CSV.", "convert train.txt train.store --unjudged -1"),
         Verb(
             export,
             "Write a model for the engine that serves it.",
             "export model.safetensors --to solr -o model.json --verify test.txt",
-        ),
-    ),
-    "Research": (
-        Verb(check_lambda, "Check if LambdaRank gradients have a cost.", "check-lambda ndcg@10 --labels 2,1,0"),
-        Verb(
-            simulate_clicks,
-            "Simulate online learning from clicks.",
-            "simulate-clicks test.txt --model pdgd --user navigational",
         ),
     ),
 }
@@ -98,10 +89,16 @@ OTHER_NAMES = {
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
     "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
     "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
-    "deduplicate": "records", "dedup": "records", "simulate": "simulate-clicks", "web": "serve", "server": "serve",
+    "deduplicate": "records", "dedup": "records", "web": "serve", "server": "serve",
     "lab": "serve", "kappa": "agreement", "alpha": "agreement", "ope": "replay", "counterfactual": "replay",
 }  # fmt: skip
 """Names that other tools use, and the command to suggest."""
+
+REMOVED = {
+    "check-lambda": "call corank.models.check_lambda in Python",
+    "simulate-clicks": "call corank.clicks.simulate_clicks in Python",
+}
+"""Commands of 0.2 that are only functions now."""
 
 
 class Interruptible:
@@ -131,7 +128,7 @@ class CommandGroup(Interruptible, TyperGroup):
         is_known = ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name) is not None
         if not is_known:
             meant = OTHER_NAMES.get(name.lower())
-            hint = (
+            hint = REMOVED.get(name) or (
                 f"use 'corank {meant}'" if meant else suggest_names(name, [*(verb.name for verb in _verbs()), *SERVICE])
             )
             typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)
@@ -299,9 +296,18 @@ def main(application: typer.Typer | None = None, name: str = "corank") -> None:
         sys.exit(TERMINATED if is_terminated and code in (0, INTERRUPTED) else code)
 
 
+def _current(word: str) -> str:
+    """Return an option by its name now; print a sentence if that differs."""
+    name, equals, value = word.partition("=")
+    if name not in OLD_OPTIONS:
+        return word
+    typer.echo(f"corank: {name} is now {OLD_OPTIONS[name]}; the old name is removed in 0.4.", err=True)
+    return f"{OLD_OPTIONS[name]}{equals}{value}"
+
+
 def _run(application: typer.Typer, name: str) -> Any:
     """Run the command line; return the exit code."""
-    words = [word for word in sys.argv[1:] if word != DEBUG]
+    words = [_current(word) for word in sys.argv[1:] if word != DEBUG]
 
     def warn(message: Warning | str, *_: Any, **__: Any) -> None:
         # one sentence, without the line of code

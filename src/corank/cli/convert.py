@@ -21,7 +21,7 @@ from corank.cli.options import (
     Keep,
     Label,
     Qid,
-    Unscored,
+    Unjudged,
 )
 from corank.cli.output import emit
 from corank.errors import InputError
@@ -75,7 +75,7 @@ def convert(
     keep_missing: Annotated[
         bool, typer.Option("--keep-missing", help="Keep logged features without a value empty instead of 0.")
     ] = False,
-    unscored: Unscored = None,
+    unjudged: Unjudged = None,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -127,8 +127,8 @@ def convert(
         return
     _require_place(target, force)
     sources = [open_source(one) for one in source]
-    kind = _check(sources, target, unscored, n_features)
-    form: dict[str, Any] = {"unscored": unscored, "layout": layout.value, "n_features": n_features}
+    kind = _check(sources, target, unjudged, n_features)
+    form: dict[str, Any] = {"unjudged": unjudged, "layout": layout.value, "n_features": n_features}
     columns = ColumnOptions(
         label=label,
         qid=qid,
@@ -148,7 +148,7 @@ def convert(
             written = read_rows(sources, columns, needs_labels=False, **form)
             if judges is None and written.judges is not None:  # no format keeps the judges
                 written = merge_judges(written, JudgeRule.median.value, sources[0])
-            _write(target, written, unscored, force)
+            _write(target, written, unjudged, force)
     if not is_stream(target):
         _report(written, target, begin, as_json)
 
@@ -225,21 +225,21 @@ def _require_place(target: Path, force: bool) -> None:
     require[_target_kind(target)](target, overwrite=force)
 
 
-def _check(source: list[TextFile | Path], target: Path, unscored: float | None, n_features: int | None) -> str:
+def _check(source: list[TextFile | Path], target: Path, unjudged: float | None, n_features: int | None) -> str:
     """Raise `InputError` for options that do not apply; return the format of the source."""
     from corank.data.io.read import common_format
 
     target_kind, kind = _target_kind(target), common_format(source)
     if n_features is not None and kind != "text":
         raise InputError(f"--n-features applies to LETOR text, but the format of {source[0]} is {kind}; leave it out.")
-    if unscored is not None and kind == "store" and target_kind == "store":
+    if unjudged is not None and kind == "store" and target_kind == "store":
         raise InputError(
-            "--unscored is a label of text or a table, but stores mark unjudged rows by NaN; leave it out."
+            "--unjudged is a label of text or a table, but stores mark unjudged rows by NaN; leave it out."
         )
     return kind
 
 
-def _write(target: Path, rows: Collection, unscored: float | None, force: bool) -> None:
+def _write(target: Path, rows: Collection, unjudged: float | None, force: bool) -> None:
     from corank.data.io.letor.writer import write_letor
     from corank.data.io.store.store import write_store
     from corank.data.io.write_frames import write_csv, write_parquet
@@ -256,4 +256,4 @@ def _write(target: Path, rows: Collection, unscored: float | None, force: bool) 
         comments: Any = rows.comments
         if comments is None and rows.docids is not None:
             comments = [f"docid = {docid}" if docid else "" for docid in rows.docids]
-        write_letor(target, rows.X, rows.y, rows.qid, comments, unscored=unscored, overwrite=force)
+        write_letor(target, rows.X, rows.y, rows.qid, comments, unjudged=unjudged, overwrite=force)

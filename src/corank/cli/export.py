@@ -22,7 +22,6 @@ class Target(StrEnum):
     solr = "solr"
     vespa = "vespa"
     onnx = "onnx"
-    numpy = "numpy"
     json = "json"
     sql = "sql"
 

@@ -86,7 +86,7 @@ JudgeColumn = Annotated[
         help="Column of judges.  [default: judge, assessor, annotator, rater, reviewer or user]", metavar="COLUMN"
     ),
 ]
-Unscored = Annotated[
+Unjudged = Annotated[
     float | None, typer.Option(help="Label that marks an unjudged row, such as -1.", show_default=False)
 ]
 Prior = Annotated[
@@ -119,6 +119,10 @@ KeepFormulas = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
 
 
+OLD_OPTIONS = {"--unscored": "--unjudged"}
+"""Options of 0.2, and their names now; `corank` still accepts them, with a sentence."""
+
+
 def _configure(context: typer.Context, path: Path | None) -> Path | None:
     """Use the values of a TOML file as defaults of the command's options."""
     if path is None or context.resilient_parsing:
@@ -128,6 +132,7 @@ def _configure(context: typer.Context, path: Path | None) -> Path | None:
     values = {}
     for key, value in _read_toml(path).items():
         name = key.replace("_", "-")
+        name = OLD_OPTIONS.get(f"--{name}", f"--{name}")[2:]
         if name not in parameters:
             raise InputError(f"{path}: {key!r} is not an option; {suggest_names(name, sorted(parameters))}.")
         if isinstance(value, dict):

@@ -72,7 +72,7 @@ def read_rows(
     *,
     needs_labels: bool,
     model: FittedModel | None = None,
-    unscored: float | None = None,
+    unjudged: float | None = None,
     n_features: int | None = None,
     features: Sequence[str] | None = None,
     layout: Literal["auto", "dense"] = "auto",
@@ -83,13 +83,13 @@ def read_rows(
 
     needs_labels: whether a table without labels is refused.
     model: its features are required; columns in another order are reordered by name.
-    unscored, n_features, features, layout, dtype: as in `corank.read`.
+    unjudged, n_features, features, layout, dtype: as in `corank.read`.
     """
     sources = [open_source(one) for one in data]
     if model is not None:
         n_features, features = model.n_features, model.names
     rows = read(
-        sources, unscored=unscored, n_features=n_features if common_format(sources) == "text" else None, layout=layout,
+        sources, unjudged=unjudged, n_features=n_features if common_format(sources) == "text" else None, layout=layout,
         dtype=dtype, features=features, **options.arguments(needs_labels=needs_labels),
     )  # fmt: skip
     if model is not None:

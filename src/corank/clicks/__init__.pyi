@@ -4,8 +4,6 @@ from corank.clicks.click_models import CLICK_MODELS as CLICK_MODELS
 from corank.clicks.click_models import CascadeClicks as CascadeClicks
 from corank.clicks.click_models import ClickModel as ClickModel
 from corank.clicks.click_models import PositionClicks as PositionClicks
-from corank.clicks.dueling import DBGD as DBGD
-from corank.clicks.dueling import MGD as MGD
 from corank.clicks.estimate import ClickEstimate as ClickEstimate
 from corank.clicks.estimate import Interval as Interval
 from corank.clicks.estimate import estimate_from_clicks as estimate_from_clicks
@@ -22,13 +20,12 @@ from corank.clicks.pairs import click_pairs as click_pairs
 from corank.clicks.pairs import propensities as propensities
 from corank.clicks.pairwise import PDGD as PDGD
 from corank.clicks.pairwise import PairwiseEpsilonGreedy as PairwiseEpsilonGreedy
-from corank.clicks.ranker import Duel as Duel
 from corank.clicks.ranker import Impression as Impression
 from corank.clicks.ranker import OnlineRanker as OnlineRanker
 from corank.clicks.sequential import InterleavingTest as InterleavingTest
 from corank.clicks.sequential import Verdict as Verdict
 from corank.clicks.simulation import ClickCurve as ClickCurve
-from corank.clicks.simulation import simulate as simulate
+from corank.clicks.simulation import simulate_clicks as simulate_clicks
 from corank.clicks.users import SimulatedUsers as SimulatedUsers
 
 __all__: list[str]

@@ -1,8 +1,8 @@
 """
 Click models: simulated users who click on a list of rows with known grades.
 
-`CLICK_MODELS` is the registry: it maps each name that `simulate` and ``corank simulate-clicks`` accept to a function
-from the number of grades to a click model. Add a model there, or pass an object with a `clicks` method to `simulate`.
+`CLICK_MODELS` is the registry: it maps each name that `simulate_clicks` accepts to a function from the number of grades
+to a click model. Add a model there, or pass an object with a `clicks` method to `simulate_clicks`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TABLES: dict[int, dict[str, tuple[Probabilities, Probabilities]]] = {
 
 
 class ClickModel(ABC):
-    """Base class of click models; `simulate` accepts any object with this `clicks` method."""
+    """Base class of click models; `simulate_clicks` accepts any object with this `clicks` method."""
 
     @abstractmethod
     def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -63,7 +63,7 @@ class ClickModel(ABC):
 
 
 class TabulatedClicks(ClickModel):
-    """Base class of click models given by probabilities per grade, which `simulate` runs in compiled code."""
+    """Base class of click models given by probabilities per grade, which `simulate_clicks` runs in compiled code."""
 
     @property
     def probabilities(self) -> ClickProbabilities:

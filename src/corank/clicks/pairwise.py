@@ -38,7 +38,6 @@ from corank.core.clicks.policies import EPSILON_GREEDY, PLACKETT_LUCE
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_lists
 from corank.core.clicks.updates import UpdateSettings, learn_list, list_scratch, show_list
 from corank.core.pairs.losses import LOGISTIC
-from corank.errors import InputError
 from corank.parameters import Rules, number, one_of
 
 Floats = NDArray[np.float64]
@@ -59,10 +58,6 @@ class _PairwiseRanker(OnlineRanker):
         return Impression(0, shown, log_propensities, self.n_learnt_, rows, scratch.scores, prior)
 
     def _step(self, impression: Impression, clicks: NDArray[np.bool_], w: Floats) -> None:
-        if impression.duel is not None:
-            raise InputError(
-                f"the impression was drawn by a dueling bandit; pass one that show of {type(self).__name__} returned."
-            )
         core, members, offset = kernel_rows(impression.X, impression.prior)
         scratch = list_scratch(len(members), len(impression))
         scratch.shown[:], scratch.clicks[:], scratch.scores[:] = impression.rows, clicks, impression.scores
@@ -149,10 +144,10 @@ class PairwiseEpsilonGreedy(_PairwiseRanker):
     Examples
     --------
     >>> from corank import RankingData, make_ranking
-    >>> from corank.clicks import PairwiseEpsilonGreedy, simulate
+    >>> from corank.clicks import PairwiseEpsilonGreedy, simulate_clicks
     >>> problem = make_ranking(50, 20, random_state=0)
     >>> data = RankingData.of(problem.X, problem.y, problem.qid)
-    >>> curve = simulate(PairwiseEpsilonGreedy(), data, "perfect", 1000, random_state=0)
+    >>> curve = simulate_clicks(PairwiseEpsilonGreedy(), data, "perfect", 1000, random_state=0)
     >>> curve.offline[0, -1] > curve.offline[0, 0]
     np.True_
     """

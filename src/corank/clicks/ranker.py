@@ -53,23 +53,6 @@ LISTS, IDS = 0, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Duel:
-    """
-    The rankings that a dueling bandit compared in a list.
-
-    Attributes
-    ----------
-    directions : array of float64, shape (n_candidates, n_features)
-        Direction from the ranker to each candidate.
-    ranks : array of int64, shape (n_candidates + 1, n_rows)
-        Rank of each row, 0 for the best, in the ranking of the ranker and of each candidate.
-    """
-
-    directions: Floats
-    ranks: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
 class Impression:
     """
     One list that was shown.
@@ -93,8 +76,6 @@ class Impression:
         Score of each row when the list was drawn, prior included.
     prior : array of float64, shape (n_rows,), or None
         Scores known before learning.
-    duel : Duel or None
-        The rankings compared, for dueling bandits.
     """
 
     id: int
@@ -104,7 +85,6 @@ class Impression:
     X: Any
     scores: Floats
     prior: Floats | None = None
-    duel: Duel | None = None
 
     def __post_init__(self) -> None:
         for part in (self.rows, self.log_propensities, self.scores):

@@ -40,7 +40,7 @@ _POINTS = 9
 @dataclass(frozen=True, eq=False)
 class ClickCurve:
     """
-    Learning curve of an online ranker against the number of lists shown, returned by `simulate`.
+    Learning curve of an online ranker against the number of lists shown, returned by `simulate_clicks`.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class ClickCurve:
         return self.offline if kind == "offline" else self.online
 
 
-def simulate(
+def simulate_clicks(
     ranker: OnlineRanker,
     data: RankingData,
     user: str | ClickModel = "perfect",
@@ -220,10 +220,10 @@ def simulate(
     Examples
     --------
     >>> from corank import PDGD, RankingData, make_ranking
-    >>> from corank.clicks import simulate
+    >>> from corank.clicks import simulate_clicks
     >>> problem = make_ranking(50, 20, random_state=0)
     >>> data = RankingData.of(problem.X, problem.y, problem.qid)
-    >>> curve = simulate(PDGD(), data, "navigational", 1000, n_runs=3, random_state=0)
+    >>> curve = simulate_clicks(PDGD(), data, "navigational", 1000, n_runs=3, random_state=0)
     >>> curve.offline.shape, curve.mean()[-1] > curve.mean()[0]
     ((3, 10), np.True_)
     """

@@ -1,4 +1,4 @@
-"""SimulatedUsers: the queries and clicks of `simulate`, drawn one at a time for a ranker that runs elsewhere."""
+"""SimulatedUsers: the queries and clicks of `simulate_clicks`, drawn one at a time for a ranker that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ RANKER_SEEDS = 2**31
 
 class SimulatedUsers:
     """
-    Users who ask queries and click on lists, with the random numbers of `simulate`.
+    Users who ask queries and click on lists, with the random numbers of `simulate_clicks`.
 
     A ranker made with ``random_state=users.ranker_seed`` that shows and learns one list after another ends with the
-    same bits as in ``simulate(ranker, data, user, random_state=random_state)``, wherever it runs.
+    same bits as in ``simulate_clicks(ranker, data, user, random_state=random_state)``, wherever it runs.
 
     Parameters
     ----------
     data : RankingData
         Queries, with a grade for every row.
     user : str or ClickModel
-        Click model, as in `simulate`.
+        Click model, as in `simulate_clicks`.
     random_state : int, RandomState or None
-        Random seed of `simulate`.
+        Random seed of `simulate_clicks`.
     run : int
-        Number of the run of `simulate`, from 0.
+        Number of the run of `simulate_clicks`, from 0.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class SimulatedUsers:
     Examples
     --------
     >>> from corank import PDGD, RankingData, make_ranking
-    >>> from corank.clicks import simulate
+    >>> from corank.clicks import simulate_clicks
     >>> from corank.clicks import SimulatedUsers
     >>> problem = make_ranking(50, 20, random_state=0)
     >>> data = RankingData.of(problem.X, problem.y, problem.qid)
@@ -57,7 +57,7 @@ class SimulatedUsers:
     ...     rows = users.ask()
     ...     impression = ranker.show(data.X[rows])
     ...     ranker = ranker.learn(impression, users.click(rows[impression.rows]))
-    >>> (ranker.coef_ == simulate(PDGD(), data, "navigational", 100, random_state=0).coefs[0]).all()
+    >>> (ranker.coef_ == simulate_clicks(PDGD(), data, "navigational", 100, random_state=0).coefs[0]).all()
     np.True_
     """
 

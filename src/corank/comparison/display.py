@@ -62,7 +62,7 @@ def remarks(one: MethodOutcome, study: Study) -> str:
         (one.name == study.winner, "recommended"),
         (one.name == study.simplest, "simplest"),
         (one.is_label_free, "needs no judgements"),
-        (one.uses_unscored, "also learns from unscored rows"),
+        (one.uses_unscored, "also learns from unjudged rows"),
         (one.is_cut, f"{one.n_done} of {study.folds} folds within the budget"),
     ]
     return ", ".join([text for holds, text in words if holds] + ([one.error] if one.error else []))

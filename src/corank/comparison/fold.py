@@ -46,7 +46,7 @@ class TrainingPart:
     """
     The training part of a fold.
 
-    X, y, qid: rows; NaN in y marks unscored ones.
+    X, y, qid: rows; NaN in y marks unjudged ones.
     seeds: random seeds of this part.
     """
 
@@ -68,7 +68,7 @@ class TrainingPart:
 
     @cached_property
     def has_unscored_pairs(self) -> bool:
-        """Whether some query has two unscored rows, on which views can agree."""
+        """Whether some query has two unjudged rows, on which views can agree."""
         queries = self.qid[np.isnan(self.y)]
         return len(np.unique(queries)) < len(queries)
 

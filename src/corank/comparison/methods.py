@@ -114,8 +114,8 @@ class Method:
     tuning: description of how parameters are chosen.
     signature: anything else that stored results depend on.
     is_label_free: whether it needs no judgements.
-    uses_unscored: whether unscored rows change the model.
-    takes_unscored: whether ``fit`` accepts unscored rows; otherwise they are removed.
+    uses_unscored: whether unjudged rows change the model.
+    takes_unscored: whether ``fit`` accepts unjudged rows; otherwise they are removed.
     warms_up: whether it compiles kernels when first used.
     complexity: rank from the simplest method.
     module: optional dependency.

@@ -64,7 +64,7 @@ class InputRows:
             if X.pairs is not None:
                 raise InputError(
                     "the data holds preferences only, but methods are evaluated by scores; pass one score per row, NaN "
-                    "for unscored rows."
+                    "for unjudged rows."
                 )
             return cls(X.X, X.y, X.queries.ids[X.queries.codes], None, X.names)
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
@@ -95,7 +95,7 @@ class ComparisonProblem:
     Rows of the data followed by those of the pool, with the fold of each.
 
     X: float rows, dense or CSR.
-    y: scores; NaN for unscored rows, which include all rows of the pool.
+    y: scores; NaN for unjudged rows, which include all rows of the pool.
     codes: number of each row's query.
     parts: the fold that leaves a row out, or `ALWAYS`; all rows of a query, also in the pool, are in one part.
     units: the unit over which metrics average: the query or, if all scores are in one query, a group of its rows;
@@ -265,7 +265,7 @@ def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: in
     """
     if inputs.y is None:
         raise InputError(
-            "y is missing, but methods are evaluated by scores; pass one score per row, NaN for unscored rows."
+            "y is missing, but methods are evaluated by scores; pass one score per row, NaN for unjudged rows."
         )
     rows = as_rows(inputs.X, missing=True)
     scores = as_scores(inputs.y, rows.shape[0])
@@ -318,13 +318,13 @@ def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> t
     more = as_rows(pool.X, missing=True)
     if more.shape[1] != rows.shape[1]:
         raise InputError(
-            f"the unscored rows have {more.shape[1]} features and the data has {rows.shape[1]}; pass rows with the "
+            f"the unjudged rows have {more.shape[1]} features and the data has {rows.shape[1]}; pass rows with the "
             "same features."
         )
     theirs = Queries.of(pool.qid, more.shape[0])
     if (inputs.qid is None) != (pool.qid is None):
         raise InputError(
-            "only one of the data and the unscored rows has query ids; pass them for both, or for neither."
+            "only one of the data and the unjudged rows has query ids; pass them for both, or for neither."
         )
     same = _matched(own.ids.tolist(), theirs.ids.tolist())
     ids = [*own.ids[own.codes].tolist(), *(same[at] for at in theirs.codes.tolist())]

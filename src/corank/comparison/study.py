@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from corank._moved import old_parameters
 from corank.comparison.fold import Settings
 from corank.comparison.methods import DEFAULT, Method, find_methods
 from corank.comparison.plan import LEVEL, ComparisonPlan
@@ -37,14 +38,15 @@ MAX_JOBS = 4
 """Largest default number of processes; each holds a training part in memory."""
 
 
+@old_parameters(unscored="unjudged", unscored_qid="unjudged_qid")
 def compare(
     models: Iterable[str] | Mapping[str, Any] = DEFAULT,
     X: Any = None,
     y: ArrayLike | None = None,
     qid: ArrayLike | None = None,
     *,
-    unscored: Any = None,
-    unscored_qid: ArrayLike | None = None,
+    unjudged: Any = None,
+    unjudged_qid: ArrayLike | None = None,
     prior: Sequence[int | str] | None = None,
     metrics: str | Sequence[str] | None = None,
     convention: str | Convention = "corank",
@@ -76,13 +78,13 @@ def compare(
     X : array-like, CSR matrix, DataFrame, Collection or RankingData
         Rows; the result of `corank.read` also holds y and qid.
     y : array-like of shape (n_rows,)
-        Scores, higher is better; NaN marks an unscored row.
+        Scores, higher is better; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         One query id per row. Without it, or if one query has all scores, groups of its rows replace queries.
-    unscored : array-like, CSR matrix, DataFrame or Collection, optional
+    unjudged : array-like, CSR matrix, DataFrame or Collection, optional
         Further rows without scores, for semi-supervised methods. Rows of test queries are left out.
-    unscored_qid : array-like, optional
-        Query ids of the unscored rows.
+    unjudged_qid : array-like, optional
+        Query ids of the unjudged rows.
     prior : sequence of int or str, optional
         Columns, by number or name, that hold prior scores, such as BM25: their mean is a baseline, and corank's named
         rankers are fitted on top of it.
@@ -135,7 +137,7 @@ def compare(
         },
     )  # fmt: skip
     inputs = InputRows.of(X, y, qid)
-    pool = None if unscored is None else InputRows.of(unscored, None, unscored_qid)
+    pool = None if unjudged is None else InputRows.of(unjudged, None, unjudged_qid)
     problem, queries = make_problem(inputs, pool, folds, random_state)
     columns = None if prior is None else inputs.columns(prior, problem.X.shape[1])
     requested = [metrics] if isinstance(metrics, str) else list(metrics or problem.default_metrics)
@@ -200,11 +202,11 @@ def _notes(
         notes.append(f"All scored rows are in one query: {n} groups of them replace queries in the evaluation.")
     if problem.n_folds < folds:
         notes.append(f"There are {problem.n_folds} folds instead of {folds}, one for each judged query.")
-    unscored = problem.codes[~scored]
+    unjudged = problem.codes[~scored]
     if columns is not None:
         what = f"the mean of {len(columns)} columns" if len(columns) > 1 else "the present order"
         notes.append(f"corank's rankers are fitted on top of {what}.")
     agreeing = [one.title for one in methods if one.uses_unscored]
-    if agreeing and len(np.unique(unscored)) == len(unscored):
-        notes.append(f"No query has two unscored rows, so {', '.join(agreeing)} could not use unscored rows.")
+    if agreeing and len(np.unique(unjudged)) == len(unjudged):
+        notes.append(f"No query has two unjudged rows, so {', '.join(agreeing)} could not use unjudged rows.")
     return notes

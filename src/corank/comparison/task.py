@@ -18,13 +18,13 @@ import warnings
 from base64 import b64decode
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
-from corank.base.path_display import path_of, ranker_of
+from corank.base.search import QuerySearchCV
 from corank.comparison.fold import Settings, TrainingPart
 from corank.comparison.methods import LightGBM, Method
 from corank.comparison.problem import ComparisonProblem
@@ -34,6 +34,7 @@ from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.rows import has_missing
 from corank.deploy.persist import save
 from corank.errors import InputError, MissingExtra, UsageWarning, reason
+from corank.metrics import parse_metric
 
 # number of queries, and of rows of each, for warming up
 _WARM_QUERIES, _WARM_ROWS = 6, 40
@@ -114,6 +115,72 @@ def error_message(error: BaseException) -> str:
     text = reason(error) if isinstance(error, Exception) else ""
     name = type(error).__name__
     return f"{name}: {text}." if text != name else f"{name}."
+
+
+class TuningStep(NamedTuple):
+    """One candidate: the parameter's name and value, its mean held-out metric, and whether it was chosen."""
+
+    parameter: str
+    value: float
+    mean: float
+    is_chosen: bool
+
+
+def ranker_of(model: Any) -> Any:
+    """Return the fitted ranker inside a search, a pipeline or a prior."""
+    while True:
+        if hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif isinstance(model, Pipeline):
+            model = model[-1]
+        elif hasattr(model, "ranker_"):
+            model = model.ranker_
+        else:
+            return model
+
+
+def path_of(model: Any) -> list[TuningStep]:
+    """Return the candidates of alpha, of the longest grid, or of the number of terms; empty without a path."""
+    if isinstance(model, QuerySearchCV):
+        return _search_path(model)
+    ranker = ranker_of(model)
+    if hasattr(ranker, "terms_") and hasattr(ranker, "validation_errors_"):
+        n_terms = len(ranker.terms_)
+        return [
+            TuningStep("n_terms", float(at), float(error), at == n_terms)
+            for at, error in enumerate(ranker.validation_errors_)
+            if np.isfinite(error)
+        ]
+    if getattr(ranker, "alphas", None) is None or not hasattr(ranker, "loo_scores_"):
+        return []
+    means = np.asarray(ranker.loo_scores_)
+    if means.ndim == 2:
+        couplings = [ranker.coupling_] if ranker.couplings is None else ranker.couplings
+        means = means[int(np.argmin(np.abs(np.asarray(couplings) - ranker.coupling_)))]
+    pairs = zip(ranker.alphas, means, strict=True)
+    return [
+        TuningStep("alpha", float(a), float(mean), bool(np.isclose(a, ranker.alpha_)))
+        for a, mean in pairs
+        if np.isfinite(mean)
+    ]
+
+
+def _search_path(search: QuerySearchCV) -> list[TuningStep]:
+    grid = {name: values for name, values in search.param_grid.items() if len(values) > 1}
+    name = next((one for one in grid if one.endswith("alpha")), max(grid, key=lambda one: len(grid[one]), default=""))
+    if not name or not all(isinstance(value, int | float) for value in grid[name]):
+        return []
+    sign = 1.0 if parse_metric(search.metric).measure.larger_is_better else -1.0
+    means = np.asarray(search.cv_results_["mean_test_score"])
+    tried = np.array([params[name] for params in search.cv_results_["params"]], dtype=np.float64)
+    found = []
+    for value in grid[name]:
+        of_value = means[tried == value]
+        if np.isfinite(of_value).any():
+            # at the best values of the other parameters
+            best = sign * float(np.nanmax(of_value))
+            found.append(TuningStep(name.rpartition("__")[2], float(value), best, value == search.best_params_[name]))
+    return found
 
 
 def chosen_of(model: Any) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class MethodOutcome:
     is_label_free : bool
         Whether it needs no judgements.
     uses_unscored : bool
-        Whether unscored rows change the model.
+        Whether unjudged rows change the model.
     complexity : int
         Rank from the simplest method (0) to the most complex.
     tuning : str

@@ -61,7 +61,7 @@ class Collection(NamedRows):
     X : ndarray or CSR matrix, shape (n_rows, n_features)
         The rows.
     y : array of float64, shape (n_rows,)
-        Scores; NaN marks an unscored row.
+        Scores; NaN marks an unjudged row.
     names : list of str or None
         Names of the features, if the file has them.
     roles : ColumnRoles or None

@@ -25,7 +25,7 @@ def column_factors(data: RankingData) -> Floats:
     Return the factors that bring columns to a common scale.
 
     A column is divided by its standard deviation within queries, √(Σ_i w_i (x_i − mean of its query)² / Σ_i w_i), over
-    scored and unscored rows. Columns that are zero in more than 80 % of the rows (words, rare flags) share one divisor,
+    scored and unjudged rows. Columns that are zero in more than 80 % of the rows (words, rare flags) share one divisor,
     √(Σ squared deviations / Σ shares of non-zero rows); otherwise the rarest columns would get the largest factors.
 
     Returns: the factors; 1 for a column that is constant in every query, up to the rounding of its values.

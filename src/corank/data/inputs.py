@@ -70,17 +70,17 @@ _LARGEST_SCORE = 1e130
 
 
 def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Check scores: a vector of numbers, one per row, NaN for unscored rows."""
+    """Check scores: a vector of numbers, one per row, NaN for unjudged rows."""
     if y is None:
         raise InputError(
-            "ranking requires y to be passed, but the target y is None; pass one score per row, NaN where unscored."
+            "ranking requires y to be passed, but the target y is None; pass one score per row, NaN where unjudged."
         )
     scores = as_numbers(y, "y", "score")
     if len(scores) != n_rows:
         raise InputError(f"y has {len(scores)} scores for {n_rows} rows of X; pass one score per row.")
     if np.isinf(scores).any():
         row = int(np.flatnonzero(np.isinf(scores))[0])
-        raise InputError(f"y contains infinity at row {row}; pass a finite score, or NaN for an unscored row.")
+        raise InputError(f"y contains infinity at row {row}; pass a finite score, or NaN for an unjudged row.")
     return scores
 
 

@@ -31,13 +31,13 @@ class RankingData(NamedRows):
     X : ndarray or CSR matrix, shape (n_rows, n_features)
         The rows.
     y : array of float64, shape (n_rows,), or None
-        Scores; NaN marks an unscored row. None if the problem is given by pairs.
+        Scores; NaN marks an unjudged row. None if the problem is given by pairs.
     queries : Queries
         Rows grouped by query.
     order : array of int64, shape (n_rows,)
-        Rows sorted by (query, score), the unscored rows of a query after its scored ones.
+        Rows sorted by (query, score), the unjudged rows of a query after its scored ones.
     scored_stops : array of int64, shape (n_queries,)
-        Query q's scored rows are ``order[starts[q]:scored_stops[q]]``, its unscored rows follow.
+        Query q's scored rows are ``order[starts[q]:scored_stops[q]]``, its unjudged rows follow.
     grade_starts, grade_stops : arrays of int64, shape (n_grades,)
         A grade is a run of equal scores inside a query: ``order[grade_starts[g]:grade_stops[g]]``.
     query_grades : array of int64, shape (n_queries + 1,)
@@ -90,7 +90,7 @@ class RankingData(NamedRows):
         X : ndarray, CSR matrix, pandas or polars DataFrame, shape (n_rows, n_features)
             The rows; finite numbers, or NaN for missing values.
         y : array-like of shape (n_rows,)
-            Scores; NaN marks an unscored row.
+            Scores; NaN marks an unjudged row.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None puts all rows in one query.
         weights : array-like of shape (n_rows,), optional
@@ -174,7 +174,7 @@ class RankingData(NamedRows):
         X : ndarray or CSR matrix
             Finite rows.
         y : array of float64
-            Scores, NaN for unscored rows.
+            Scores, NaN for unjudged rows.
         queries : Queries
             The grouping of the rows.
         weights : array of float64, optional

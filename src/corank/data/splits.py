@@ -32,7 +32,7 @@ def mask_scores(
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Scores; NaN marks an unscored row.
+        Scores; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         Query ids; needed for ``by="query"``.
     fraction : float
@@ -85,7 +85,7 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     Returns
     -------
     RankingData
-        The problem with the other rows unscored.
+        The problem with the other rows unjudged.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def presumed_negatives(
     random_state: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """
-    Treat some random unscored rows as negatives with a small weight.
+    Treat some random unjudged rows as negatives with a small weight.
 
     If all judged rows are relevant, no pair differs and a pairwise ranker cannot learn. Nearly all unjudged rows of
     such a search are irrelevant, so that a random sample of them can serve as negatives. The weight of a pair is the
@@ -120,11 +120,11 @@ def presumed_negatives(
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Scores; NaN marks an unscored row.
+        Scores; NaN marks an unjudged row.
     qid : array-like of shape (n_rows,), optional
         One query id per row; None means one query.
     n : int
-        Number of presumed negatives per query with a scored row (all its unscored rows if they are fewer). Queries
+        Number of presumed negatives per query with a scored row (all its unjudged rows if they are fewer). Queries
         without scores are not changed.
     weight : float
         Weight of a presumed negative, relative to a judged row.

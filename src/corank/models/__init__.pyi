@@ -29,7 +29,6 @@ from corank.models.labels.preferences import LabelPreferences as LabelPreference
 from corank.models.labels.ranker import LabelRanker as LabelRanker
 from corank.models.lambdarank.check import LambdaCheck as LambdaCheck
 from corank.models.lambdarank.check import check_lambda as check_lambda
-from corank.models.lambdarank.check import plot_lambda as plot_lambda
 from corank.models.lambdarank.field import Potential as Potential
 from corank.models.lambdarank.field import potential as potential
 from corank.models.lambdarank.lambdarank import LambdaRank as LambdaRank
@@ -42,16 +41,12 @@ from corank.models.linear.lcra import LCRA as LCRA
 from corank.models.linear.ranksvm import RankSVM as RankSVM
 from corank.models.linear.spd import SPD as SPD
 from corank.models.pursuit.co_ranking_pursuit import CoRankingPursuit as CoRankingPursuit
-from corank.models.pursuit.many import ManyPursuits as ManyPursuits
-from corank.models.pursuit.many import fit_many as fit_many
-from corank.models.pursuit.many_views import ManyCoPursuits as ManyCoPursuits
-from corank.models.pursuit.many_views import fit_many_views as fit_many_views
 from corank.models.pursuit.ranking_pursuit import RankingPursuit as RankingPursuit
 from corank.models.ratings.collaborative import Collaborative as Collaborative
 from corank.models.ratings.item_mean import ItemMean as ItemMean
 from corank.models.rls.co_rankrls import CoRankRLS as CoRankRLS
 from corank.models.rls.rankrls import RankRLS as RankRLS
-from corank.models.rls.summary import Summary as Summary
+from corank.models.rls.summary import PairSums as PairSums
 from corank.models.rls.view_rankrls import ViewRankRLS as ViewRankRLS
 
 __all__: list[str]

@@ -1,7 +1,7 @@
 """
 Rankers of the service: they draw lists, and learn from the clicks on lists that they drew.
 
-- `OnlineModel`: PDGD, PairwiseEpsilonGreedy, DBGD or MGD. It learns from every list, with or without a prior score.
+- `OnlineModel`: PDGD or PairwiseEpsilonGreedy. It learns from every list, with or without a prior score.
 - `FixedModel`: any saved ranker or pipeline. It sorts by score and learns nothing.
 - `InterleavedModel`: two others merged by team draft; clicks show which one users prefer, with a test that may be
   looked at any time.
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.clicks import Duel, Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
+from corank.clicks import Impression, InterleavedList, InterleavingTest, OnlineRanker, TeamDraft
 from corank.data import MAX_VALUE, largest_value, with_names
 from corank.deploy import model_bytes, model_from_bytes
 from corank.errors import InputError
@@ -131,8 +131,6 @@ class OnlineModel(ServedModel):
         arrays = {"X": X, "rows": drawn.rows, "log_propensities": drawn.log_propensities, "scores": drawn.scores}
         if prior is not None:
             arrays["prior"] = prior
-        if drawn.duel is not None:
-            arrays |= {"directions": drawn.duel.directions, "ranks": drawn.duel.ranks}
         return Drawn(drawn.rows, drawn.scores, arrays)
 
     def learn(self, arrays: Arrays, n_learnt: int, clicked: NDArray[np.bool_]) -> bool:
@@ -141,9 +139,8 @@ class OnlineModel(ServedModel):
         # lists of earlier versions may hold values that are refused now; they are left out, at every replay
         if not np.isfinite(arrays["scores"]).all() or not all(largest_value(part) <= MAX_VALUE for part in given):
             return False
-        duel = Duel(arrays["directions"], arrays["ranks"]) if "ranks" in arrays else None
         shown, chances, scores = (arrays[name] for name in ("rows", "log_propensities", "scores"))
-        impression = Impression(0, shown, chances, n_learnt, arrays["X"], scores, arrays.get("prior"), duel)
+        impression = Impression(0, shown, chances, n_learnt, arrays["X"], scores, arrays.get("prior"))
         w = self.ranker.coef_.copy()
         self.ranker._step(impression, clicked, w)
         if not np.isfinite(w).all():  # a step that overflows is left out, at every replay

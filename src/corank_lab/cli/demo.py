@@ -201,13 +201,13 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
         typer.echo(f"wrote {output / name}: {note}")
     web = make_ranking(300, 20, random_state=seed)
     few = mask_scores(web.y, web.qid, fraction=0.9, by="query", random_state=seed)
-    for name, rows, grades, unscored in (
+    for name, rows, grades, unjudged in (
         ("train.txt.gz", web.qid < 200, few, -1),
         ("test.txt.gz", web.qid >= 200, web.y, None),
     ):
         comments = [f"docid = d{row}" for row in np.flatnonzero(rows)]
         write = partial(
-            write_letor, X=web.X[rows], y=grades[rows], qid=web.qid[rows], comments=comments, unscored=unscored,
+            write_letor, X=web.X[rows], y=grades[rows], qid=web.qid[rows], comments=comments, unjudged=unjudged,
             overwrite=True,
         )  # fmt: skip
         _write_new(output / name, write, force)

@@ -120,9 +120,7 @@ def add(
     place: Place,
     name: Name,
     model: Annotated[Path | None, typer.Option(help="Model file that `corank fit` wrote.", metavar="MODEL")] = None,
-    online: Annotated[
-        str | None, typer.Option(help="Online ranker to start: PDGD, PairwiseEpsilonGreedy, DBGD or MGD.")
-    ] = None,
+    online: Annotated[str | None, typer.Option(help="Online ranker to start: PDGD or PairwiseEpsilonGreedy.")] = None,
     columns: Annotated[
         str | None, typer.Option(help="Number of features of the online ranker, or their names with commas.")
     ] = None,

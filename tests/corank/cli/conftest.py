@@ -1,4 +1,4 @@
-"""What the tests of the verbs share: a small collection, half of its queries unscored, and a way to say commands."""
+"""What the tests of the verbs share: a small collection, half of its queries unjudged, and a way to say commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def y(made: SyntheticRanking) -> np.ndarray:
 
 @pytest.fixture
 def text(made: SyntheticRanking, y: np.ndarray, tmp_path: Path) -> Path:
-    """The collection as LETOR text, -1 for unscored rows."""
+    """The collection as LETOR text, -1 for unjudged rows."""
     comments = [f"docid = d{row}" for row in range(len(y))]
     write_letor(tmp_path / "rows.txt", made.X, np.where(np.isnan(y), -1, y), made.qid, comments=comments)
     return tmp_path / "rows.txt"

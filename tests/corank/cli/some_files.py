@@ -45,7 +45,7 @@ def _made() -> Path:
     made = make_ranking(20, 8, n_latent=3, features_per_view=3, random_state=1)
     y = mask_scores(made.y, made.qid, fraction=0.5, by="query", random_state=0)
     comments = [f"docid = d{row}" for row in range(len(y))]
-    corank.data.write_letor(folder / "train.txt", made.X, y, made.qid, comments, unscored=-1)
+    corank.data.write_letor(folder / "train.txt", made.X, y, made.qid, comments, unjudged=-1)
     corank.data.write_letor(folder / "test.txt", made.X, made.y, made.qid, comments)
     model = corank.SPD(n_steps=500, random_state=0).fit(made.X, y, qid=made.qid)
     corank.save(model, folder / "model.safetensors")

@@ -23,20 +23,19 @@ from faults.limits import small_files, without_rights
 from faults.writers import write_journal
 
 COMMANDS = {
-    "fit": ["fit <train.txt --model crr --unscored -1 --output >m"],
+    "fit": ["fit <train.txt --model crr --unjudged -1 --output >m"],
     "rank": [
         "rank <model.safetensors <test.txt --output >s",
         "rank <model.safetensors <test.txt --format trec --output >run.gz",
     ],
     "evaluate": ["evaluate <test.txt <scores.txt --per-query >q.tsv", "evaluate <test.txt <scores.txt --json"],
-    "compare": ["compare <train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 --output >study"],
+    "compare": ["compare <train.txt --unjudged -1 --models spd --folds 2 --no-curve --jobs 1 --output >study"],
     "card": ["card <model.safetensors <test.txt --output >card.html"],
     "explain": [
         "explain <model.safetensors <test.txt --pair 1 2",
         "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
     ],
-    "suggest": ["suggest <model.safetensors <train.txt --unscored -1 --output >n.txt"],
-    "check-lambda": ["check-lambda ndcg@10 --points 5", "check-lambda ndcg@10 --points 5 --plot >p.png"],
+    "suggest": ["suggest <model.safetensors <train.txt --unjudged -1 --output >n.txt"],
     "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
     "records": ["records <records.csv --duplicates", "records <records.csv --output >r.ris"],
     "certify": ["certify <reviewed.csv --output >c.json --page >c.html"],
@@ -49,16 +48,12 @@ COMMANDS = {
         "search <articles.index --queries <links.tsv",
     ],
     "learn-links": ["learn-links <articles.index <links.tsv --steps 2 --output >m"],
-    "simulate-clicks": [
-        "simulate-clicks <test.txt --impressions 20 --runs 1",
-        "simulate-clicks <test.txt --impressions 20 --runs 1 --plot >p.png",
-    ],
     "learn-clicks": ["learn-clicks <rows.csv <clicks.csv --bias 1 --output >m"],
     "replay": ["replay <shown.csv --model <model.safetensors --rows <rows.csv --bias 1"],
     "convert": ["convert <test.txt >c.txt", "convert <test.txt >c.store", "convert <test.txt >c.parquet"],
     "export": [
         "export <model.safetensors --to solr --output >m.json",
-        "export <model.safetensors --to numpy --verify <test.txt --output >m.py",
+        "export <model.safetensors --to sql --verify <test.txt --output >m.sql",
     ],
     "recover": ["recover <damaged.db --output >recovered"],
     "demo": ["demo --queries 60 --output >out"],
@@ -75,7 +70,7 @@ def test_every_verb_is_fed_and_has_an_example():
     assert names() == set(COMMANDS)
 
 
-SLOW = {"check-lambda", "compare", "demo"}
+SLOW = {"compare", "demo"}
 EVERY = [
     pytest.param(command, id=command, marks=[pytest.mark.long] if verb in SLOW else [])
     for verb, commands in COMMANDS.items()
@@ -285,7 +280,6 @@ def test_control_c_from_a_terminal(command, here):
         ("rank articles.index test.txt", "articles.index"),
         ("learn-links model.safetensors links.tsv -o m", "model.safetensors"),
         ("learn-links articles.index wide.csv -o m", "line 1: 1 columns; write two"),
-        ("check-lambda nothing", "nothing"),
     ],
 )
 def test_wrong_columns_and_wrong_models(words, sentence, here, run):

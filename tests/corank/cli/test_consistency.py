@@ -26,7 +26,7 @@ EXAMPLES = {verb.name: f"corank {verb.example}" for verbs in cli.GROUPS.values()
 NOT_RUN = {"demo": "test_demo runs it", "serve": "tests/lab/pages runs it"}
 SAME = {
     "output": ["-o", "--output"], "force": ["--force"], "as_json": ["--json"], "seed": ["--seed"], "label": ["--label"],
-    "qid": ["--qid"], "unscored": ["--unscored"], "config": ["--config"], "number": ["--number", "-n"],
+    "qid": ["--qid"], "unjudged": ["--unjudged"], "config": ["--config"], "number": ["--number", "-n"],
     "id_column": ["--id"],
 }  # fmt: skip
 
@@ -79,19 +79,17 @@ def test_the_example_runs(verb, here, says):
 @pytest.mark.parametrize(
     "words",
     [
-        "fit train.txt -m crr --unscored -1 -o m",
+        "fit train.txt -m crr --unjudged -1 -o m",
         "rank model.safetensors test.txt -o s",
         "evaluate test.txt scores.txt",
-        "suggest model.safetensors train.txt --unscored -1",
+        "suggest model.safetensors train.txt --unjudged -1",
         pytest.param(
-            "compare train.txt --unscored -1 --models spd --folds 2 --no-curve --jobs 1 -o study",
+            "compare train.txt --unjudged -1 --models spd --folds 2 --no-curve --jobs 1 -o study",
             marks=pytest.mark.long,
         ),
         "explain model.safetensors test.txt --pair 1 2",
-        "simulate-clicks test.txt --impressions 20 --runs 1",
         "learn-clicks rows.csv clicks.csv --bias 1 -o m",
         "replay shown.csv --model model.safetensors --rows rows.csv --bias 1",
-        "check-lambda ndcg@10 --points 5",
         "screen records.csv --simulate --starts 1",
         "ask items.csv --simulate grade --starts 1 --questions 3",
         "index articles -o i",

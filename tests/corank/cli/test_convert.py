@@ -37,12 +37,12 @@ def text(tmp_path: Path) -> Path:
 
 
 def test_text_to_store_to_parquet_to_text_changes_nothing(tmp_path: Path, text: Path) -> None:
-    out = run(text, tmp_path / "s", "--unscored", "-1")
+    out = run(text, tmp_path / "s", "--unjudged", "-1")
     assert "90 rows, 9 queries, 5 features" in out
     assert out.count("\n") == 1
     run(tmp_path / "s", tmp_path / "t.parquet")
-    run(tmp_path / "t.parquet", tmp_path / "b.txt.gz", "--unscored", "-1")
-    first, last = read_letor(text, unscored=-1), read_letor(tmp_path / "b.txt.gz", unscored=-1)
+    run(tmp_path / "t.parquet", tmp_path / "b.txt.gz", "--unjudged", "-1")
+    first, last = read_letor(text, unjudged=-1), read_letor(tmp_path / "b.txt.gz", unjudged=-1)
     for table in (open_store(tmp_path / "s"), read_parquet(tmp_path / "t.parquet"), last):
         np.testing.assert_array_equal(table.X, first.X)
         np.testing.assert_array_equal(table.y, first.y)
@@ -75,12 +75,12 @@ def test_layout_and_type_can_be_chosen(tmp_path: Path, text: Path) -> None:
         (["a.txt", "s.store"], r"s\.store exists already; .*overwrite=True"),
         (["s.store", "a.txt", "t.store"], "only LETOR text can be concatenated"),
         (["s.store", "t.store", "--n-features", "3"], "--n-features applies to LETOR text"),
-        (["s.store", "t.store", "--unscored", "-1"], "stores mark unjudged rows by NaN"),
-        (["s.store", "b.txt"], r"y is NaN at row .*pass unscored="),
+        (["s.store", "t.store", "--unjudged", "-1"], "stores mark unjudged rows by NaN"),
+        (["s.store", "b.txt"], r"y is NaN at row .*pass unjudged="),
     ],
 )
 def test_faults_are_named_and_nothing_is_left(tmp_path: Path, text: Path, arguments: list[str], message: str) -> None:
-    run(text, tmp_path / "s.store", "--unscored", "-1")
+    run(text, tmp_path / "s.store", "--unjudged", "-1")
     before = sorted(entry.name for entry in tmp_path.iterdir())
     with pytest.raises(InputError, match=message):
         run(*(a if a.startswith("-") or a.isdigit() else tmp_path / a for a in arguments))
@@ -99,10 +99,10 @@ def test_force_replaces(tmp_path: Path, text: Path) -> None:
 def test_a_table_of_text_becomes_anything_and_keeps_its_names(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("docid,label,qid,bm25,age\nA,1,7,0.5,3\nB,-1,7,0.25,4\n")
     for target in ("t.store", "t.parquet", "t.txt"):
-        out = run(tmp_path / "t.csv", tmp_path / target, "--unscored", "-1")
+        out = run(tmp_path / "t.csv", tmp_path / target, "--unjudged", "-1")
         assert "2 rows, 1 queries, 2 features" in out
     store, table = open_store(tmp_path / "t.store"), read_parquet(tmp_path / "t.parquet")
-    for rows in (store, table, read_letor(tmp_path / "t.txt", unscored=-1)):
+    for rows in (store, table, read_letor(tmp_path / "t.txt", unjudged=-1)):
         assert rows.X.tolist() == [[0.5, 3], [0.25, 4]]
         np.testing.assert_array_equal(rows.y, [1, np.nan])
         assert (rows.qid.tolist(), rows.docids.tolist()) == ([7, 7], ["A", "B"])

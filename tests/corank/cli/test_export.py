@@ -34,7 +34,7 @@ def test_the_command_lists_all_targets():
     assert callable(export)
 
 
-@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr", "vespa", "numpy", "sql", "onnx"])
+@pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr", "vespa", "sql", "onnx"])
 def test_a_model_is_written_and_verified(target, saved, says):
     if target == "onnx":
         pytest.importorskip("onnxruntime")

@@ -55,7 +55,7 @@ def test_items_with_names_are_ranked_by_what_was_learnt_of_them(here, says):
     says("fit", "numbers.csv", "-m", "rankrls", "-o", "n", "--keep", "id")
     assert corank.load("n").feature_names_in_.tolist() == ["id", "size"]
     assert len(says("rank", "n", "numbers.csv").split()) == 4
-    assert len(says("suggest", "n", "numbers.csv", "--unscored", "0").splitlines()) == 2
+    assert len(says("suggest", "n", "numbers.csv", "--unjudged", "0").splitlines()) == 2
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_bad_preferences_are_named_by_their_line(here, says, text, sentence):
 
 
 def test_a_validation_file_chooses_the_penalty(here, says):
-    words = ("fit", "train.txt", "-m", "spd", "--unscored", "-1", "--valid", "test.txt", "--metric", "disagreement")
+    words = ("fit", "train.txt", "-m", "spd", "--unjudged", "-1", "--valid", "test.txt", "--metric", "disagreement")
     said = json.loads(says(*words, "--json", "-o", "m"))
-    train, test = corank.read("train.txt", unscored=-1), corank.read("test.txt")
+    train, test = corank.read("train.txt", unjudged=-1), corank.read("test.txt")
     means = []
     for alpha in (None, *ALPHAS):
         model = corank.SPD(alpha=alpha, random_state=0).fit(train.data)
@@ -92,9 +92,9 @@ def test_a_validation_file_chooses_the_penalty(here, says):
 
 
 def test_lambdarank_stops_by_the_validation_file(here, says):
-    words = ("fit", "train.txt", "-m", "lambdarank", "--unscored", "-1", "--valid", "test.txt")
+    words = ("fit", "train.txt", "-m", "lambdarank", "--unjudged", "-1", "--valid", "test.txt")
     says(*words, "-o", "m")
-    train, test = corank.read("train.txt", unscored=-1), corank.read("test.txt")
+    train, test = corank.read("train.txt", unjudged=-1), corank.read("test.txt")
     expected = corank.LambdaRank(early_stopping=True, random_state=0).fit(train.data, eval_set=test.data)
     np.testing.assert_allclose(corank.load("m").predict(test.X), expected.predict(test.X), rtol=1e-9)
 
@@ -110,7 +110,7 @@ def test_options_from_a_file_which_typed_ones_win_over(here, says):
     says("fit", "train.txt", "--config", "fit.toml", "--lambda", "0.25", "-o", "m")
     model = corank.load("m")
     assert (type(model).__name__, model.n_steps, model.mix, model.alpha) == ("CRR", 300, 0.3, 0.25)
-    says("fit", "train.txt", "-m", "crr", "--unscored", "-1", "--alpha", "0.25", "--iterations", "300",
+    says("fit", "train.txt", "-m", "crr", "--unjudged", "-1", "--alpha", "0.25", "--iterations", "300",
          "--set", "mix=0.3", "-o", "same")  # fmt: skip
     assert (here / "same").read_bytes() == (here / "m").read_bytes()
 

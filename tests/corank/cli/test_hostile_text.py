@@ -78,7 +78,6 @@ def drawn(monkeypatch):
         (0, ["search", "articles.index", f"pump {EVIL}"]),
         (0, ["convert", "evil.csv", f"{NAME}.txt"]),
         (1, ["convert", "test.txt", f"{NAME}/rows.txt"]),
-        (1, ["check-lambda", EVIL]),
         (2, [EVIL]),
         (2, ["fit", f"--{EVIL}"]),
         (2, ["fit", "evil.csv", "-o", "m", "--seed", EVIL]),

@@ -112,7 +112,7 @@ def test_a_file_is_no_folder_for_output(tmp_path, words):
 def test_help_lists_every_command_once_under_its_group():
     lines = CliRunner().invoke(cli.app, ["--help"], terminal_width=80).output.splitlines()
     at = [lines.index(f"{title}:") for title in cli.GROUPS]
-    assert list(cli.GROUPS) == ["Learn", "Judge", "Search and clicks", "Files", "Research"]
+    assert list(cli.GROUPS) == ["Learn", "Judge", "Search and clicks", "Files"]
     assert at == sorted(at)
     listed = [line.split()[0] for line in lines[at[0] :] if line.startswith("  ")]
     assert listed == [*(verb.name for verbs in cli.GROUPS.values() for verb in verbs), *cli.SERVICE]
@@ -126,6 +126,8 @@ def test_help_lists_every_command_once_under_its_group():
         ("train", "use 'corank fit'"), ("predict", "use 'corank rank'"), ("learn", "use 'corank fit'"),
         ("score", "use 'corank rank'"), ("eval", "use 'corank evaluate'"), ("label", "use 'corank suggest'"),
         ("conver", "did you mean 'convert'? Choose one of fit, rank,"), ("xyzzy", "choose one of fit, rank,"),
+        ("check-lambda", "call corank.models.check_lambda in Python."),
+        ("simulate-clicks", "call corank.clicks.simulate_clicks in Python."),
     ],
 )  # fmt: skip
 def test_an_unknown_command_gets_one_sentence_with_a_suggestion_and_exit_code_2(typed, hint):
@@ -160,3 +162,20 @@ def test_an_interrupt_inside_an_exec_ends_with_a_code_and_not_by_the_signal(tmp_
     words = [sys.executable, "-m", "stop"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "corank: interrupted; unfinished output was not written.\n")
+
+
+def test_an_option_of_the_last_version_works_with_one_sentence(tmp_path, monkeypatch, capsys):
+    (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n-1 qid:1 1:2\n0 qid:1 1:3\n")
+    (tmp_path / "options.toml").write_text("unscored = -1\n")
+    given = {"--unscored=-1": True, "--unjudged=-1": False, f"--config={tmp_path / 'options.toml'}": False}
+    for number, (option, is_old) in enumerate(given.items()):
+        verb = ["fit", "-m", "rankrls"]
+        words = [*verb, str(tmp_path / "rows.txt"), option, "-o", str(tmp_path / f"{number}")]
+        monkeypatch.setattr(sys, "argv", ["corank", *words])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        said = capsys.readouterr()
+        assert stop.value.code == 0, said.err
+        assert ("--unscored is now --unjudged; the old name is removed in 0.4." in said.err) == is_old
+    contents = {(tmp_path / f"{number}").read_bytes() for number in range(3)}
+    assert len(contents) == 1

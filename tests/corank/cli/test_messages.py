@@ -43,7 +43,7 @@ def test_assignments_become_options_of_the_verb(verb, said, translated):
 @pytest.mark.parametrize("verb", COMMAND.commands)
 def test_every_option_it_speaks_of_is_one_of_the_verb(verb):
     typed = {option for parameter in COMMAND.commands[verb].params for option in parameter.opts}
-    names = ("y", "qid", "alpha", "n_steps", "rate", "random_state", "unscored", "dtype", "layout", "loss", "views")
+    names = ("y", "qid", "alpha", "n_steps", "rate", "random_state", "unjudged", "dtype", "layout", "loss", "views")
     for name in names:
         for option in re.findall(r"--[a-z-]+", translate_message(f"pass {name}=1.", COMMAND, [verb])):
             assert option in typed

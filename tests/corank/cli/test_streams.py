@@ -47,8 +47,8 @@ def piped():
 
 def test_every_verb_reads_standard_input(piped, says, text: Path, tmp_path: Path) -> None:
     content = text.read_bytes()
-    piped(content, "fit", "-", "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
-    says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "same")
+    piped(content, "fit", "-", "-m", "crr", "--unjudged", "-1", "-o", tmp_path / "m")
+    says("fit", text, "-m", "crr", "--unjudged", "-1", "-o", tmp_path / "same")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "same").read_bytes()
 
     scores = says("rank", tmp_path / "m", text).encode()
@@ -58,11 +58,11 @@ def test_every_verb_reads_standard_input(piped, says, text: Path, tmp_path: Path
     assert len(read_run(tmp_path / "run").scores) == len(scores.splitlines())
 
     (tmp_path / "scores").write_bytes(scores)
-    expected = says("evaluate", text, tmp_path / "scores", "--unscored", "-1", "--json").encode()
+    expected = says("evaluate", text, tmp_path / "scores", "--unjudged", "-1", "--json").encode()
     for given, words in ((content, ["-", tmp_path / "scores"]), (scores, [text, "-"]), (run, [text, "-"])):
-        assert piped(given, "evaluate", *words, "--unscored", "-1", "--json") == expected
+        assert piped(given, "evaluate", *words, "--unjudged", "-1", "--json") == expected
 
-    piped(content, "convert", "-", tmp_path / "a.store", "--unscored", "-1")
+    piped(content, "convert", "-", tmp_path / "a.store", "--unjudged", "-1")
     np.testing.assert_array_equal(open_store(tmp_path / "a.store").X, corank.read(text).X)
     assert piped(content, "convert", "-", "-") == piped(b"", "convert", text, "-") != b""
 
@@ -172,7 +172,7 @@ main()
 )
 def test_a_signal_during_imports_is_one_sentence(module, number, code, sentence, text: Path, tmp_path: Path) -> None:
     script = BEGIN.format(module=module, signal=number)
-    words = ["fit", text, "-m", "spd", "--unscored", "-1", "-o", tmp_path / "m"]
+    words = ["fit", text, "-m", "spd", "--unjudged", "-1", "-o", tmp_path / "m"]
     said = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, check=False, text=True)
     if module == "pydantic" and said.returncode == 0:
         pytest.skip("this version of typer does not import pydantic")

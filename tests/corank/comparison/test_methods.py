@@ -7,11 +7,10 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from corank import ColumnMean, LambdaRank, QueryScaler, QuerySearchCV, RankRLS
-from corank.base.path_display import path_of
 from corank.comparison import METHODS, methods
 from corank.comparison.fold import Settings, TrainingPart
 from corank.comparison.methods import BASELINES, DEFAULT, QUICK, LightGBM, RandomOrder, find_methods, trade_off
-from corank.comparison.task import chosen_of
+from corank.comparison.task import chosen_of, path_of
 from corank.data.routing import fit_with_qid, predict_with_qid
 from corank.data.splits import mask_scores
 from corank.deploy.persist import load, save

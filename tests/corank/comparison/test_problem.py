@@ -152,9 +152,9 @@ def test_data_that_cannot_be_evaluated_raise():
     with pytest.raises(InputError, match="y is NaN for all 2 rows"):
         made([np.nan, np.nan], [1, 1])
     rows = InputRows(np.zeros((4, 3)), np.array([0.0, 1, 0, 1]), [1, 1, 2, 2])
-    with pytest.raises(InputError, match="the unscored rows have 2 features and the data has 3"):
+    with pytest.raises(InputError, match="the unjudged rows have 2 features and the data has 3"):
         make_problem(rows, InputRows(np.zeros((2, 2)), None, [1, 1]), 2, 0)
-    with pytest.raises(InputError, match="only one of the data and the unscored rows has query ids"):
+    with pytest.raises(InputError, match="only one of the data and the unjudged rows has query ids"):
         make_problem(rows, InputRows(np.zeros((2, 3)), None, None), 2, 0)
     with pytest.raises(InputError, match="y is missing, but methods are evaluated by scores"):
         make_problem(InputRows.of(np.zeros((2, 2)), None, None), None, 2, 0)

@@ -81,7 +81,7 @@ def test_a_search_inside_a_fold_never_sees_its_queries(local, monkeypatch):
     Spy.seen = []
     pool_qid = np.repeat(np.arange(6, 18), 3)
     corank.compare(
-        ["spy"], qid[:, None].astype(float), y, qid, unscored=pool_qid[:, None].astype(float), unscored_qid=pool_qid,
+        ["spy"], qid[:, None].astype(float), y, qid, unjudged=pool_qid[:, None].astype(float), unjudged_qid=pool_qid,
         folds=3, fractions=(0.5,),
     )  # fmt: skip
     # inner folds and the refit of the search, then the queries of the outer fold
@@ -344,10 +344,10 @@ def test_the_curve_and_the_trade_off(local, made):
 def test_unscored_rows_are_counted_and_used(local, made):
     rng = np.random.default_rng(0)
     pool = rng.normal(size=(40, 6))
-    with_pool = quick(["lcra"], made, unscored=pool, unscored_qid=np.repeat(np.arange(100, 104), 10))
+    with_pool = quick(["lcra"], made, unjudged=pool, unjudged_qid=np.repeat(np.arange(100, 104), 10))
     without = quick(["lcra"], made)
     assert (with_pool.data.n_pool_rows, with_pool.data.n_pool_queries, with_pool.data.n_rows) == (40, 4, 192)
-    assert any("LCRA could not use unscored rows" in note for note in without.notes)
+    assert any("LCRA could not use unjudged rows" in note for note in without.notes)
     assert not any("could not use" in note for note in with_pool.notes)
     assert all("coupling" in chosen for chosen in with_pool.outcome("lcra").chosen)
 

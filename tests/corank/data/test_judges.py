@@ -87,7 +87,7 @@ def test_repeated_documents_are_noticed_in_every_format(tmp_path, name):
     else:
         (write_store if name.endswith("store") else write_parquet)(path, X[of], y, QID[of], docids)
     with pytest.warns(UsageWarning, match="36 rows are judgements of 12 documents"):
-        rows = read(path, unscored=-1 if name.endswith("txt") else None)
+        rows = read(path, unjudged=-1 if name.endswith("txt") else None)
     first, grades = expected(lower_median)
     np.testing.assert_array_equal(rows.y, grades)
     np.testing.assert_allclose(rows.X, X[first], atol=1e-6)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from corank.clicks import PDGD, CascadeClicks, PairwiseEpsilonGreedy, simulate
+from corank.clicks import PDGD, CascadeClicks, PairwiseEpsilonGreedy, simulate_clicks
 from corank.core.clicks.interleaving import assign_clicks
 from corank.core.random import seed_state
 from corank.data.ranking import RankingData
@@ -57,11 +57,11 @@ def test_identical_rankings_tie_and_blind_users_prefer_none(report):
 
 def test_worst_first_exploits_from_the_wrong_end():
     data, user = small_part(0, "train"), CascadeClicks("perfect")
-    right = simulate(
+    right = simulate_clicks(
         PairwiseEpsilonGreedy(0.0), data, user, 300, evaluate_at=[300], n_runs=5, random_state=0, discount=1.0
     )
     upside_down = as_published.upside_down(data)
-    wrong = simulate(
+    wrong = simulate_clicks(
         as_published.WorstFirst(0.0),
         data,
         user,
@@ -73,7 +73,7 @@ def test_worst_first_exploits_from_the_wrong_end():
         discount=1.0,
     )
     assert wrong.mean("online")[-1] < right.mean("online")[-1] - 20.0
-    assert wrong.mean()[-1] > simulate(PDGD(0.0), data, user, 1, evaluate_at=[0], n_runs=5).mean()[0]
+    assert wrong.mean()[-1] > simulate_clicks(PDGD(0.0), data, user, 1, evaluate_at=[0], n_runs=5).mean()[0]
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from corank import PDGD, RankingData, RankSVM, make_ranking
-from corank.clicks import simulate
+from corank.clicks import simulate_clicks
 from corank.clicks.ranker import LISTS
 from corank.clicks.simulation import _started
 from corank.core.random import random_below, seed_state
@@ -62,7 +62,7 @@ def test_ranked_lists_and_clicks_are_logged_and_learnt(client, store):
 
 
 class Clicker:
-    """A user without compiled code, so that `simulate` draws clicks as this test does."""
+    """A user without compiled code, so that `simulate_clicks` draws clicks as this test does."""
 
     def clicks(self, grades, rng):
         return rng.random(len(grades)) < np.array([0.1, 0.4, 0.9])[np.minimum(grades, 2)]
@@ -72,7 +72,7 @@ def test_learning_over_http_equals_simulate_with_the_same_seed(store):
     problem = make_ranking(12, 9, n_latent=2, features_per_view=3, random_state=0)
     data = RankingData.of(problem.X, np.minimum(problem.y, 2), problem.qid)
     n_lists, k = 60, 5
-    curve = simulate(PDGD(), data, Clicker(), n_lists, k=k, random_state=3)
+    curve = simulate_clicks(PDGD(), data, Clicker(), n_lists, k=k, random_state=3)
     (rng,) = rng_of(3).spawn(1)
     ranker = _started(PDGD(), data, rng)
     rngs = np.stack([seed_state(rng), seed_state(rng)])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import uvicorn
 
-from corank.clicks import DBGD, MGD, PDGD, PairwiseEpsilonGreedy
+from corank.clicks import PDGD, PairwiseEpsilonGreedy
 from corank.data.inputs import MAX_VALUE
 from corank_lab.api.inputs import made_id
 from corank_lab.api.learner import replay
@@ -20,7 +20,7 @@ from some_service import ask, online_bytes, running
 from some_stores import open_new
 
 SHOP = ("shop", "online", online_bytes())
-ONLINE = [PDGD, PairwiseEpsilonGreedy, DBGD, MGD]
+ONLINE = [PDGD, PairwiseEpsilonGreedy]
 
 
 @pytest.fixture

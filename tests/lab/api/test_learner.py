@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from corank import PDGD
-from corank.clicks import DBGD, Duel, Impression, InterleavingTest, PairwiseEpsilonGreedy
+from corank.clicks import Impression, InterleavingTest, PairwiseEpsilonGreedy
 from corank.deploy.persist.files import model_bytes, model_from_bytes
 from corank_lab.api.learner import Learner, Lease, OpenLists, replay, require_lease
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, pack, unpack
@@ -62,9 +62,9 @@ def write_log(log, registry, rng, n=60, *, prior=False, step=lambda: None):
 
 @pytest.mark.parametrize(
     ("ranker", "prior"),
-    [(PDGD(random_state=0), False), (PDGD(random_state=0), True), (DBGD(random_state=0), False),
+    [(PDGD(random_state=0), False), (PDGD(random_state=0), True),
      (PairwiseEpsilonGreedy(random_state=0), False)],
-    ids=["pdgd", "prior", "dbgd", "greedy"],
+    ids=["pdgd", "prior", "greedy"],
 )  # fmt: skip
 def test_learning_with_restarts_equals_a_naive_reading_of_the_log_and_a_replay(store, ranker, prior):
     rng = np.random.default_rng(5)
@@ -126,9 +126,8 @@ def naive_closings(log, ranker):
             }  # fmt: skip
     for number, clicked in closed.items():
         found, body = log.arrays([number])[number], json.loads(log.bodies([number])[number])
-        duel = Duel(found["directions"], found["ranks"]) if "ranks" in found else None
         parts = (found["rows"], found["log_propensities"], body["learnt"], found["X"], found["scores"])
-        impression = Impression(number, *parts, found.get("prior"), duel)
+        impression = Impression(number, *parts, found.get("prior"))
         ranker.learn(impression, [body["items"][row] in clicked for row in found["rows"]])
     return ranker, len(closed)
 

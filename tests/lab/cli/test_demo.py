@@ -64,7 +64,7 @@ def test_the_files_of_the_demo_hold_what_it_says(says, tmp_path):
     assert not np.isnan(judged.y).any()
     assert not set(products.qid) & set(judged.qid)
     assert products.names == judged.names == ["bm25", "title", "clicks", "age", "price", "stock"]
-    train, test = corank.read(tmp_path / "train.txt.gz", unscored=-1), corank.read(tmp_path / "test.txt.gz")
+    train, test = corank.read(tmp_path / "train.txt.gz", unjudged=-1), corank.read(tmp_path / "test.txt.gz")
     assert 10 < len(set(train.qid[~np.isnan(train.y)])) < 30
     assert not np.isnan(test.y).any()
     assert len(np.loadtxt(tmp_path / "old.scores")) == len(test.y)

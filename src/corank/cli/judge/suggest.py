@@ -23,7 +23,7 @@ from corank.cli.options import (
     ModelFile,
     Qid,
     Seed,
-    Unscored,
+    Unjudged,
 )
 from corank.cli.output import print_json
 from corank.errors import InputError
@@ -60,7 +60,7 @@ def suggest(
         Path | None,
         typer.Option(help="Preferences given so far (winner,loser); not suggested again.", metavar="FILE"),
     ] = None,
-    unscored: Unscored = None,
+    unjudged: Unjudged = None,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -91,7 +91,7 @@ def suggest(
     columns = ColumnOptions(
         label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
     )
-    rows = read_rows(data, columns, needs_labels=False, model=fitted, unscored=unscored)
+    rows = read_rows(data, columns, needs_labels=False, model=fitted, unjudged=unjudged)
     is_pairs = isinstance(last, PreferenceGP)
     if is_pairs and (per_query or last is not ranker):
         raise InputError(
@@ -114,7 +114,7 @@ def suggest(
             lines = _rows(ranker, rows, names, number, strategy or "uncertain", per_query, seed)
     if not lines:
         done = "all pairs were asked" if is_pairs else f"all {len(rows.y)} rows are judged"
-        hint = "" if unscored is not None or is_pairs else " (pass the label of unjudged rows with --unscored)"
+        hint = "" if unjudged is not None or is_pairs else " (pass the label of unjudged rows with --unjudged)"
         typer.echo(f"corank: {done}, so there is nothing to suggest{hint}.", err=True)
     if as_json and output is None:
         print_json("suggest", {"columns": header, "rows": lines})

@@ -43,10 +43,10 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    unscored: Annotated[
+    unjudged: Annotated[
         list[str] | None,
         typer.Option(
-            help="File of unjudged rows for semi-supervised methods, or label that marks an unscored row, such as -1; "
+            help="File of unjudged rows for semi-supervised methods, or label that marks an unjudged row, such as -1; "
             "repeatable.",
             metavar="POOL",
         ),
@@ -98,7 +98,7 @@ def compare(
     from corank.data.io.text import require_exists
 
     seconds = None if budget is None else parse_time(budget)
-    marker, pools = parse_unscored(unscored or [])
+    marker, pools = parse_unjudged(unjudged or [])
     # report a missing file before slow imports
     for path in (*data, *pools):
         require_exists(path)
@@ -126,7 +126,7 @@ def compare(
     )
     sources = [open_source(path) for path in data]
     refuse_preferences(sources[0])
-    rows = read_rows(sources, columns, needs_labels=True, unscored=marker)
+    rows = read_rows(sources, columns, needs_labels=True, unjudged=marker)
     prior_columns = None
     if prior_features is not None:
         prior_columns = resolve_features(prior_features, "--prior", rows.names, rows.X.shape[1])
@@ -139,7 +139,7 @@ def compare(
     shares = QUICK_SHARES if quick else FRACTIONS
     try:
         study = run(
-            names, rows, unscored=more, prior=prior_columns, metrics=metrics, convention=convention,
+            names, rows, unjudged=more, prior=prior_columns, metrics=metrics, convention=convention,
             folds=folds or (QUICK_FOLDS if quick else 5), fractions=shares if curve else (),
             n_repeats=1 if quick else 2, budget=seconds, folder=folder, overwrite=force, n_jobs=jobs,
             random_state=seed, verbose=True, name=", ".join(path.name for path in data),
@@ -180,11 +180,11 @@ def parse_time(text: str) -> float:
     return seconds
 
 
-def parse_unscored(values: list[str]) -> tuple[float | None, list[Path]]:
+def parse_unjudged(values: list[str]) -> tuple[float | None, list[Path]]:
     """
-    Separate the label that marks unscored rows, or None, from files of unjudged rows.
+    Separate the label that marks unjudged rows, or None, from files of unjudged rows.
 
-    >>> parse_unscored(["-1", "pool.txt"])
+    >>> parse_unjudged(["-1", "pool.txt"])
     (-1.0, [PosixPath('pool.txt')])
     """
     from corank.errors import InputError
@@ -197,7 +197,7 @@ def parse_unscored(values: list[str]) -> tuple[float | None, list[Path]]:
         except ValueError:
             files.append(Path(text))
     if len(labels) > 1:
-        raise InputError(f"--unscored has {len(labels)} labels; pass at most one label, and files.")
+        raise InputError(f"--unjudged has {len(labels)} labels; pass at most one label, and files.")
     return (labels[0] if labels else None), files
 
 
@@ -222,7 +222,7 @@ def show_study(study: Study) -> None:
 
     console = make_console()
     data = study.data
-    pool = f", {data.n_pool_rows} further unscored rows" if data.n_pool_rows else ""
+    pool = f", {data.n_pool_rows} further unjudged rows" if data.n_pool_rows else ""
     console.print(
         f"{data.name}: {data.n_rows} rows in {data.n_queries} queries, {data.n_features} features, "
         f"{data.n_rows - data.n_unscored_rows} scored{pool}; {study.folds} folds of whole queries, convention "

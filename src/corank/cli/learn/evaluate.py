@@ -21,7 +21,7 @@ from corank.cli.options import (
     Label,
     Qid,
     Seed,
-    Unscored,
+    Unjudged,
 )
 from corank.cli.output import print_json
 
@@ -56,7 +56,7 @@ def evaluate(
     ] = None,
     keep_formulas: KeepFormulas = False,
     as_json: Json = False,
-    unscored: Unscored = None,
+    unjudged: Unjudged = None,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -86,7 +86,7 @@ def evaluate(
     columns = ColumnOptions(
         label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
     )
-    judged = read_truth(truth, unscored, columns)
+    judged = read_truth(truth, unjudged, columns)
     evaluation = evaluate_predictions(truth, predictions, judged, names, convention)
     runs = {str(predictions): evaluation}
     for other in compare or ():

@@ -28,7 +28,7 @@ from corank.cli.options import (
     QueryScale,
     Scaling,
     Seed,
-    Unscored,
+    Unjudged,
 )
 
 
@@ -52,7 +52,7 @@ class FitOptions:
     prior: str | None
     scale: QueryScale | None
     seed: int
-    unscored: float | None
+    unjudged: float | None
     label: str | None
     qid: str | None
     id_column: str | None
@@ -106,7 +106,7 @@ def fit(
     prior: Prior = None,
     scale: Scaling = None,
     seed: Seed = 0,
-    unscored: Unscored = None,
+    unjudged: Unjudged = None,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,

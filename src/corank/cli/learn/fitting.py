@@ -158,7 +158,7 @@ def build_model(options: FitOptions) -> ModelSpec:
 
 def _fit_label_ranker(ranker: LabelRanker, options: FitOptions) -> None:
     for_queries = {
-        "--prior": options.prior, "--scale": options.scale, "--unscored": options.unscored, "--qid": options.qid,
+        "--prior": options.prior, "--scale": options.scale, "--unjudged": options.unjudged, "--qid": options.qid,
         "--valid": options.valid, "--pairs": options.pairs, "--json": options.as_json or None,
     }  # fmt: skip
     unusable = next((name for name, value in for_queries.items() if value is not None), None)
@@ -195,7 +195,7 @@ def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
     """Read training and validation rows, and check that they have the features which the options name."""
     columns = _columns(options)
     collection = read_rows(
-        options.data, columns, needs_labels=options.pairs is None, unscored=options.unscored,
+        options.data, columns, needs_labels=options.pairs is None, unjudged=options.unjudged,
         layout=preferred_layout(model.pipeline()),
     )  # fmt: skip
     rows, preferred = collection.data, None
@@ -207,7 +207,7 @@ def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
         return TrainingData(rows, preferred)
     # LETOR text may contain fewer features than the training data, and a table may have its columns in another order
     judged = read_rows(
-        [options.valid], columns, needs_labels=True, unscored=options.unscored, n_features=rows.n_features,
+        [options.valid], columns, needs_labels=True, unjudged=options.unjudged, n_features=rows.n_features,
         features=rows.names, layout=preferred_layout(model.pipeline()),
     ).data  # fmt: skip
     validation = Validation(options.valid, judged, options.metric, options.convention)
@@ -412,7 +412,7 @@ def fit_partitioned(model: Any, options: FitOptions) -> tuple[dict[str, Any], st
         # Path removed one slash of an address
         sources = [_ADDRESS.sub(r"\1://", str(path)) for path in options.data]
         parts = Parts(
-            sources, client, verbose=sys.stderr.isatty(), unscored=options.unscored, y=options.label, qid=options.qid,
+            sources, client, verbose=sys.stderr.isatty(), unjudged=options.unjudged, y=options.label, qid=options.qid,
             docid=options.id_column, drop=options.drop or (), keep=options.keep or (),
         )  # fmt: skip
         fit_parts(model, parts)

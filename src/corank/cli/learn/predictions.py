@@ -21,11 +21,11 @@ from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
 
 
-def read_truth(path: Path, unscored: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Collection:  # noqa: B008
+def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Collection:  # noqa: B008
     """
     Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected.
 
-    unscored: label that marks an unjudged row.
+    unjudged: label that marks an unjudged row.
     columns: columns of a table.
     """
     if suffix_of(path) in JSON:
@@ -40,9 +40,9 @@ def read_truth(path: Path, unscored: float | None, columns: ColumnOptions = Colu
         # the second word of LETOR text has a colon (qid:7 or 1:0.5), and tables begin with column names
         if len(words) == len(QRELS_COLUMNS) and b":" not in words[1] and (kind == "text" or is_number(words[3])):
             qrels = read_qrels(source)
-            qrels = qrels if unscored is None else replace(qrels, y=np.where(qrels.y == unscored, np.nan, qrels.y))
+            qrels = qrels if unjudged is None else replace(qrels, y=np.where(qrels.y == unjudged, np.nan, qrels.y))
             return qrels if columns.judges == "keep" else merge_qrels(qrels, columns.judges, source)
-    return read_rows([source], columns, needs_labels=True, unscored=unscored)
+    return read_rows([source], columns, needs_labels=True, unjudged=unjudged)
 
 
 def evaluate_predictions(

@@ -168,14 +168,14 @@ def _data(study: Study) -> list[PageBlock]:
         ("queries", data.n_queries),
         ("rows", data.n_rows),
         ("features", data.n_features),
-        ("unscored rows", data.n_unscored_rows),
+        ("unjudged rows", data.n_unscored_rows),
         ("queries without a score", data.n_unscored_queries),
         ("queries of a single grade", data.n_single_grade_queries),
         ("queries of one row", data.n_one_row_queries),
         ("repeated rows", data.n_duplicated_rows),
     ]
     if data.n_pool_rows:
-        counts += [("further unscored rows", data.n_pool_rows), ("their queries", data.n_pool_queries)]
+        counts += [("further unjudged rows", data.n_pool_rows), ("their queries", data.n_pool_queries)]
     blocks: list[PageBlock] = [Facts(tuple((name, f"{n:,}") for name, n in counts))]
     if data.n_single_grade_queries or data.n_unscored_queries:
         n = data.n_single_grade_queries + data.n_unscored_queries
@@ -339,7 +339,7 @@ _RARE = {
     "ap_cut": ("possible", "AP@k divides by the number of relevant rows that fit into k"),
     "single_precision": (True, "scores are compared in single precision"),
 }
-_UNJUDGED = {"drop": "unscored rows are left out", "irrelevant": "unscored rows count as irrelevant"}
+_UNJUDGED = {"drop": "unjudged rows are left out", "irrelevant": "unjudged rows count as irrelevant"}
 
 
 def describe_convention(rules: Convention) -> str:
@@ -349,7 +349,7 @@ def describe_convention(rules: Convention) -> str:
     >>> print(describe_convention(Convention("corank")))
     Convention corank: grade y has gain 2^y − 1, divided by log2(i + 1) at rank i; ties count as the mean over all
     their orders; queries without a relevant row are left out; lists shorter than k are padded with irrelevant rows;
-    a row is relevant from grade 1 on; unscored rows are left out.
+    a row is relevant from grade 1 on; unjudged rows are left out.
     """
     choices = (
         f"{_GAIN[rules.gain]}, {_DISCOUNT[rules.discount]}",

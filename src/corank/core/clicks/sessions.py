@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.clicks.dueling import learn_duel, show_duel
 from corank.core.clicks.updates import learn_list, show_list
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
@@ -108,17 +107,3 @@ def run_lists(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg
         ndcg[t] = list_ndcg(queries.gains[first:last], scratch.shown[:length], queries.ideals[q])
         _click(user, queries, first, length, rngs[1], scratch)
         learn_list(rows, members, queries.prior, w, settings, n_learnt + t, length, scratch)
-
-
-@jit
-def run_duels(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg, scratch):  # type: ignore[no-untyped-def]
-    """Let a dueling bandit serve and learn from len(ndcg) lists; parameters as in `run_lists`."""
-    n_queries = len(queries.ideals)
-    for t in range(len(ndcg)):
-        q = np.int64(random_below(rngs[0], n_queries))
-        first, last = queries.starts[q], queries.starts[q + 1]
-        members = queries.order[first:last]
-        length = show_duel(rows, members, queries.prior, w, settings, own_rng, k, scratch)
-        ndcg[t] = list_ndcg(queries.gains[first:last], scratch.shown[:length], queries.ideals[q])
-        _click(user, queries, first, length, rngs[1], scratch)
-        learn_duel(w, settings, n_learnt + t, last - first, length, scratch)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from corank._lazy import is_sparse
+from corank._moved import old_parameters
 from corank.data.collection import Collection
 from corank.data.column_roles import USUAL_NAMES, ColumnRoles, column_numbers, require_same_features
 from corank.data.durable.atomic import folder_exists
@@ -27,10 +28,11 @@ PARQUET_MAGIC = b"PAR1"
 FileFormat = Literal["text", "store", "parquet", "csv"]
 
 
+@old_parameters(unscored="unjudged")
 def read(
     path: Source | Sequence[Source],
     *,
-    unscored: float | None = None,
+    unjudged: float | None = None,
     y: str | Literal[False] | None = None,
     qid: str | Literal[False] | None = None,
     docid: str | None = None,
@@ -52,7 +54,7 @@ def read(
     path : path or sequence of paths
         LETOR text (plain, gzip, xz or zstandard; several files are concatenated), a store, a Parquet file, or a CSV
         or TSV table with a header. Text may come from a pipe; "-" is standard input.
-    unscored : float, optional
+    unjudged : float, optional
         Score that marks an unjudged row; it becomes NaN.
     y : str or False, optional
         Label column of a table; by default the column named label, grade, relevance, rating or y, in any case. False
@@ -93,7 +95,7 @@ def read(
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
     >>> _ = path.write_text("label,qid,f1\\n2,7,0.5\\n-1,7,0.25\\n1,7,0.75\\n")
-    >>> rows = read(path, unscored=-1)
+    >>> rows = read(path, unjudged=-1)
     >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.data.n_pairs
     ([[0.5], [0.25], [0.75]], [2.0, nan, 1.0], [7, 7, 7], 1)
     """
@@ -107,7 +109,7 @@ def read(
     columns["features"] = features
     as_precision(dtype or "float32", layout)
     if kind == "text":
-        rows = read_letor(sources, unscored=unscored, n_features=n_features, dtype=dtype or "float32", layout=layout)
+        rows = read_letor(sources, unjudged=unjudged, n_features=n_features, dtype=dtype or "float32", layout=layout)
     elif isinstance(first, Path):
         rows = open_store(first)
     elif kind == "parquet":
@@ -121,12 +123,12 @@ def read(
     if y is not False and qid is None and not has_qid:
         _warn_of_one_query(rows, first)
     roles = _matched(rows.names, features, first) if isinstance(rows, Store) else None
-    if isinstance(rows, Store) and (unscored, dtype, layout, roles) == (None, None, "auto", None) and qid is not False:
+    if isinstance(rows, Store) and (unjudged, dtype, layout, roles) == (None, None, "auto", None) and qid is not False:
         return rows if judges == "keep" else merge_judges(rows, judges, first)  # arrays stay on disk
     X, scores = _converted(rows.X, dtype, layout), rows.y
     if roles is not None:
         X = as_rows(X[:, column_numbers(roles.features, rows.names, "features")])
-    hidden = np.zeros(len(scores), dtype=bool) if unscored is None else scores == unscored
+    hidden = np.zeros(len(scores), dtype=bool) if unjudged is None else scores == unjudged
     if X is not rows.X or qid is False or hidden.any():
         rows = rows.revised(X, np.where(hidden, np.nan, scores), one_query=qid is False, roles=roles)
     return rows if judges == "keep" else merge_judges(rows, judges, first)

@@ -1,10 +1,13 @@
 """Exact learning from parts of a data set, on this machine or on a Dask cluster."""
 
-from corank.deploy.distributed.convert import convert_parts
+from functools import partial
+from typing import TYPE_CHECKING
+
+from corank._moved import find
 from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
-from corank.deploy.distributed.fit import fit_parts, fit_trees, summarise
+from corank.deploy.distributed.fit import fit_parts, pair_sums
 from corank.deploy.distributed.parts import Parts, Pass
-from corank.deploy.distributed.scores import evaluate_parts, predict_parts, rank_parts
+from corank.deploy.distributed.scores import predict_parts
 
 __all__ = [
     "DaskEngine",
@@ -12,11 +15,10 @@ __all__ = [
     "LocalEngine",
     "Parts",
     "Pass",
-    "convert_parts",
-    "evaluate_parts",
     "fit_parts",
-    "fit_trees",
+    "pair_sums",
     "predict_parts",
-    "rank_parts",
-    "summarise",
 ]
+
+if not TYPE_CHECKING:  # names of 0.2
+    __getattr__ = partial(find, __name__)

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.pipeline import Pipeline
 
+from corank._moved import old_parameters
 from corank.base.base import Ranker
 from corank.base.contract import check_parameters, install, named_columns
 from corank.base.kernels import as_kernel
@@ -25,7 +25,6 @@ from corank.base.landmarks import Landmarks
 from corank.base.pairs.moment_blocks import dense
 from corank.base.query_scaler import QueryScaler
 from corank.core.sums.bins import ExactSum
-from corank.deploy.distributed.engine import DaskEngine
 from corank.deploy.distributed.linear import fit_linear, warn_without_unscored_pairs
 from corank.deploy.distributed.parts import Parts
 from corank.deploy.distributed.summary import (
@@ -37,10 +36,10 @@ from corank.deploy.distributed.summary import (
 )
 from corank.deploy.distributed.sums import Spread
 from corank.deploy.distributed.tasks import WholeQueries
-from corank.errors import InputError, import_extra
+from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.models.linear.base import LinearDescent
-from corank.models.rls import CoRankRLS, RankRLS, Summary
+from corank.models.rls import CoRankRLS, PairSums, RankRLS
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.selection import EVIDENCE
 
@@ -130,13 +129,14 @@ def _blocks(problems: Iterator[WholeQueries]) -> Iterator[Floats]:
 R = TypeVar("R", bound=Ranker | Pipeline)
 
 
+@old_parameters(unscored="unjudged")
 def fit_parts(
     model: R,
     parts: Any,
     client: Any = None,
     *,
     split: Literal["move", "refuse"] = "move",
-    unscored: float | None = None,
+    unjudged: float | None = None,
     y: str | Literal[False] | None = None,
     qid: str | None = None,
     verbose: bool = False,
@@ -161,7 +161,7 @@ def fit_parts(
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
         raise an error.
-    unscored, y, qid
+    unjudged, y, qid
         How files and frames are read, see `corank.read`.
     verbose : bool
         Whether to show a progress bar on a terminal or in a notebook.
@@ -194,7 +194,7 @@ def fit_parts(
     steps = require_steps(steps)
     check_parameters(ranker)
     if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid, verbose=verbose)
+        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid, verbose=verbose)
     named = named_columns(parts.n_features, parts.feature_names)
     fitted, parts = fit_steps(steps, parts)
     record, factors = fit(ranker, parts)
@@ -206,7 +206,8 @@ def fit_parts(
     return model
 
 
-def summarise(
+@old_parameters(unscored="unjudged")
+def pair_sums(
     parts: Any,
     maps: RankRLS | CoRankRLS | tuple[FeatureMap, ...],
     client: Any = None,
@@ -214,12 +215,12 @@ def summarise(
     query_weight: str = "pairs",
     ties: bool = False,
     split: Literal["move", "refuse"] = "move",
-    unscored: float | None = None,
+    unjudged: float | None = None,
     y: str | Literal[False] | None = None,
     qid: str | None = None,
-) -> Summary:
+) -> PairSums:
     """
-    Sum over parts; `fit_summary` of the model then solves without reading the rows again.
+    Sum over parts; `fit_pair_sums` of the model then solves without reading the rows again.
 
     Parameters
     ----------
@@ -231,16 +232,16 @@ def summarise(
         Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
     query_weight, ties
         As in `RankRLS`; used with feature maps only.
-    split, unscored, y, qid
+    split, unjudged, y, qid
         As in `fit_parts`.
 
     Returns
     -------
-    Summary
+    PairSums
         The sums, byte-identical for any division into parts.
     """
     if not isinstance(parts, Parts):
-        parts = Parts(parts, client, split=split, unscored=unscored, y=y, qid=qid)
+        parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
     if isinstance(maps, LeastSquares):
         check_parameters(maps)
         return summarise_parts(parts, maps).summary
@@ -277,82 +278,3 @@ def _metric(model: LeastSquares, summarised: Summarised) -> str:
     if model.metric is not None:
         return str(parse_metric(model.metric))
     return "nDCG@10" if summarised.sums.are_grades else "disagreement"
-
-
-Grouped = tuple[Any, NDArray[np.int64], NDArray[np.int64]]
-
-
-def fit_trees(parts: Any, client: Any = None, **params: Any) -> Any:
-    """
-    Fit LightGBM's ranker on a cluster (extras `dask` and `trees`), with each query complete in one part.
-
-    LightGBM's Dask interface expects complete queries in each part. Queries that are spread over parts are moved
-    first, as in `fit_parts`; parts without a judged row are dropped.
-
-    Parameters
-    ----------
-    parts : Parts, path, sequence, or Dask collections
-        The rows, see `Parts`. Scores must be integers from 0; unscored rows are dropped.
-    client : distributed.Client or DaskEngine
-        The cluster, unless `parts` has it. Dask unpickles what workers send: use trusted clusters only.
-    **params
-        Parameters of ``lightgbm.DaskLGBMRanker``.
-
-    Returns
-    -------
-    lightgbm.LGBMRanker
-        The fitted model, on this machine.
-    """
-    lightgbm, dask, array = (
-        import_extra("lightgbm", "trees"),
-        import_extra("dask", "dask"),
-        import_extra("dask.array", "dask"),
-    )
-    parts = parts if isinstance(parts, Parts) else Parts(parts, client)
-    if not isinstance(parts.engine, DaskEngine):
-        raise InputError("fit_trees needs a Dask cluster; pass its client.")
-    handles = parts.over(_grouped_part, None, "whole queries")
-    sizes = parts.engine.gather(parts.engine.map(_sizes, handles, name="sizes"))
-    full = [(handle, size) for handle, size in zip(handles, sizes, strict=True) if size[0]]
-    if not full:
-        raise InputError(f"all {parts.n_rows} rows are unscored; score some rows.")
-
-    def column(at: int, shape: Any, dtype: Any) -> Any:
-        return array.concatenate(
-            [
-                array.from_delayed(dask.delayed(_pick)(handle, at), shape=shape(size), dtype=dtype)
-                for handle, size in full
-            ]
-        )
-
-    X = column(0, lambda size: (size[0], parts.n_features), np.float64)
-    y, group = column(1, lambda size: size[:1], np.int64), column(2, lambda size: size[1:], np.int64)
-    model = lightgbm.DaskLGBMRanker(client=parts.engine.client, **params)
-    return model.fit(X, y, group=group).to_local()
-
-
-def _grouped_part(problems: Iterator[WholeQueries], settings: None) -> Grouped:
-    """Return the judged rows of a part, sorted by query, their grades, and the number of rows of each query."""
-    X, y, group = [], [], []
-    for problem in problems:
-        data = problem.data
-        assert data.y is not None
-        rows = data.queries.order[data.is_scored[data.queries.order]]
-        grades = data.y[rows]
-        if (grades != np.round(grades)).any() or (grades < 0).any():
-            raise InputError("y holds scores that are not integers from 0, as LightGBM requires; pass grades.")
-        X.append(data.X[rows].toarray() if sparse.issparse(data.X) else data.X[rows])
-        y.append(grades.astype(np.int64))
-        sizes = np.bincount(data.queries.codes[rows], minlength=1)
-        group.append(sizes[sizes > 0])
-    if not X:
-        return np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    return np.concatenate(X), np.concatenate(y), np.concatenate(group)
-
-
-def _sizes(grouped: Grouped) -> tuple[int, int]:
-    return len(grouped[1]), len(grouped[2])
-
-
-def _pick(grouped: Grouped, at: int) -> Any:
-    return grouped[at]

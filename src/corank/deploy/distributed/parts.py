@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from corank._moved import old_parameters
 from corank.data.column_roles import ColumnChoice
 from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
 from corank.deploy.distributed.sources import Reader, kind_of_ids, part_name, sources_of
@@ -65,6 +66,7 @@ class Pass:
     bytes_moved: int = 0
 
 
+@old_parameters(unscored="unjudged")
 @dataclass(eq=False)
 class Parts:
     """
@@ -81,7 +83,7 @@ class Parts:
         trusted clusters only.
     split : {"move", "refuse"}
         How to treat a query whose rows are in several parts.
-    unscored, y, qid, docid, drop, keep
+    unjudged, y, qid, docid, drop, keep
         How files and frames are read, see `corank.read`.
     verbose : bool
         Whether to show a progress bar on a terminal or in a notebook.
@@ -101,7 +103,7 @@ class Parts:
     parts: Any
     client: Any = None
     split: Literal["move", "refuse"] = "move"
-    unscored: float | None = None
+    unjudged: float | None = None
     y: str | Literal[False] | None = None
     qid: str | None = None
     docid: str | None = None
@@ -125,7 +127,7 @@ class Parts:
     @cached_property
     def census(self) -> list[QueryCounts]:
         """Query ids of each part, from the first pass."""
-        began, reader = time.perf_counter(), Reader(self.unscored, self._columns)
+        began, reader = time.perf_counter(), Reader(self.unjudged, self._columns)
         handles = self.engine.map(count, self.sources, [reader] * len(self.sources), name="query ids")
         found: list[QueryCounts] = self.engine.gather(handles)
         self._require_alike(found)
@@ -167,7 +169,7 @@ class Parts:
     @property
     def reader(self) -> Reader:
         """Reader of parts with the common number of columns."""
-        return Reader(self.unscored, self._columns, self._width)
+        return Reader(self.unjudged, self._columns, self._width)
 
     @property
     def _columns(self) -> ColumnChoice:

@@ -72,12 +72,12 @@ class Reader:
     """
     How parts are read.
 
-    unscored: see `corank.read`.
+    unjudged: see `corank.read`.
     columns: roles of the columns of tables and frames.
     n_features: number of columns, once known for all parts.
     """
 
-    unscored: float | None = None
+    unjudged: float | None = None
     columns: ColumnChoice = ANY_COLUMNS
     n_features: int | None = None
 
@@ -111,7 +111,7 @@ class Reader:
     def _read(self, path: Path) -> Any:
         is_table = detect_format(path) in ("parquet", "csv")
         named: dict[str, Any] = vars(self.columns) if is_table else {}
-        rows = read(path, unscored=self.unscored, n_features=self.n_features, judges="keep", group_files=False, **named)
+        rows = read(path, unjudged=self.unjudged, n_features=self.n_features, judges="keep", group_files=False, **named)
         if rows.roles is not None:
             _refuse_judges(rows.roles, path)
         return rows
@@ -140,7 +140,7 @@ class Reader:
         y = as_scores(y, X.shape[0])
         if len(ids) != X.shape[0]:
             raise InputError(f"qid has {len(ids)} values for {X.shape[0]} rows of a part; pass one query id per row.")
-        return Rows(X, y if self.unscored is None else np.where(y == self.unscored, np.nan, y), ids), names
+        return Rows(X, y if self.unjudged is None else np.where(y == self.unjudged, np.nan, y), ids), names
 
     def _inspect_parquet(self, path: Path) -> PartInfo:
         parquet = import_extra("pyarrow.parquet", "frames")

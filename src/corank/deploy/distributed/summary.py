@@ -29,7 +29,7 @@ from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.leave_out import views_out
 from corank.models.rls.spectrum import Ridge
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
@@ -40,7 +40,7 @@ Integers = NDArray[np.int64]
 class Summarised:
     """A summary and the sums it was computed from."""
 
-    summary: Summary
+    summary: PairSums
     sums: Sums
 
 
@@ -206,7 +206,7 @@ def _summary(
     weights = (float(drawn if ties else pairs), float(drawn_unscored))
     # labels of a frame that are numbers are not names
     names = named_columns(parts.n_features, parts.feature_names).get("feature_names_in_")
-    summary = Summary(
+    summary = PairSums(
         maps, scored, unscored, weights, sums.free, query_weight, ties, factors, parts.n_features,
         None if names is None else tuple(names),
     )  # fmt: skip
@@ -221,7 +221,7 @@ def _width(columns: Integers | None, n_features: int) -> int:
 class _LeaveOutSettings:
     """Settings of leave-query-out."""
 
-    summary: Summary
+    summary: PairSums
     metric: str
     ridges: list[Ridge]
     alphas: Floats

@@ -17,7 +17,6 @@ from corank.data.routing import predict_with_qid
 from corank.deploy.export.describe import Description, describe
 from corank.deploy.export.elasticsearch import write_elasticsearch
 from corank.deploy.export.json_form import write_json
-from corank.deploy.export.numpy_file import write_numpy
 from corank.deploy.export.onnx_graph import write_onnx
 from corank.deploy.export.scorers import LinearScorer, TreeScorer
 from corank.deploy.export.solr import write_solr
@@ -33,7 +32,6 @@ TARGETS: dict[str, Callable[[Description, ExportOptions], Export]] = {
     "solr": write_solr,
     "vespa": write_vespa,
     "onnx": write_onnx,
-    "numpy": write_numpy,
     "json": write_json,
     "sql": write_sql,
 }
@@ -90,7 +88,7 @@ def export_model(
     path : str or Path
         The main file. Others, such as a feature set, get its name with another suffix.
     to : str
-        "elasticsearch", "opensearch", "solr", "vespa", "onnx", "numpy", "json" or "sql".
+        "elasticsearch", "opensearch", "solr", "vespa", "onnx", "json" or "sql".
     names : mapping of str to str, optional
         New names of features by those of the model.
     name : str, optional
@@ -168,6 +166,8 @@ def make_export(
     if to not in TARGETS:
         if to == "pmml":
             raise InputError("PMML is not supported, as no maintained Python library writes it; export to onnx.")
+        if to == "numpy":
+            raise InputError("the target numpy was removed in 0.3; export to json or onnx.")
         raise InputError(f"there is no target {to!r}; {suggest_names(to, list(TARGETS))}.")
     described = describe(model, calibrated=calibrated)
     if names:

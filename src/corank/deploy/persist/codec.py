@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 import corank
 from corank import registry
 from corank._lazy import is_pipeline
+from corank._moved import GONE
 from corank.data.rows import require_structure
 from corank.errors import InputError, reason
 
@@ -165,9 +166,10 @@ def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], whe
     """
     kind = _buildable(body["class"])
     if kind is None:
-        raise InputError(
-            f"{where} holds a {body['class']}, which corank {corank.__version__} cannot load; upgrade corank."
-        )
+        name, advice = body["class"], "upgrade corank"
+        if isinstance(name, str) and name in GONE:
+            name, advice = f"{name} of corank 0.2", GONE[name]
+        raise InputError(f"{where} holds a {name}, which corank {corank.__version__} cannot load; {advice}.")
     params = {key: decode(value, tensors) for key, value in body["params"].items()}
     unknown = set(params) - set(kind._get_param_names())
     if unknown:
@@ -262,7 +264,7 @@ def _decode_kind(kind: str, body: Any, tensors: dict[str, NDArray[Any]]) -> Any:
             if any(isinstance(value, slice) for value in fields.values()):
                 raise ValueError("a slice can select any number of columns")
             try:
-                return _known_dataclasses()[body["name"]](**fields)
+                return _known_dataclass(body["name"])(**fields)
             except InputError as error:  # its message is for users, not for files
                 raise ValueError(reason(error)) from error
     raise ValueError(f"unknown kind {kind!r}")
@@ -295,7 +297,9 @@ def _dataclasses_of(home: ModuleType) -> dict[str, type[Any]]:
     }
 
 
-def _known_dataclasses() -> dict[str, type[Any]]:
-    """Return all dataclasses that may be part of a saved model, by name."""
-    found = (_dataclasses_of(import_module(f"corank.{home}")) for home in HOMES)
-    return {name: kind for some in found for name, kind in some.items()}
+def _known_dataclass(name: str) -> type[Any]:
+    """Return a dataclass that may be part of a saved model, first from the modules that its estimator imported."""
+    for home in sorted((f"corank.{one}" for one in HOMES), key=lambda one: one not in sys.modules):
+        if name in (found := _dataclasses_of(import_module(home))):
+            return found[name]
+    raise KeyError(name)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
+from corank._lazy import is_pipeline
 from corank.base.contract import Learner, check_parameters
 from corank.deploy.persist.relations import broken_relation
 from corank.errors import InputError
@@ -88,7 +88,7 @@ _LARGEST = 2**63
 def require_declared(value: Any) -> None:
     """Raise `InputError` if a part of a model differs from what its class declares."""
     kind: Any = type(value)
-    if isinstance(value, Pipeline):
+    if is_pipeline(value):
         for _, step in value.steps:
             require_declared(step)
     elif isinstance(value, Learner):

@@ -26,33 +26,33 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import corank
-from corank._lazy import is_pipeline
+from corank._lazy import is_of, is_pipeline
 from corank.data.durable.atomic import atomic_file
 from corank.deploy.persist.codec import decode, decode_estimator, encode, encode_estimator
 from corank.deploy.persist.container import FORMAT, Tensors, digest_of, read_container
 from corank.errors import InputError, reason
-from corank.models.rls.summary import Summary
 
 if TYPE_CHECKING:
     from sklearn.pipeline import Pipeline
 
     from corank.base.base import Ranker
     from corank.models.labels import LabelRanker
+    from corank.models.rls import PairSums
 
-_SUMMARY = Summary.__name__
+_SUMMARY = "Summary"  # the name of the class in files, from 0.1 on
 
 Model = TypeVar("Model")
 
 
-def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, overwrite: bool = False) -> None:
+def save(model: Ranker | LabelRanker | Pipeline | PairSums, path: str | Path, *, overwrite: bool = False) -> None:
     """
     Save a fitted model, pipeline or summary to a file, atomically.
 
     Parameters
     ----------
-    model : Ranker, LabelRanker, Pipeline or Summary
+    model : Ranker, LabelRanker, Pipeline or PairSums
         A fitted ranker or label ranker; a pipeline of `QueryScaler`, `Landmarks`, `Smooth`, scikit-learn's
-        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `Summary`. Anything that `load` could not
+        StandardScaler, MinMaxScaler and MaxAbsScaler, and a ranker; or a `PairSums`. Anything that `load` could not
         read raises `InputError`.
     path : str or Path
         The file; ``.safetensors`` is the usual suffix.
@@ -71,7 +71,7 @@ def save(model: Ranker | LabelRanker | Pipeline | Summary, path: str | Path, *, 
             raise InputError(f"{path} cannot be written ({reason(error)}); no file was created.") from error
 
 
-def model_bytes(model: Ranker | LabelRanker | Pipeline | Summary) -> bytes:
+def model_bytes(model: Ranker | LabelRanker | Pipeline | PairSums) -> bytes:
     """Return the content of the file that `save` writes; equal models give equal bytes."""
     tensors, metadata = _encoded(model)
     return bytes(save_tensors(tensors, metadata=metadata))
@@ -98,7 +98,7 @@ def model_from_bytes(content: bytes, kind: type[Model], *, is_known: bool = Fals
 def _encoded(model: Any) -> tuple[Tensors, dict[str, str]]:
     tensors: Tensors = {}
     header: dict[str, Any] = {"format": FORMAT, "version": corank.__version__}
-    if isinstance(model, Summary):
+    if is_of(model, "PairSums"):
         sums = {field.name: encode(getattr(model, field.name), field.name, tensors) for field in fields(model)}
         header |= {"class": _SUMMARY, "params": {}, "state": sums, "requests": {}}
     else:
@@ -130,7 +130,7 @@ def load(path: str | Path, kind: type[Any] | None = None) -> Any:
 
     Returns
     -------
-    Ranker, LabelRanker, Pipeline or Summary
+    Ranker, LabelRanker, Pipeline or PairSums
         The fitted model, with the same predictions, or the summary.
 
     Examples
@@ -138,18 +138,25 @@ def load(path: str | Path, kind: type[Any] | None = None) -> Any:
     ``load("model.safetensors", RankRLS).alpha_``
     """
     header, tensors = read_container(Path(path))
-    if header["class"] != _SUMMARY:
-        model = decode_estimator(header, tensors, str(path))
-    elif set(header["state"]) == {field.name for field in fields(Summary)}:
-        model = Summary(**{name: decode(value, tensors) for name, value in header["state"].items()})
-    else:
-        raise InputError(f"{path} holds a summary that corank {corank.__version__} cannot read; create it again.")
+    model = (
+        _decode_sums(header, tensors, path)
+        if header["class"] == _SUMMARY
+        else decode_estimator(header, tensors, str(path))
+    )
     if kind is not None and not isinstance(model, kind):
         raise InputError(
             f"{path} holds a {type(model).__name__}, not a {kind.__name__}; load it with kind={type(model).__name__}."
         )
     _check_model(model, path)
     return model
+
+
+def _decode_sums(header: dict[str, Any], tensors: Tensors, path: str | Path) -> PairSums:
+    from corank.models.rls import PairSums
+
+    if set(header["state"]) != {field.name for field in fields(PairSums)}:
+        raise InputError(f"{path} holds a summary that corank {corank.__version__} cannot read; create it again.")
+    return PairSums(**{name: decode(value, tensors) for name, value in header["state"].items()})
 
 
 def _parts(model: Any, name: str = "this") -> Iterator[tuple[str, Any]]:
@@ -182,7 +189,7 @@ def _check_model(model: Any, path: str | Path) -> None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            for _ in () if isinstance(model, Summary) else _parts(model):  # the names of steps
+            for _ in _parts(model):  # the names of steps
                 pass
             require_declared(model)
             try_model(model)

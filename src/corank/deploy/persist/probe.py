@@ -10,22 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.pipeline import Pipeline
 
-from corank.base.base import Ranker
-from corank.base.query_scaler import QueryScaler
+from corank._lazy import is_of, is_pipeline
 from corank.data.inputs import MAX_VALUE
 from corank.errors import InputError
-from corank.models.gp.ep.process import ProcessRanker
-from corank.models.labels import LabelRanker
-from corank.models.ratings.ranker import RatingsRanker
-from corank.models.rls import Summary
 from corank.parameters import number
-from corank.text import BM25, Corpus, LinkLearn
+
+if TYPE_CHECKING:
+    from corank.models.rls import PairSums
+    from corank.text import Corpus
 
 # largest number of columns for which dense rows are tried
 _DENSE = 1 << 24
@@ -63,15 +60,15 @@ OF_RATINGS: dict[str, Prediction] = {
 
 def try_model(model: Any) -> None:
     """Raise if a prediction of a model, pipeline or summary fails, or is not finite."""
-    if isinstance(model, Summary):
+    if is_of(model, "PairSums"):
         _try_summary(model)
-    elif isinstance(model, Pipeline):
+    elif is_pipeline(model):
         if not all(hasattr(step, "transform") for _, step in model.steps[:-1] if step not in (None, "passthrough")):
             raise InputError("a step before the last is not a transformer")
         for _, step in model.steps:
             if step is not None and step != "passthrough":
                 try_model(step)
-    elif isinstance(model, LinkLearn):
+    elif is_of(model, "LinkLearn"):
         model._check_state()
         _require_finite(model.to_index(_corpus()).weights)
     else:
@@ -88,15 +85,15 @@ def _try_estimator(model: Any) -> None:
     if names is not None and (np.shape(names) != (d,) or np.asarray(names).dtype != object):
         raise InputError(f"feature_names_in_ does not have {d} names")
     rows = _rows(d)
-    if not isinstance(model, Ranker | LabelRanker):
+    if not is_of(model, "Ranker", "LabelRanker"):
         if getattr(model, "scale_", None) is not None and np.abs(model.scale_).min() < np.finfo(np.float64).tiny:
             raise InputError("scale_ is too small to divide by")
-        qid = {"qid": [0, 0]} if isinstance(model, QueryScaler) else {}
+        qid = {"qid": [0, 0]} if is_of(model, "QueryScaler") else {}
         for factor in (1.0, MAX_VALUE if hasattr(model, "scale_") else 1.0):
             _require_finite(model.transform(factor * rows, **qid))
         return
     model._check_state()
-    first = _utilities if isinstance(model, LabelRanker) else _scores
+    first = _utilities if is_of(model, "LabelRanker") else _scores
     _require_finite(first(model, rows))
     for predict in _predictions(model):
         try:
@@ -107,7 +104,7 @@ def _try_estimator(model: Any) -> None:
 
 
 def _scores(model: Any, X: Any) -> Any:
-    if isinstance(model, RatingsRanker):
+    if is_of(model, "RatingsRanker"):
         X = np.repeat(model.items_[:1], 2)
     scores = model._predict_queries(X, [0, 0], [0.0, 0.0] if model.has_prior_ else None)
     if scores.shape != (2,) or scores.dtype != np.float64:
@@ -124,15 +121,15 @@ def _utilities(model: Any, X: Any) -> Any:
 
 def _predictions(model: Any) -> Iterator[Prediction]:
     """Yield the predictions of a model, except for the first."""
-    table = OF_RATINGS if isinstance(model, RatingsRanker) else PREDICTIONS
+    table = OF_RATINGS if is_of(model, "RatingsRanker") else PREDICTIONS
     for name, call in table.items():
         if callable(getattr(model, name, None)):
             yield call
-    if isinstance(model, ProcessRanker):
+    if is_of(model, "ProcessRanker"):
         yield lambda model, X: model.predict(X, return_std=True)[1]
-    if isinstance(model, BM25):
+    if is_of(model, "BM25"):
         yield lambda model, X: model.to_index(_corpus()).weights
-    if isinstance(model, Ranker) and not isinstance(model, RatingsRanker):
+    if is_of(model, "Ranker") and not is_of(model, "RatingsRanker"):
         yield _contributions
 
 
@@ -159,6 +156,8 @@ def _new_item(model: Any) -> Any:
 
 @cache
 def _corpus() -> Corpus:
+    from corank.text import Corpus
+
     return Corpus.of(["a b", "b c c", ""], language=None, stop_words=None)
 
 
@@ -175,7 +174,7 @@ def _require_factors(name: str, factors: Any, d: int | None) -> None:
         raise InputError(f"{name} has values that are not positive, or whose squares overflow")
 
 
-def _try_summary(summary: Summary) -> None:
+def _try_summary(summary: PairSums) -> None:
     width = sum(phi.n_features for phi in summary.maps)
     if summary.scored.n_features != width:
         raise InputError(f"the sums do not have {width} features")

@@ -12,7 +12,7 @@ largest rg(i) − rg'(i) / (p (K − p)). Tied rows share the mean of their rank
     ln(2/delta), which is not above the mean + √(ln(2/delta)/(2m)).
 
 The paper's second term is mean_k √(ln(2K/delta)/(2n_k)), by a union over folds, and it draws one k at random for each
-unscored query. Neither is needed: exp(mean_k) ≤ mean_k exp, and the mean over all k has the same expectation. The
+unjudged query. Neither is needed: exp(mean_k) ≤ mean_k exp, and the mean over all k has the same expectation. The
 smaller of the two widths is used. The paper has two grades. With more, a pair is weighted by the difference of its
 grades: that error is a mean over the ways to split the grades in two, and the inequality holds for each.
 """
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import get_tags
 
+from corank._moved import old_parameters
 from corank.data.inputs import as_scores
 from corank.data.queries import Queries
 from corank.data.query_splits import Fold, QueryKFold
@@ -45,18 +46,19 @@ Numbers = NDArray[np.int64]
 _RULES: Rules = {"cv": integer(2) | having("a splitter", "split"), "delta": number(0, 1, inside="()")}
 
 
+@old_parameters(unscored="unjudged")
 def cv_bound(
     estimator: Any,
     X: Any,
     y: ArrayLike,
     qid: ArrayLike,
-    unscored: tuple[Any, ArrayLike],
+    unjudged: tuple[Any, ArrayLike],
     *,
     cv: Any = 5,
     delta: float = 0.05,
 ) -> Bound:
     """
-    Bound the expected error of a ranker fitted on all judged queries, by cross-validation and unscored queries.
+    Bound the expected error of a ranker fitted on all judged queries, by cross-validation and unjudged queries.
 
     The error of a query is the share of its wrongly ordered pairs, weighted by the differences of grades, a tie
     counting ½; a query with a single grade counts 0. Costs K + 1 fits.
@@ -71,10 +73,10 @@ def cv_bound(
     X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
         Training rows.
     y : array-like of shape (n_rows,)
-        Scores. All rows of a query are scored, or none; unscored queries are in every training set.
+        Scores. All rows of a query are scored, or none; unjudged queries are in every training set.
     qid : array-like of shape (n_rows,)
         One query id per row.
-    unscored : tuple of (array-like or CSR matrix, array-like)
+    unjudged : tuple of (array-like or CSR matrix, array-like)
         Rows and query ids of further queries from the same distribution, not used in training.
     cv : int or splitter
         A number K of folds of whole queries, or a splitter that keeps queries whole.
@@ -98,14 +100,14 @@ def cv_bound(
     """
     check_values({"cv": cv, "delta": delta}, _RULES)
     if get_tags(estimator).input_tags.pairwise:
-        raise InputError("kernel='precomputed' cannot score the unscored rows; use another kernel.")
+        raise InputError("kernel='precomputed' cannot score the unjudged rows; use another kernel.")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    grades, queries, (others, of_others) = as_scores(y, n_rows), Queries.of(qid, n_rows), _unscored(unscored)
+    grades, queries, (others, of_others) = as_scores(y, n_rows), Queries.of(qid, n_rows), _unscored(unjudged)
     judged = _judged_rows(grades, queries)
     ids = queries.ids[queries.codes]
 
     def fit(rows: Numbers) -> tuple[Any, Floats]:
-        """Return a model fitted on some rows, and its ranks of the unscored rows."""
+        """Return a model fitted on some rows, and its ranks of the unjudged rows."""
         model = fit_with_qid(estimator, take_rows(X, rows), grades[rows], ids[rows])
         return model, mean_ranks(predict_with_qid(model, others, of_others.ids[of_others.codes]), of_others)
 
@@ -131,13 +133,13 @@ def _bound(errors: list[float], sizes: Numbers, distances: Floats, n_paired: int
         "weighted disagreement error", error, 0.0, min(1.0, error + float(width) + distance + further), delta, 1.0,
         0.5 * n_paired / n_judged,
         parts=(
-            ("folds", len(sizes)), ("judged queries", n_judged), ("unscored queries", len(distances)),
+            ("folds", len(sizes)), ("judged queries", n_judged), ("unjudged queries", len(distances)),
             ("width of the folds", float(width)), ("distance to the folds' models", distance),
             ("width of the distance", further),
         ),
         assumptions=(
-            "Judged and unscored queries were drawn independently from the same distribution.",
-            "The unscored queries were not used for training or tuning.",
+            "Judged and unjudged queries were drawn independently from the same distribution.",
+            "The unjudged queries were not used for training or tuning.",
             "Pairs are weighted by the difference of their grades; a query with a single grade counts 0, as "
             f"{n_judged - n_paired} of the judged ones do.",
         ),
@@ -187,14 +189,14 @@ def list_errors(scores: Floats, grades: Floats, qid: NDArray[Any]) -> tuple[Floa
     return np.nan_to_num(ratio(loss, worst)), int(np.count_nonzero(worst))
 
 
-def _unscored(unscored: Any) -> tuple[Any, Queries]:
-    if not isinstance(unscored, tuple | list) or len(unscored) != 2:
-        raise InputError(f"unscored is a {type(unscored).__name__}; pass a pair (X, qid) of unjudged queries.")
-    X, qid = unscored
+def _unscored(unjudged: Any) -> tuple[Any, Queries]:
+    if not isinstance(unjudged, tuple | list) or len(unjudged) != 2:
+        raise InputError(f"unjudged is a {type(unjudged).__name__}; pass a pair (X, qid) of unjudged queries.")
+    X, qid = unjudged
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if not n_rows or qid is None:
         raise InputError(
-            f"unscored has {n_rows} rows{' without qid' if qid is None else ''}; pass rows with their query ids."
+            f"unjudged has {n_rows} rows{' without qid' if qid is None else ''}; pass rows with their query ids."
         )
     return X, Queries.of(qid, n_rows)
 
@@ -207,7 +209,7 @@ def _judged_rows(grades: Floats, queries: Queries) -> Numbers:
         q = int(partly[0])
         raise InputError(
             f"query {queries.ids[q]} has {int(scored[q])} of {queries.sizes[q]} rows scored, but whole lists are "
-            "compared; score all rows of a query, or remove its unscored rows."
+            "compared; score all rows of a query, or remove its unjudged rows."
         )
     if not scored.any():
         raise InputError("y holds no score; pass some judged queries.")
@@ -215,7 +217,7 @@ def _judged_rows(grades: Floats, queries: Queries) -> Numbers:
 
 
 def _folds(cv: Any, X: Any, grades: Floats, queries: Queries, judged: Numbers) -> Iterator[Fold]:
-    """Yield training rows, with the unscored ones, and test rows."""
+    """Yield training rows, with the unjudged ones, and test rows."""
     splitter, codes = QueryKFold(int(cv)) if is_integer(cv) else cv, queries.codes
     unjudged = np.setdiff1d(np.arange(len(codes)), judged)
     for train, test in splitter.split(take_rows(X, judged), grades[judged], codes[judged]):

@@ -35,7 +35,7 @@ from corank.models.auto.left_out import LeftOut
 from corank.models.rls import RankRLS
 from corank.models.rls.frame import Frame, PairFrame
 from corank.models.rls.spectrum import FLOOR, Equations, solve_one
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
@@ -171,8 +171,8 @@ class SharedLeastSquares:
         """
         b, t = self.b @ [1.0, -slope], self.T @ [1.0, -slope]
         sums = np.block([[self.A, b[:, None]], [b, t @ t]])
-        summary = Summary(
+        summary = PairSums(
             (self.phi,), Moments(sums, None, 1.0), None, (1.0, 1.0), freedom(self.data), "pairs", False,
             factors_of(self.data.X), self.data.n_features, self.data.names,
         )  # fmt: skip
-        return model.fit_summary(summary)
+        return model.fit_pair_sums(summary)

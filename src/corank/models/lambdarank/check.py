@@ -1,5 +1,5 @@
 """
-check_lambda checks whether LambdaRank gradients derive from a convex cost function; plot_lambda plots them.
+check_lambda checks whether LambdaRank gradients derive from a convex cost function.
 
 By the lemma of Poincaré a cost exists if and only if J_ij = ∂λ_i/∂s_j is symmetric everywhere and λ jumps only across a
 surface, not along it. The cost is convex if −J is positive semidefinite and no λ rises in a jump. (The paper, which
@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.data.durable.atomic import atomic_file
-from corank.errors import import_extra
 from corank.models.lambdarank.field import Discontinuity, LambdaField
 from corank.parameters import check_values, integer, rng_of, seed
 
@@ -235,52 +232,3 @@ def _scaling(field: LambdaField, points: list[tuple[Floats, Floats]], size: floa
         return "doubles λ"
     ratio = float(np.abs(after).mean() / max(np.abs(before).mean(), 1e-300))
     return f"makes λ {ratio:.2f} times as large on average"
-
-
-def plot_lambda(lambdas: Any, path: str | Path, *, labels: ArrayLike = (2, 1, 0), overwrite: bool = False) -> None:
-    """
-    Plot λ of two documents against their difference of scores, and of three documents as a vector field.
-
-    Parameters
-    ----------
-    lambdas : str, Lambda or callable
-        λ as in `LambdaRank`.
-    path : str or Path
-        The PNG file to write.
-    labels : array-like of three numbers
-        Grades of the three documents; the plot of two documents uses the first and the last.
-    overwrite : bool, default False
-        Whether to replace an existing file.
-    """
-    import_extra("matplotlib", "report")
-    # needs no window system, and changes no global state of pyplot
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    y = np.asarray(labels, dtype=np.float64)
-    two, three = LambdaField.of(lambdas, [y[0], y[-1]], 2), LambdaField.of(lambdas, y, 3)
-    figure = Figure(figsize=(9.6, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    leads = np.linspace(-4.0, 4.0, 400)
-    values = np.array([two(np.array([0.5 * x, -0.5 * x])) for x in leads])
-    left.plot(leads, values[:, 0], label=f"grade {y[0]:g}")
-    left.plot(leads, values[:, 1], label=f"grade {y[-1]:g}")
-    left.axhline(0.0, color="0.8", linewidth=0.8)
-    left.set(xlabel="score of the better document minus the other", ylabel="λ", title=str(two.lambdas))
-    left.legend(frameon=False)
-    # the plane of scores that sum to zero, spanned by two differences
-    grid = np.linspace(-2.5, 2.5, 15)
-    first, second = (axis.ravel() for axis in np.meshgrid(grid, grid))
-    basis = np.array([[2.0, -1.0, -1.0], [-1.0, 2.0, -1.0]]) / 3.0
-    vectors = np.array([three(np.array([a, b]) @ basis) for a, b in zip(first, second, strict=True)])
-    right.quiver(first, second, vectors[:, 0] - vectors[:, 2], vectors[:, 1] - vectors[:, 2], angles="xy", color="C0")
-    right.axhline(0.0, color="0.8", linewidth=0.8)
-    right.axvline(0.0, color="0.8", linewidth=0.8)
-    right.plot([-2.5, 2.5], [-2.5, 2.5], color="0.8", linewidth=0.8)
-    right.set(
-        xlabel=f"score of grade {y[0]:g} minus grade {y[2]:g}", ylabel=f"score of grade {y[1]:g} minus grade {y[2]:g}",
-        title="three documents", aspect="equal",
-    )  # fmt: skip
-    with atomic_file(path, overwrite=overwrite) as scratch:
-        figure.savefig(scratch, format="png", dpi=130)

@@ -33,7 +33,7 @@ PURSUIT: Rules = {
     "dictionary": one_of("auto", "scored", "all", "columns") | _ROWS,
     "n_solutions": integer(1),
 }
-"""Of `RankingPursuit` and `fit_many`."""
+"""Of `RankingPursuit`."""
 
 CO_PURSUIT: Rules = {
     **_BOTH,
@@ -44,4 +44,4 @@ CO_PURSUIT: Rules = {
     "dictionary": one_of("scored", "all") | _ROWS,
     "residual": one_of(*RESIDUALS),
 }
-"""Of `CoRankingPursuit` and `fit_many_views`."""
+"""Of `CoRankingPursuit`."""

@@ -40,7 +40,7 @@ from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import best, candidates, metric_for
 from corank.models.rls.spectrum import Ridge, ridge_of, solve_one
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import FeatureSystem
 from corank.parameters import Rules, integer, items, listing, none, number
 from corank.progress import progress
@@ -198,7 +198,7 @@ class CoRankRLS(LeastSquares):
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedCoRankRLS:
         frame = Frame.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
-        summary = Summary.of(self.choose_maps(data, frame, rng), data, self.query_weight, self.ties)
+        summary = PairSums.of(self.choose_maps(data, frame, rng), data, self.query_weight, self.ties)
         warn_of_no_agreement(data, self.coupling if self.couplings is None else max(self.couplings))
         if self.alphas is None and self.couplings is None:
             return self.solve_summary(summary)
@@ -234,14 +234,14 @@ class CoRankRLS(LeastSquares):
         for_views, *for_maps = rng.spawn(1 + n_views)
         return as_views(self.views, n_features, for_views, self.kernel, names), for_maps
 
-    def solve_summary(self, summary: Summary) -> FittedCoRankRLS:
+    def solve_summary(self, summary: PairSums) -> FittedCoRankRLS:
         """Solve for one alpha and coupling, see `LeastSquares`."""
         equations = summary.equations(float(self.coupling))
         alpha, source = self._alpha(equations)
         w, jitter = solve_one(equations, alpha)
         return _fitted(summary, w, alpha=alpha, alpha_from=source, coupling=float(self.coupling), jitter=jitter)
 
-    def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> FittedCoRankRLS:
+    def solve_candidates(self, summary: PairSums, metric: str, evaluate: EvaluateRidges) -> FittedCoRankRLS:
         """Solve the grid and keep the best, see `LeastSquares`."""
         couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
         systems = [summary.equations(float(one)) for one in couplings]
@@ -299,7 +299,7 @@ class CoRankRLS(LeastSquares):
         return terms + [basis.terms(scaled, share * coef, v) for v, (basis, coef) in parts if basis is not None]
 
 
-def _fitted(summary: Summary, w: Floats, **facts: Any) -> FittedCoRankRLS:
+def _fitted(summary: PairSums, w: Floats, **facts: Any) -> FittedCoRankRLS:
     """Return the record of the coefficients of each view."""
     coefs, bases = [], []
     for phi, block in zip(summary.maps, summary.blocks, strict=True):

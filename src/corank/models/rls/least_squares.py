@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from corank import parameters
+from corank._moved import old_method
 from corank.base.base import Ranker
 from corank.base.contract import check_parameters, install, named_columns
 from corank.base.kernels.basis import Basis
@@ -29,7 +30,7 @@ from corank.metrics import parse_metric
 from corank.models.rls.frame import Frame
 from corank.models.rls.selection import candidates
 from corank.models.rls.spectrum import Equations, Ridge
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 from corank.parameters import Rules, boolean, integer, listing, none, number, one_of, rng_of, text
 
 Floats = NDArray[np.float64]
@@ -84,7 +85,7 @@ class LeastSquares(Ranker):
             parse_metric(self.metric)
         require_choice(self.basis)
 
-    def summary(
+    def pair_sums(
         self,
         X: Any,
         y: ArrayLike | None = None,
@@ -93,21 +94,21 @@ class LeastSquares(Ranker):
         sample_weight: Any = None,
         pairs: ArrayLike | None = None,
         pair_weight: Any = None,
-        like: Summary | None = None,
-    ) -> Summary:
+        like: PairSums | None = None,
+    ) -> PairSums:
         """
-        Sum over a part of a problem; sums of parts without common queries add up, see `fit_summary`.
+        Sum over a part of a problem; sums of parts without common queries add up, see `fit_pair_sums`.
 
         Parameters
         ----------
         X, y, qid, sample_weight, pairs, pair_weight
             As in `fit`.
-        like : Summary, optional
-            Summary of another part with the views, basis rows and scale of columns to use; None chooses them here.
+        like : PairSums, optional
+            Sums of another part with the views, basis rows and scale of columns to use; None chooses them here.
 
         Returns
         -------
-        Summary
+        PairSums
             The sums.
         """
         check_parameters(self)
@@ -123,20 +124,20 @@ class LeastSquares(Ranker):
                     f"X has {data.n_features} columns, but the summary has {like.n_features}; pass the same columns."
                 )
             data = data if like.factors is None else replace(data, X=ScaledRows(data.X, like.factors))
-            return Summary.of(like.maps, data, self.query_weight, self.ties)
+            return PairSums.of(like.maps, data, self.query_weight, self.ties)
         if self._scales_columns(data):
             data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, self.query_weight, self.ties)
         maps = self.choose_maps(data, frame, rng_of(self.random_state).spawn(2)[1])
-        return Summary.of(maps, data, self.query_weight, self.ties)
+        return PairSums.of(maps, data, self.query_weight, self.ties)
 
-    def fit_summary(self, summary: Summary) -> Self:
+    def fit_pair_sums(self, summary: PairSums) -> Self:
         """
-        Solve from sums: ``fit_summary(summary(A) + summary(B))`` equals ``fit`` on A and B together.
+        Solve from sums: ``fit_pair_sums(pair_sums(A) + pair_sums(B))`` equals ``fit`` on A and B together.
 
         Parameters
         ----------
-        summary : Summary
+        summary : PairSums
             Sums over all parts.
 
         Returns
@@ -164,6 +165,9 @@ class LeastSquares(Ranker):
             notes["column_scale_"] = summary.factors
         return install(self, fitted, notes)
 
+    summary = old_method("summary", "pair_sums")
+    fit_summary = old_method("fit_summary", "fit_pair_sums")
+
     @abstractmethod
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
         """Choose the feature map of each view for a problem and its comparisons."""
@@ -175,11 +179,11 @@ class LeastSquares(Ranker):
         """Return the views before their kernels are fitted, and a generator for each; objects have no `n_features`."""
 
     @abstractmethod
-    def solve_summary(self, summary: Summary) -> Any:
+    def solve_summary(self, summary: PairSums) -> Any:
         """Return the fitted record for one alpha, from sums over all rows, without changing the model."""
 
     @abstractmethod
-    def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> Any:
+    def solve_candidates(self, summary: PairSums, metric: str, evaluate: EvaluateRidges) -> Any:
         """Return the fitted record of the candidate with the best `metric`, as computed by `evaluate`."""
 
     def _map(

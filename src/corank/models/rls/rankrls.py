@@ -47,7 +47,7 @@ from corank.models.rls.hint import gaussian_is_better
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for, require_pairs_memory
 from corank.models.rls.spectrum import Equations, ridge_of, solve_one
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import DenseSystem, FeatureSystem, System
 from corank.parameters import Rules, integer, none, one_of
 from corank.progress import progress
@@ -205,7 +205,7 @@ class RankRLS(LeastSquares):
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
         if is_primal and self.alphas is None:
             phi = FeatureMap.of_columns(view, data.n_features)
-            return self.solve_summary(Summary.of((phi,), data, self.query_weight, self.ties))
+            return self.solve_summary(PairSums.of((phi,), data, self.query_weight, self.ties))
         frame = Frame.of(data, self.query_weight, self.ties)
         require_weight(frame.n_queries, "pair")
         if self.alphas is not None:
@@ -222,7 +222,7 @@ class RankRLS(LeastSquares):
             phi = self._map(view, data, frame.rows, rng, n_basis)
 
             def make(data: RankingData, frame: Frame) -> System:
-                summary = Summary.of((phi,), data, frame.query_weight, frame.ties)
+                summary = PairSums.of((phi,), data, frame.query_weight, frame.ties)
                 return FeatureSystem(data, frame, phi.basis, summary)
 
         system, factors = make(data, frame), factors_of(data.X)
@@ -256,7 +256,7 @@ class RankRLS(LeastSquares):
         largest = 0 if self.alphas is None else np.diff(frame.starts).max() / len(frame.rows)
         return max(2.0 + 1.5 * largest, 3.0 if isinstance(kernel, SumKernel) else 0.0)
 
-    def solve_candidates(self, summary: Summary, metric: str, evaluate: EvaluateRidges) -> FittedRankRLS:
+    def solve_candidates(self, summary: PairSums, metric: str, evaluate: EvaluateRidges) -> FittedRankRLS:
         """Solve for all alphas and keep the best, see `LeastSquares`."""
         phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
         ridge = ridge_of(summary.equations(), alphas)
@@ -285,7 +285,7 @@ class RankRLS(LeastSquares):
         """Return the one view and its generator, see `LeastSquares`."""
         return [View(None, self.kernel)], [rng]
 
-    def solve_summary(self, summary: Summary) -> FittedRankRLS:
+    def solve_summary(self, summary: PairSums) -> FittedRankRLS:
         """Solve for one alpha, see `LeastSquares`."""
         phi = summary.only_map
         x, facts = self._one(summary.equations())

@@ -33,9 +33,9 @@ _ARRAYS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class PairSums:
     """
-    Sums of a problem or of a part of it; `RankRLS.summary` and `CoRankRLS.summary` compute them, ``+`` adds them.
+    Sums of a problem or of a part of it; `RankRLS.pair_sums` and `CoRankRLS.pair_sums` compute them, ``+`` adds them.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ class Summary:
     --------
     >>> from corank import RankRLS
     >>> model = RankRLS(alpha=2.0, scale=False)
-    >>> parts = [model.summary([[0.0], [1.0]], [0, 1]), model.summary([[5.0], [7.0]], [0, 1])]
-    >>> model.fit_summary(parts[0] + parts[1]).coef_.round(6).tolist()  # ((1 + 2) / 2) / ((1 + 4) / 2 + 2)
+    >>> parts = [model.pair_sums([[0.0], [1.0]], [0, 1]), model.pair_sums([[5.0], [7.0]], [0, 1])]
+    >>> model.fit_pair_sums(parts[0] + parts[1]).coef_.round(6).tolist()  # ((1 + 2) / 2) / ((1 + 4) / 2 + 2)
     [0.333333]
     """
 
@@ -84,7 +84,7 @@ class Summary:
     @classmethod
     def of(
         cls, maps: tuple[FeatureMap, ...], data: RankingData, query_weight: str = "pairs", ties: bool = False
-    ) -> Summary:
+    ) -> PairSums:
         """
         Sum over a problem, in one scan of the scored and one of the unscored rows.
 
@@ -101,7 +101,7 @@ class Summary:
 
         Returns
         -------
-        Summary
+        PairSums
             The sums.
         """
         are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
@@ -125,9 +125,9 @@ class Summary:
 
     def __repr__(self) -> str:
         widths = ", ".join(str(phi.n_features) for phi in self.maps)
-        return f"Summary(pairs of weight {self.scored.pair_weight:g}, views of {widths} features)"
+        return f"PairSums(pairs of weight {self.scored.pair_weight:g}, views of {widths} features)"
 
-    def __add__(self, other: Summary) -> Summary:
+    def __add__(self, other: PairSums) -> PairSums:
         alike = len(self.maps) == len(other.maps) and all(map(FeatureMap.is_like, self.maps, other.maps))
         if not alike:
             raise InputError("these summaries are of different views or basis rows; sum parts with the same maps.")

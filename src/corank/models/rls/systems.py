@@ -28,7 +28,7 @@ from corank.models.rls.accuracy import UNIT, ErrorScales, LeftOut
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.leave_out import Advance, dual_queries_out, rows_out, views_out
 from corank.models.rls.spectrum import Equations, Ridge, RidgeSpectrum
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -293,7 +293,7 @@ class DenseSystem(System):
 class FeatureSystem(System):
     """The system of features: columns, or similarities to basis rows."""
 
-    summary: Summary
+    summary: PairSums
 
     def equations(self) -> Equations:
         """Build ΦᵀLΦ and ΦᵀL y."""

@@ -40,7 +40,7 @@ from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
 from corank.models.rls.selection import EVIDENCE, best, candidates, direction, metric_for
-from corank.models.rls.summary import Summary
+from corank.models.rls.summary import PairSums
 from corank.parameters import Rules, integer, items
 from corank.progress import progress
 
@@ -242,7 +242,7 @@ class ViewRankRLS(RankRLS):
         """Raise: there is no summary of learnt weights."""
         raise _no_summary()
 
-    def solve_summary(self, summary: Summary) -> FittedRankRLS:
+    def solve_summary(self, summary: PairSums) -> FittedRankRLS:
         """Raise: there is no summary of learnt weights."""
         raise _no_summary()
 

@@ -25,11 +25,11 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("strategy", ["uncertain", "top", "representative", "random"])
 def test_rows_equal_those_of_the_library(here, says, strategy):
-    rows = corank.read("train.txt", unscored=-1)
+    rows = corank.read("train.txt", unjudged=-1)
     model = corank.load("model.safetensors")
     expected = corank.suggest(model, rows.X, rows.y, rows.qid, n=7, strategy=strategy, random_state=0)
     lines = says(
-        "suggest", "model.safetensors", "train.txt", "--unscored", "-1", "-n", 7, "--strategy", strategy
+        "suggest", "model.safetensors", "train.txt", "--unjudged", "-1", "-n", 7, "--strategy", strategy
     ).splitlines()
     scores = model.predict(rows.X)
     assert [line.split()[:2] for line in lines] == [[str(rows.qid[row]), rows.docids[row]] for row in expected]
@@ -42,7 +42,7 @@ def test_rows_per_query(here, says):
         "suggest",
         "model.safetensors",
         "train.txt",
-        "--unscored",
+        "--unjudged",
         "-1",
         "--strategy",
         "top",
@@ -50,7 +50,7 @@ def test_rows_per_query(here, says):
         "-n",
         2,
     )
-    rows = corank.read("train.txt", unscored=-1)
+    rows = corank.read("train.txt", unjudged=-1)
     found = json.loads(says(*words, "--json"))
     queries = [query for query, _, _ in found["rows"]]
     unjudged = {query: int(np.isnan(rows.y[rows.qid == query]).sum()) for query in set(rows.qid.tolist())}
@@ -63,7 +63,7 @@ def test_rows_per_query(here, says):
 
 
 def test_names_with_blanks_and_tables_with_string_ids(here, says, tmp_path):
-    rows = corank.read("train.txt", unscored=-1)
+    rows = corank.read("train.txt", unjudged=-1)
     header = "qid,name,label," + ",".join(f"f{k}" for k in range(6)) + "\n"
     lines = [
         f"q{q},doc {at},{'' if np.isnan(y) else y},{','.join(map(str, x))}\n"

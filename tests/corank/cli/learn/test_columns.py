@@ -95,7 +95,7 @@ def test_names_travel_from_every_named_format_to_the_scores(here, suffix, words)
 
 
 def test_explain_suggest_and_validation_match_by_name(model, here):
-    for words in (("explain", "model", "{}", "--pair", "d1", "d2"), ("suggest", "model", "{}", "--unscored", "0")):
+    for words in (("explain", "model", "{}", "--pair", "d1", "d2"), ("suggest", "model", "{}", "--unjudged", "0")):
         out, reordered = (run(*(word.format(name) for word in words))[0] for name in ("t.csv", "r.csv"))
         assert out == reordered
         assert out
@@ -209,7 +209,7 @@ def test_features_are_named_or_numbered(here, option, numbers, names):
 )
 @pytest.mark.parametrize(
     "verb",
-    [["fit", "-m", "rankrls", "-o", "m"], ["compare", "-o", "study"], ["simulate-clicks"]],
+    [["fit", "-m", "rankrls", "-o", "m"], ["compare", "-o", "study"]],
     ids=lambda verb: verb[0],
 )
 def test_unknown_features_are_refused(here, features, message, verb):
@@ -238,7 +238,6 @@ def test_swapped_files_are_noticed(model, here, verb):
         (["compare", "t.csv", "--models", "rankrsl", "-o", "study"], "did you mean 'rankrls'"),
         (["evaluate", "large.csv", "scores", "-m", "dcgg"], "'dcgg' is not a known metric"),
         (["evaluate", "large.csv", "scores", "-c", "letr4"], "letor4"),
-        (["simulate-clicks", "large.csv", "-m", "pdgdd"], "did you mean 'pdgd'"),
     ],
 )
 def test_misspelt_names_are_refused_before_the_file_is_read(here, words, message):
@@ -260,18 +259,10 @@ def test_tables_are_converted_into_tables(here, suffix):
 def test_unjudged_and_single_precision_survive_a_table(here):
     y = np.where(np.arange(len(MADE.y)) % 3, MADE.y, -1)
     corank.data.write_letor(here / "t.txt", MADE.X, y, MADE.qid)
-    run("convert", "t.txt", "c.csv", "--unscored", "-1")
-    text, table = corank.read("t.txt", unscored=-1), corank.read("c.csv", dtype="float32")
+    run("convert", "t.txt", "c.csv", "--unjudged", "-1")
+    text, table = corank.read("t.txt", unjudged=-1), corank.read("c.csv", dtype="float32")
     np.testing.assert_array_equal(table.X, text.X)
     np.testing.assert_array_equal(table.y, text.y)
     with open("c.csv") as file:
         assert next(csv.reader(file)) == ["label", "qid", "f1", "f2", "f3", "f4", "f5", "f6"]
     assert "names of the features are not in back.txt" in run("convert", "t.csv", "back.txt")[1]
-
-
-def test_clicks_are_simulated_on_a_table_with_usual_names(here):
-    words = ["--impressions", "20", "--runs", "1", "--json"]
-    plain = run("simulate-clicks", "t.csv", *words)[0]
-    assert plain == run("simulate-clicks", "t.csv", "--test", "t.csv", *words)[0].replace("test rows", "rows served")
-    other = write(TABLE.rename(columns={"Relevance": "points", "query_id": "topic"}), here / "o.csv")
-    assert run("simulate-clicks", other, "--label", "points", "--qid", "topic", *words)[0] == plain

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import corank
 from corank.cli import app
-from corank.cli.learn.compare import parse_time, parse_unscored
+from corank.cli.learn.compare import parse_time, parse_unjudged
 from corank.comparison import study
 from corank.data.io.letor.writer import write_letor
 from corank.errors import InputError
@@ -27,7 +27,7 @@ def local(monkeypatch):
 
 def test_a_file_is_compared_and_the_winner_ranks(says, text, made, tmp_path):
     out = tmp_path / "out"
-    said = says("compare", text, "--unscored=-1", "--models", "rankrls,crr", "--folds", "3", "--no-curve", "-o", out)
+    said = says("compare", text, "--unjudged=-1", "--models", "rankrls,crr", "--folds", "3", "--no-curve", "-o", out)
     assert "RankRLS" in said
     assert "mean of all columns" in said
     assert "P(worse)" in said
@@ -45,7 +45,7 @@ def test_json_is_the_study_and_a_second_run_learns_nothing(says, text, tmp_path,
     words = [
         "compare",
         text,
-        "--unscored=-1",
+        "--unjudged=-1",
         "--models",
         "rankrls",
         "--folds",
@@ -66,7 +66,7 @@ def test_a_pool_of_unscored_rows_is_read(says, text, made, tmp_path):
     write_letor(tmp_path / "pool.txt", made.X[:20, :4], np.zeros(20), np.repeat([901, 902], 10))
     record = json.loads(
         says(
-            "compare", text, "--unscored", "-1", "--unscored", tmp_path / "pool.txt", "--models", "lcra", "--folds", 2,
+            "compare", text, "--unjudged", "-1", "--unjudged", tmp_path / "pool.txt", "--models", "lcra", "--folds", 2,
             "--no-curve", "-o", tmp_path / "out", "--json", "--prior", "1-2",
         )
     )  # fmt: skip
@@ -91,10 +91,10 @@ def test_a_table_without_queries(says, made, tmp_path):
     [
         (["--models", "lcar"], "there is no model 'lcar'; did you mean 'lcra'"),
         (["--budget", "soon"], "--budget is 'soon'; pass a duration such as 90s"),
-        (["--unscored", "-1", "--unscored", "-2"], "--unscored has 2 labels"),
+        (["--unjudged", "-1", "--unjudged", "-2"], "--unjudged has 2 labels"),
         (["--prior", "99"], "--prior names feature 99, but the data has 10"),
         (["--metric", "nDGC@10"], "nDGC"),
-        (["--unscored", "nowhere.txt"], "nowhere.txt"),
+        (["--unjudged", "nowhere.txt"], "nowhere.txt"),
     ],
 )
 def test_bad_words_end_in_a_sentence_and_no_file(text, tmp_path, words, message):
@@ -104,7 +104,7 @@ def test_bad_words_end_in_a_sentence_and_no_file(text, tmp_path, words, message)
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("words", [["nowhere.txt"], ["--unscored", "nowhere.txt"]])
+@pytest.mark.parametrize("words", [["nowhere.txt"], ["--unjudged", "nowhere.txt"]])
 def test_a_wrong_name_is_told_before_anything_heavy_is_imported(text, tmp_path, words):
     told = subprocess.run(
         [
@@ -132,7 +132,7 @@ def test_without_time_there_is_what_needs_none(text, tmp_path):
     words = [
         "compare",
         str(text),
-        "--unscored=-1",
+        "--unjudged=-1",
         "--models",
         "rankrls",
         "--budget",
@@ -162,4 +162,4 @@ def test_times_and_pools_are_read():
     for text in ("", "0", "-3", "1d", "m"):
         with pytest.raises(InputError, match="--budget is"):
             parse_time(text)
-    assert parse_unscored(["./1"])[0] is None
+    assert parse_unjudged(["./1"])[0] is None

@@ -42,7 +42,7 @@ def run(*arguments):
 
 
 def test_the_table_shows_means_and_counts(files):
-    output = run(files / "truth.txt", files / "scores.txt", "--unscored=-1", "-m", "nDCG@2", "-m", "disagreement")
+    output = run(files / "truth.txt", files / "scores.txt", "--unjudged=-1", "-m", "nDCG@2", "-m", "disagreement")
     found = evaluate(Y, SCORES, QID, ["nDCG@2", "disagreement"])
     lines = [line.split() for line in output.splitlines()]
     assert ["nDCG@2", f"{found['nDCG@2'].mean:.4f}", "2", "1"] in lines
@@ -55,7 +55,7 @@ def test_the_table_shows_means_and_counts(files):
 def test_json_and_the_file_of_queries(files):
     table = files / "queries.tsv"
     output = run(
-        files / "truth.txt", files / "scores.txt", "--unscored", -1, "--convention", "letor4", "--json",
+        files / "truth.txt", files / "scores.txt", "--unjudged", -1, "--convention", "letor4", "--json",
         "--per-query", table,
     )  # fmt: skip
     report = json.loads(output)
@@ -80,7 +80,7 @@ def test_a_second_ranking_is_compared_query_by_query(files):
     arguments = [
         files / "truth.txt",
         files / "scores.txt",
-        "--unscored=-1",
+        "--unjudged=-1",
         "--compare",
         files / "better.txt",
         "-m",
@@ -96,7 +96,7 @@ def test_a_second_ranking_is_compared_query_by_query(files):
 
 def test_several_rankings_are_compared_with_the_first_and_corrected(files):
     (files / "third.txt").write_text((files / "scores.txt").read_text())
-    arguments = [files / "truth.txt", files / "scores.txt", "--unscored=-1", "-m", "RR"]
+    arguments = [files / "truth.txt", files / "scores.txt", "--unjudged=-1", "-m", "RR"]
     arguments += ["--compare", files / "better.txt", "--compare", files / "third.txt"]
     better, third = json.loads(run(*arguments, "--json"))["comparisons"]
     assert (better["p_adjusted"], third["p_adjusted"]) == (min(1.0, 2 * better["p_value"]), 1.0)
@@ -126,8 +126,8 @@ def test_a_run_file_against_letor_text_is_joined_by_document(files):
     docids = "abcdefg"
     rows = [(str(q), d, s) for q, d, s in zip(QID, docids, SCORES, strict=True)]
     (files / "run").write_text("".join(f"{q} Q0 {d} 1 {s} tag\n" for q, d, s in reversed(rows)))
-    by_run = json.loads(run(files / "truth.txt", files / "run", "--unscored=-1", "--json"))
-    by_score = json.loads(run(files / "truth.txt", files / "scores.txt", "--unscored=-1", "--json"))
+    by_run = json.loads(run(files / "truth.txt", files / "run", "--unjudged=-1", "--json"))
+    by_score = json.loads(run(files / "truth.txt", files / "scores.txt", "--unjudged=-1", "--json"))
     assert by_run == by_score
 
 
@@ -138,7 +138,7 @@ def test_a_run_is_compared_with_scores_though_its_ids_are_text(files, turned):
     one, other, run_file = files / "scores.txt", files / "better.txt", files / "run"
 
     def pairs(first, second):
-        found = run(files / "truth.txt", first, "--unscored=-1", "--compare", second, "--json")
+        found = run(files / "truth.txt", first, "--unjudged=-1", "--compare", second, "--json")
         return [{**test, "base": "", "other": ""} for test in json.loads(found)["comparisons"]]
 
     if turned:

@@ -14,7 +14,7 @@ from on_terminal import OnTerminal
 
 @pytest.fixture
 def model(says, text, tmp_path):
-    says("fit", text, "-m", "rankrls", "--unscored", "-1", "-o", tmp_path / "m")
+    says("fit", text, "-m", "rankrls", "--unjudged", "-1", "-o", tmp_path / "m")
     return tmp_path / "m"
 
 
@@ -46,7 +46,7 @@ def test_a_table(says, model, text):
 
 
 def test_training_rows_of_a_kernel_model_are_counted_from_1(says, made, text, tmp_path):
-    says("fit", text, "-m", "rankrls", "--unscored", "-1", "--set", "kernel=gaussian", "-o", tmp_path / "k")
+    says("fit", text, "-m", "rankrls", "--unjudged", "-1", "--set", "kernel=gaussian", "-o", tmp_path / "k")
     said = json.loads(says("explain", tmp_path / "k", text, "--pair", "1", "2", "--json"))
     numbers = corank.load(tmp_path / "k").basis_.numbers
     assert {term["name"] for term in said["contributions"]} == {f"training row {number + 1}" for number in numbers}
@@ -97,7 +97,7 @@ def test_what_cannot_be_explained_gets_one_sentence(says, model, text, words, se
 
 
 def test_trees_and_labels_are_refused(says, text, tmp_path):
-    says("fit", text, "-m", "lambdarank", "--set", "scorer=trees", "--unscored", "-1", "-o", tmp_path / "t")
+    says("fit", text, "-m", "lambdarank", "--set", "scorer=trees", "--unjudged", "-1", "-o", tmp_path / "t")
     with pytest.raises(InputError, match="LambdaRank is not additive"):
         says("explain", tmp_path / "t", text, "--pair", "1", "2")
 

@@ -37,7 +37,7 @@ from corank.models.linear.descent import ParallelDescent
     ],
 )  # fmt: skip
 def test_fit_learns_what_the_estimator_learns_and_rank_scores_with_it(says, made, y, text, tmp_path, words, model):
-    said = says("fit", text, *words, "--unscored", "-1", "-o", tmp_path / "model.safetensors")
+    said = says("fit", text, *words, "--unjudged", "-1", "-o", tmp_path / "model.safetensors")
     assert "240 rows (120 scored) in 30 queries, 10 features" in said
     expected = model.fit(made.X, y, qid=made.qid).predict(made.X)
     says("rank", tmp_path / "model.safetensors", text, "-o", tmp_path / "scores.txt")
@@ -47,7 +47,7 @@ def test_fit_learns_what_the_estimator_learns_and_rank_scores_with_it(says, made
 
 def test_without_a_model_several_rankers_are_tried_and_the_choice_is_printed(says, made, y, text, tmp_path):
     few = ["--set", 'candidates=["linear", "linear-strong"]', "--time-limit", "60"]
-    said = says("fit", text, *few, "--unscored", "-1", "-o", tmp_path / "m")
+    said = says("fit", text, *few, "--unjudged", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")
     assert isinstance(model, AutoRanker)
     assert model.time_limit == 60
@@ -66,13 +66,13 @@ def test_a_column_of_one_value_or_nothing_is_an_indicator_and_fit_says_so(says, 
 
 
 def test_the_closing_line_tells_the_training_error(says, made, y, text, tmp_path):
-    said = says("fit", text, "-m", "spd", "--unscored", "-1", "-o", tmp_path / "m")
+    said = says("fit", text, "-m", "spd", "--unjudged", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")
     assert f"{1 - model.score(made.X, y, made.qid):.4f}" in said
 
 
 def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tmp_path):
-    said = says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
+    said = says("fit", text, "-m", "crr", "--unjudged", "-1", "-o", tmp_path / "m")
     model = corank.load(tmp_path / "m")
     assert said.endswith(f"; alpha {model.alpha_:.4g} (pair differences)\n")
     assert says("fit", text, "-m", "spd", "--alpha", "0.25", "-o", tmp_path / "n").endswith("; alpha 0.25 (given)\n")
@@ -82,7 +82,7 @@ def test_the_closing_line_tells_alpha_and_what_it_was_chosen_from(says, text, tm
 @pytest.mark.parametrize("scale", [None, "minmax"])
 def test_a_model_learns_on_top_of_features_that_are_scores(says, made, y, text, tmp_path, scale):
     words = [] if scale is None else ["--scale", scale]
-    said = says("fit", text, "-m", "rankrls", "--prior", "2,4-5", *words, "--unscored", "-1", "-o", tmp_path / "m")
+    said = says("fit", text, "-m", "rankrls", "--prior", "2,4-5", *words, "--unjudged", "-1", "-o", tmp_path / "m")
     X = made.X if scale is None else corank.QueryScaler(scale).fit(made.X, qid=made.qid).transform(made.X, made.qid)
     model = corank.base.OnTop(corank.ColumnMean([1, 3, 4]), corank.RankRLS(random_state=0)).fit(X, y, qid=made.qid)
     assert "RankRLS on top of 3 features from 240 rows" in said
@@ -96,10 +96,10 @@ def test_a_model_learns_on_top_of_features_that_are_scores(says, made, y, text, 
 def test_scale_puts_a_scaler_before_the_ranker_here_and_in_rank(says, made, y, tmp_path, method, density):
     rng = np.random.default_rng(0)
     X = np.where(rng.random(made.X.shape) < density, made.X, 0)
-    write_letor(tmp_path / "train.txt", csr_matrix(X), y, made.qid, unscored=-1)
+    write_letor(tmp_path / "train.txt", csr_matrix(X), y, made.qid, unjudged=-1)
     said = says(
         "fit", tmp_path / "train.txt", "-m", "crr", "--set", "solver=exact", "--loss", "squared", "--scale", method,
-        "--unscored", "-1", "-o", tmp_path / "m",
+        "--unjudged", "-1", "-o", tmp_path / "m",
     )  # fmt: skip
     scaled = np.zeros_like(X)
     for query in np.unique(made.qid):
@@ -128,7 +128,7 @@ def test_grades_without_a_pair_can_be_regressed_on(says, text, tmp_path):
 
 
 def test_the_roc_loop_compares_rows_of_all_queries(says, text, tmp_path):
-    said = says("fit", text, "-m", "spd", "--loop", "roc", "--unscored", "-1", "-o", tmp_path / "m")
+    said = says("fit", text, "-m", "spd", "--loop", "roc", "--unjudged", "-1", "-o", tmp_path / "m")
     assert "in 1 queries" in said
 
 
@@ -180,7 +180,7 @@ def interrupted_fit(monkeypatch, text, path, *words, at=3):
 
     with monkeypatch.context() as patch:
         patch.setattr(ParallelDescent, "advance", press)
-        words = ["fit", text, "-m", "spd", *SGD, "--iterations", 3000, "--unscored", -1, "-o", path, *words]
+        words = ["fit", text, "-m", "spd", *SGD, "--iterations", 3000, "--unjudged", -1, "-o", path, *words]
         return CliRunner().invoke(app, [str(word) for word in words]), sum(pieces)
 
 
@@ -190,7 +190,7 @@ def test_ctrl_c_saves_the_steps_taken_so_far(monkeypatch, says, made, text, tmp_
     assert result.exit_code == 130
     assert result.stderr == f"corank: interrupted; {tmp_path / 'm'} contains the {n_steps} steps taken so far.\n"
     assert 0 < n_steps < 3000
-    says("fit", text, "-m", "spd", *SGD, "--iterations", n_steps, "--unscored", -1, *words, "-o", tmp_path / "short")
+    says("fit", text, "-m", "spd", *SGD, "--iterations", n_steps, "--unjudged", -1, *words, "-o", tmp_path / "short")
     for name in ("m", "short"):
         says("rank", tmp_path / name, text, "-o", tmp_path / f"{name}.txt")
     assert (tmp_path / "m.txt").read_text() == (tmp_path / "short.txt").read_text()
@@ -223,5 +223,5 @@ def test_lambda_is_a_weight_or_gradients(says, text, tmp_path, monkeypatch):
         says("fit", text, "-m", "spd", "--lambda", "ndcg", "-o", tmp_path / "m")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_lambdas.py").write_text("def lambdas(scores, labels):\n    return labels - labels.mean()\n")
-    says("fit", text, "-m", "lambdarank", "--lambda", "my_lambdas:lambdas", "--unscored", "-1", "-o", tmp_path / "m")
+    says("fit", text, "-m", "lambdarank", "--lambda", "my_lambdas:lambdas", "--unjudged", "-1", "-o", tmp_path / "m")
     assert corank.load(tmp_path / "m").lambdas == "my_lambdas:lambdas"

@@ -12,14 +12,14 @@ from corank.errors import InputError
 
 def test_qrels_and_letor_text_are_told_apart(tmp_path):
     (tmp_path / "qrels").write_text("q1 0 a 2\nq1 0 b -1\n")
-    truth = read_truth(tmp_path / "qrels", unscored=-1)
+    truth = read_truth(tmp_path / "qrels", unjudged=-1)
     assert truth.qid.tolist() == ["q1", "q1"]
     assert truth.docids.tolist() == ["a", "b"]
     np.testing.assert_array_equal(truth.y, [2, np.nan])
     # four words, but the second names a query or a feature
     for second, queries in (("qid:7", [7]), ("1:0.5", None)):
         (tmp_path / "letor").write_text(f"1 {second} 2:0.5 3:1\n")
-        truth = read_truth(tmp_path / "letor", unscored=None)
+        truth = read_truth(tmp_path / "letor", unjudged=None)
         assert truth.qid == queries
         assert truth.y.tolist() == [1.0]
 

@@ -91,7 +91,7 @@ def test_a_table_of_another_width_is_refused(says, made, text, tmp_path, name, w
 
 
 def test_rows_of_a_table_are_ranked_by_its_queries(says, made, text, tmp_path):
-    says("fit", text, "-m", "crr", "--unscored", "-1", "-o", tmp_path / "m")
+    says("fit", text, "-m", "crr", "--unjudged", "-1", "-o", tmp_path / "m")
     frame = pd.DataFrame(made.X, columns=[f"f{k}" for k in range(10)]).assign(label=made.y, session=made.qid)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     words = ["rank", tmp_path / "m", tmp_path / "rows.csv", "--qid", "session", "--format", "trec", "-o"]
@@ -136,8 +136,8 @@ def _small_pieces(monkeypatch):
     "words", [(), ("--scale", "minmax"), ("--prior", "1-3"), ("--scale", "zscore", "--prior", "2")]
 )
 def test_text_is_scored_in_pieces_as_it_is_whole(says, made, text, tmp_path, words):
-    says("fit", text, "-m", "crr", "-o", tmp_path / "m", "--unscored", "-1", *words)
-    says("convert", text, tmp_path / "rows.store", "--unscored", "-1")  # which is read whole
+    says("fit", text, "-m", "crr", "-o", tmp_path / "m", "--unjudged", "-1", *words)
+    says("convert", text, tmp_path / "rows.store", "--unjudged", "-1")  # which is read whole
     shuffled = np.random.default_rng(0).permutation(len(made.y))
     lines = text.read_text().splitlines(keepends=True)
     (tmp_path / "shuffled.txt").write_text("".join(lines[row] for row in shuffled))

@@ -1,4 +1,4 @@
-"""The joint search against a grid of explicit 2 × 2 systems; the rest is in models/pursuit/test_many.py."""
+"""The joint search against a grid of explicit 2 × 2 systems."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_sizes_beside_the_data_become_query_ids(tmp_path, suffix):
     path.write_text("".join(ROWS))
     (tmp_path / f"train.txt{suffix}").write_text(SIZES)
     with pytest.warns(UsageWarning, match=rf"3 queries were taken from the sizes in .*train\.txt\{suffix}"):
-        rows = corank.read(path, unscored=2)
+        rows = corank.read(path, unjudged=2)
     assert rows.qid.tolist() == rows.data.queries.ids[rows.data.queries.codes].tolist() == QID
     assert np.isnan(rows.y).sum() == 3
     assert corank.read(path, qid=False).qid is None

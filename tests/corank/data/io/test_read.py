@@ -48,7 +48,7 @@ def path(request, tmp_path):
 
 
 def test_every_kind_of_file_gives_the_same_rows(path):
-    rows = corank.read(path, unscored=-1)
+    rows = corank.read(path, unjudged=-1)
     assert isinstance(rows, corank.data.Collection)
     np.testing.assert_allclose(rows.X, MADE.X, rtol=1e-6)
     np.testing.assert_array_equal(rows.y, np.where(Y == -1, np.nan, Y))
@@ -62,7 +62,7 @@ def test_every_kind_of_file_gives_the_same_rows(path):
 
 
 def test_query_ids_can_be_ignored(path):
-    rows = corank.read(str(path), unscored=-1, qid=False)
+    rows = corank.read(str(path), unjudged=-1, qid=False)
     assert rows.qid is None
     assert len(rows.data.queries) == 1
     assert rows.data.n_features == MADE.X.shape[1]
@@ -70,7 +70,7 @@ def test_query_ids_can_be_ignored(path):
 
 
 def test_a_marker_that_no_row_has_changes_nothing(path):
-    assert corank.read(path, unscored=-7).data.n_scored == len(Y)
+    assert corank.read(path, unjudged=-7).data.n_scored == len(Y)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -190,15 +190,15 @@ def test_scores_may_stand_in_another_column_or_nowhere(tmp_path, suffix):
     write(table.assign(points=MADE.y), graded)
     write(table, bare)
     np.testing.assert_array_equal(corank.read(graded, y="points").y, MADE.y)
-    unscored = corank.read(bare, y=False)
-    assert np.isnan(unscored.y).all()
-    np.testing.assert_allclose(unscored.X, MADE.X)
+    unjudged = corank.read(bare, y=False)
+    assert np.isnan(unjudged.y).all()
+    np.testing.assert_allclose(unjudged.X, MADE.X)
     with pytest.raises(InputError, match=r"has no label column \(label, .*\); choose one of .* with y=\."):
         corank.read(graded)
 
 
 def test_a_collection_says_what_it_holds_in_one_line(tmp_path):
     write(tmp_path / "rows")
-    rows = corank.read(tmp_path / "rows", unscored=-1)
+    rows = corank.read(tmp_path / "rows", unjudged=-1)
     n_scored = np.count_nonzero(MADE.y)
     assert repr(rows) == f"<Collection: {len(Y)} rows, {n_scored} scored, {MADE.X.shape[1]} features>"

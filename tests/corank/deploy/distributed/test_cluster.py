@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from corank import SPD, CoRankRLS, QueryScaler, RankRLS, make_ranking
 from corank.base import Landmarks
 from corank.data import mask_scores, write_store
-from corank.deploy.distributed import DaskEngine, Parts, convert_parts, fit_parts, fit_trees, summarise
+from corank.deploy.distributed import DaskEngine, Parts, fit_parts, pair_sums
 from corank.errors import InputError
 from dying import GO_ON, HELD, Dying, Held
 
@@ -36,7 +36,7 @@ def client():
 @pytest.fixture(scope="module")
 def alone():
     """What one machine makes of one part."""
-    return bytes_of(summarise(cut(), CoRankRLS(random_state=0)))
+    return bytes_of(pair_sums(cut(), CoRankRLS(random_state=0)))
 
 
 def bytes_of(summary):
@@ -51,7 +51,7 @@ SEVEN = (50, 101, 305, 306, 500, 700)
 @pytest.mark.parametrize("places", [(), (305,), SEVEN, (3, 8, 300, 300, 400)], ids=["1", "2", "7", "three a query"])
 def test_sums_are_those_of_one_machine_to_the_byte(client, alone, places):
     parts = Parts(cut(*places), client)
-    assert bytes_of(summarise(parts, CoRankRLS(random_state=0))) == alone
+    assert bytes_of(pair_sums(parts, CoRankRLS(random_state=0))) == alone
     assert len(parts.sources) == len(places) + 1
 
 
@@ -59,14 +59,14 @@ def test_sums_are_those_of_one_machine_to_the_byte(client, alone, places):
 def test_the_order_of_parts_changes_no_byte(client, alone):
     whole = cut(*(12 * k for k in (7, 20, 31, 44, 50, 59)))
     for order in ((6, 2, 0, 5, 1, 4, 3), (3, 4, 5, 6, 0, 1, 2)):
-        assert bytes_of(summarise([whole[at] for at in order], CoRankRLS(random_state=0), client)) == alone
+        assert bytes_of(pair_sums([whole[at] for at in order], CoRankRLS(random_state=0), client)) == alone
 
 
 @pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["query ids", "straddling rows", "sums"])
 def test_a_worker_killed_in_the_middle_changes_no_byte(client, alone, tmp_path, name):
     engine = Dying(client, name, tmp_path / "dead")
-    assert bytes_of(summarise(cut(*SEVEN), CoRankRLS(random_state=0), engine)) == alone
+    assert bytes_of(pair_sums(cut(*SEVEN), CoRankRLS(random_state=0), engine)) == alone
     assert (tmp_path / "dead").exists()
 
 
@@ -82,18 +82,12 @@ def test_leave_query_out_chooses_as_on_one_machine(client):
 
 
 @pytest.mark.long
-def test_a_pipeline_and_files_are_those_of_one_machine(client, tmp_path):
+def test_a_pipeline_is_that_of_one_machine(client):
     model = make_pipeline(QueryScaler(), Landmarks(10, random_state=0), SPD(loss="logistic"))
     here, there = fit_parts(clone(model), cut(*SEVEN)), fit_parts(clone(model), cut(*SEVEN), client)
     np.testing.assert_allclose(there[-1].coef_, here[-1].coef_, rtol=1e-9)
     linear = [fit_parts(make_pipeline(QueryScaler(), RankRLS()), cut(*SEVEN), where) for where in (None, client)]
     assert linear[0][-1].coef_.tobytes() == linear[1][-1].coef_.tobytes()
-    engine = Dying(client, "files", tmp_path / "dead")
-    paths = convert_parts(cut(*SEVEN), tmp_path / "out", client=engine)
-    assert paths == sorted((tmp_path / "out").iterdir())
-    files = [[path.name, *(file.read_bytes() for file in sorted(path.iterdir()))] for path in paths]
-    alone = convert_parts(cut(*SEVEN), tmp_path / "alone")
-    assert files == [[path.name, *(file.read_bytes() for file in sorted(path.iterdir()))] for path in alone]
 
 
 @pytest.mark.long
@@ -116,7 +110,7 @@ def test_stores_frames_and_arrays_of_dask(client, alone, tmp_path):
         ),
     }
     for what, parts in many.items():
-        assert bytes_of(summarise(parts, CoRankRLS(random_state=0), client)) == alone, what
+        assert bytes_of(pair_sums(parts, CoRankRLS(random_state=0), client)) == alone, what
 
 
 def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
@@ -130,7 +124,7 @@ def test_a_task_that_kills_every_worker_gets_one_sentence(client):
     client.run_on_scheduler(_allow, 0)
     try:
         with pytest.raises(InputError, match="every worker that ran the task sums"):
-            summarise(cut(305), RankRLS(), Dying(client, "sums"))
+            pair_sums(cut(305), RankRLS(), Dying(client, "sums"))
     finally:
         client.run_on_scheduler(_allow, 3)
 
@@ -191,26 +185,3 @@ def test_a_client_that_closes_between_two_looks_gets_one_sentence(monkeypatch, l
 def test_what_is_no_client_is_refused():
     with pytest.raises(InputError, match="client is of type int"):
         fit_parts(RankRLS(), cut(), 3)
-
-
-@pytest.mark.filterwarnings("ignore")  # LightGBM's and Dask's own
-def test_trees_are_those_of_whole_queries(client):
-    """
-    Trees of shuffled parts are those of LightGBM on one machine, which is given the same rows query by query.
-
-    Columns of three values have the same bins on every worker, so that only sums over parts are added up otherwise.
-    """
-    lightgbm = pytest.importorskip("lightgbm")
-    params = {"n_estimators": 5, "num_leaves": 4, "min_child_samples": 5, "verbose": -1, "n_jobs": 1}
-    X, grades = np.clip(np.round(PROBLEM.X), -1, 1), np.round(PROBLEM.y - PROBLEM.y.min())
-    order = np.random.default_rng(0).permutation(len(grades))
-    parts = [(X[rows], grades[rows], PROBLEM.qid[rows]) for rows in np.array_split(order, 3)]
-    sizes = np.unique(PROBLEM.qid, return_counts=True)[1]
-    whole = order[np.argsort(PROBLEM.qid[order], kind="stable")]
-    alone = lightgbm.LGBMRanker(**params).fit(X[whole], grades[whole], group=sizes).predict(X)
-    np.testing.assert_allclose(fit_trees(parts, client, **params).predict(X), alone, rtol=1e-6)
-    # trees of queries that are cut where the parts are would be others
-    pieces = np.concatenate([np.unique(qid, return_counts=True)[1] for _, _, qid in parts])
-    cut_up = np.concatenate([rows[np.argsort(PROBLEM.qid[rows], kind="stable")] for rows in np.array_split(order, 3)])
-    others = lightgbm.LGBMRanker(**params).fit(X[cut_up], grades[cut_up], group=pieces).predict(X)
-    assert abs(others - alone).max() > 0.01

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from corank import CRR, LCRA, SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS, evaluate, make_ranking
+from corank import CRR, LCRA, SPD, CoRankRLS, LambdaRank, QueryScaler, RankingData, RankRLS, make_ranking
 from corank.base.pairs import Moments
 from corank.data import mask_scores, write_letor, write_store
 from corank.data.column_scales import column_factors
@@ -18,11 +18,9 @@ from corank.data.io.write_frames import write_parquet
 from corank.deploy.distributed import (
     LocalEngine,
     Parts,
-    evaluate_parts,
     fit_parts,
+    pair_sums,
     predict_parts,
-    rank_parts,
-    summarise,
 )
 from corank.deploy.distributed.sums import SumSettings, sum_part
 from corank.errors import InputError
@@ -173,7 +171,7 @@ def test_files_of_every_kind_and_parts_without_rows(tmp_path):
         write_letor(tmp_path / "letor" / f"{at}.txt", part[0], np.nan_to_num(part[1], nan=-1), qid=part[2])
     models = [fit_parts(RankRLS(), [tmp_path / kind, tmp_path / "empty.txt"]) for kind in kinds]
     assert models[0].coef_.tobytes() == models[1].coef_.tobytes() == fit_parts(RankRLS(), pieces()).coef_.tobytes()
-    text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unscored=-1)
+    text = fit_parts(RankRLS(), [tmp_path / "letor", (np.empty((0, 10)), [], [])], unjudged=-1)
     np.testing.assert_allclose(text.predict(X), models[1].predict(X), atol=1e-3)
 
 
@@ -220,11 +218,11 @@ def test_text_ids_of_any_length():
 
 
 def test_summarise_takes_maps_and_fit_summary_solves():
-    summary = RankRLS(scale=False).summary(X, Y, qid=QID)
-    found = summarise(pieces(100), summary.maps)
+    summary = RankRLS(scale=False).pair_sums(X, Y, qid=QID)
+    found = pair_sums(pieces(100), summary.maps)
     np.testing.assert_allclose(found.scored.pair, summary.scored.pair, rtol=1e-10, atol=1e-9)
     assert (
-        RankRLS(scale=False).fit_summary(found).coef_.tobytes()
+        RankRLS(scale=False).fit_pair_sums(found).coef_.tobytes()
         == fit_parts(RankRLS(scale=False), pieces()).coef_.tobytes()
     )
 
@@ -319,18 +317,12 @@ def test_newton_over_parts_finds_the_optimum_of_one_machine(model, y):
     assert vars(found).keys() == vars(whole).keys()
 
 
-def test_scores_ranks_and_metrics_are_those_of_all_rows():
+def test_scores_are_those_of_all_rows():
     model = RankRLS().fit(X, Y, qid=QID)
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(Y))
     parts = Parts(pieces(50, 300, rows=rows))
     np.testing.assert_allclose(predict_parts(model, parts), model.predict(X[rows]), rtol=1e-12, atol=1e-13)
-    assert rank_parts(model, parts).tolist() == model.rank(X[rows], QID[rows]).tolist()
-    found, whole = evaluate_parts(model, parts, ["nDCG@5", "AP"]), evaluate(Y, model.predict(X), QID, ["nDCG@5", "AP"])
-    assert (found.n_queries, found.n_single_grade, found.n_rows) == (whole.n_queries, whole.n_single_grade, len(Y))
-    for name, result in whole.items():
-        assert found[name].mean == pytest.approx(result.mean, rel=1e-12)
-        np.testing.assert_allclose(found[name].values, result.values[np.argsort(whole.query_ids)], rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -414,9 +406,8 @@ def test_a_model_of_named_parts_remembers_the_names_and_refuses_other_columns(tm
     with pytest.raises(ValueError, match="same order"):
         model.predict(frame[NAMES[::-1]])
     permuted = named_parts(tmp_path, kind, NAMES[::-1])
-    for score in (predict_parts, rank_parts, evaluate_parts):
-        with pytest.raises(InputError, match="the parts have 'column 19' as column 1, but the model was fitted on"):
-            score(model, permuted)
+    with pytest.raises(InputError, match="the parts have 'column 19' as column 1, but the model was fitted on"):
+        predict_parts(model, permuted)
     with pytest.raises(InputError, match="the parts have 19 columns, but the model was fitted on 20"):
         predict_parts(model, [(frame[NAMES[1:]], Y, QID)])
 

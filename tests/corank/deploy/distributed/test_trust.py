@@ -22,7 +22,7 @@ def test_a_parameter_client_comes_with_a_warning(function):
 
 
 def test_all_of_them_are_found_and_the_pages_warn_too():
-    assert {"fit_parts", "fit_trees", "Parts", "DaskEngine", "convert_parts"} <= {one.__name__ for one in TAKING}
+    assert {"fit_parts", "predict_parts", "Parts", "DaskEngine"} <= {one.__name__ for one in TAKING}
     home = Path(__file__).parents[4]
     for page in ("docs/guide/distributed.md", "SECURITY.md"):
         text = (home / page).read_text(encoding="utf-8")

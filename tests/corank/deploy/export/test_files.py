@@ -7,7 +7,6 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +24,7 @@ from corank.deploy.export.describe import Description
 from corank.deploy.export.export import make_export
 from corank.deploy.export.json_form import run_node
 from corank.deploy.export.rounding import above32, floor32
-from corank.deploy.export.scorers import CalibratedScorer, LinearScorer, SumScorer, TreeScorer, add
+from corank.deploy.export.scorers import CalibratedScorer, LinearScorer, SumScorer, TreeScorer
 from corank.deploy.export.sql import exact_literal, literal
 from corank.deploy.export.target import ExportOptions
 from corank.deploy.export.verify import compare_scores
@@ -91,34 +90,6 @@ def test_a_missing_node_is_named(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(InputError, match=r"Node.js is not installed"):
         run_node({}, b"", np.zeros((1, 1)))
-
-
-def test_the_python_file_needs_numpy_only(tmp_path):
-    rng = np.random.default_rng(0)
-    scorer = add([(0.5, trees(rng, 3)), (1.0, linear(rng, 3))])
-    names = ("a b", 'c"d', "é")
-    export = TARGETS["numpy"](Description(names, scorer), ExportOptions(name="ranker"))
-    (tmp_path / "ranker.py").write_bytes(export.files[""])
-    np.save(tmp_path / "rows.npy", rng.normal(size=(20, 3)))
-    code = (
-        "import sys, numpy as np, ranker\n"
-        "print(ranker.FEATURES); print(ranker.score(np.load('rows.npy')).tolist())\n"
-        "assert not [name for name in sys.modules if name.startswith(('corank', 'scipy', 'sklearn'))]\n"
-    )
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    shown, scores = run.stdout.splitlines()
-    assert shown == str(list(names))
-    np.testing.assert_allclose(json.loads(scores), scorer.score(np.load(tmp_path / "rows.npy")), rtol=1e-12)
-
-
-def test_a_linear_python_file_is_short_and_reads_csv(tmp_path):
-    export = TARGETS["numpy"](described(LinearScorer(np.array([2.0, 3.0]), 1.0), 2), ExportOptions(name="ranker"))
-    text = export.files[""].decode()
-    assert len(text.splitlines()) < 50
-    (tmp_path / "ranker.py").write_text(text)
-    (tmp_path / "rows.csv").write_text("x1,other,x0\n10,7,1\n20,7,2\n")
-    words = [sys.executable, "ranker.py", "rows.csv"]
-    assert subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "33.0\n65.0\n"
 
 
 def test_onnx_has_names_and_types():

@@ -108,11 +108,10 @@ def test_perceptrons_in_solr(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("target", ["onnx", "numpy", "vespa"])
+@pytest.mark.parametrize("target", ["onnx", "vespa"])
 def test_all_kinds_in_float64(target, seed):
-    if target != "numpy":
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("lightgbm")
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("lightgbm")
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 6))
     for scorer in (linear(rng, d), trees(rng, d), perceptron(rng, d)):
@@ -138,10 +137,9 @@ def kernel_scorer(rng, kernel, d):
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "chi-square", "polynomial", "cosine"])
-@pytest.mark.parametrize("target", ["onnx", "numpy"])
-def test_kernels_sums_and_calibration(target, kernel, seed):
-    if target == "onnx":
-        pytest.importorskip("onnxruntime")
+def test_kernels_sums_and_calibration(kernel, seed):
+    pytest.importorskip("onnxruntime")
+    target = "onnx"
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 6))
     X = rng.random((N_ROWS, d)) if kernel == "chi-square" else rng.normal(size=(N_ROWS, d)) * 3
@@ -185,8 +183,7 @@ def test_zeros_that_are_missing_values():
         flags = np.random.default_rng(1).choice([4, 6], size=len(scorer.trees.flags)).astype(np.uint8)
         scorer = TreeScorer(replace(scorer.trees, flags=flags))
         X = rows(rng, N_ROWS, 3, scorer, missing=True)
-        for target in ("numpy", "sql"):
-            check(target, scorer, X)
+        check("sql", scorer, X)
         finite = np.nan_to_num(X)
         np.testing.assert_array_equal(scorer.score(finite), scorer.trees.score_rows(finite))
     for target in ("elasticsearch", "solr", "vespa", "onnx"):

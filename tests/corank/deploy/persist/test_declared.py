@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -50,7 +52,8 @@ def test_an_unchanged_file_is_read(forged, kind):
 def test_every_public_prediction_is_known_to_the_fuzzer(kind):
     """Methods that neither learn nor describe are called on every mutated file."""
     others = {
-        "fit", "score", "partial_fit", "fit_transform", "fit_summary", "summary", "solve_summary", "solve_candidates",
+        "fit", "score", "partial_fit", "fit_transform", "fit_pair_sums", "pair_sums", "fit_summary", "summary",
+        "solve_summary", "solve_candidates",
         "choose_maps", "split_views", "view_columns", "choose", "has_exact_solver", "get_params", "set_params",
         "get_metadata_routing",
     }  # fmt: skip
@@ -81,12 +84,12 @@ def test_every_fitted_attribute_has_a_declared_type(forged, kind):
 
 
 def test_tables_name_only_classes_that_exist():
-    import corank.models.gp.ep.process
-    from corank.deploy.persist.codec import _known_dataclasses
+    from corank.deploy.persist.codec import HOMES, _dataclasses_of
 
-    bases = {base.__name__ for kind in ESTIMATORS for base in getattr(corank, kind).__mro__}
+    bases = {base.__name__ for kind in ESTIMATORS for base in registry.find(kind).__mro__}
+    parts = {name for home in HOMES for name in _dataclasses_of(import_module(f"corank.{home}"))}
     for table in (SHAPES, RELATIONS):
-        assert table.keys() <= bases | _known_dataclasses().keys()
+        assert table.keys() <= bases | parts
 
 
 def put(name, change):
@@ -120,7 +123,7 @@ def state(**values):
         ("PreferenceGP", None, put("rows_.of_row", lambda a: a - 2), "of_row names items"),
         ("CalibratedLabelRanker", None, put("coef_", lambda a: a[:, :2]), "coef_ has the shape"),
         ("OnlineLabelRanker", None, put("run_.tally", lambda a: a[:1]), "do not have 3 labels"),
-        ("DBGD", None, state(n_learnt_=10**30), "n_learnt_ is 1000"),
+        ("PDGD", None, state(n_learnt_=10**30), "n_learnt_ is 1000"),
         ("RankingPursuit", "RankingPursuit columns ndarray", put("solutions_.0.terms", lambda a: a - 9), "solutions_"),
         ("RankRLS", "RankRLS path ndarray", put("alpha_path_", lambda a: a[:, :3]), "alpha_path_"),
         ("RankSVM", None, state(more_=1), "RankSVM has no attribute more_"),

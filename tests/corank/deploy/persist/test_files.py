@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -17,8 +19,8 @@ PROBLEM = make_ranking(5, 6, random_state=0)
 
 @pytest.fixture(autouse=True)
 def _exported(monkeypatch):
-    monkeypatch.setattr(corank, "PlainRanker", PlainRanker, raising=False)
-    monkeypatch.setattr(corank, "__all__", [*corank.__all__, "PlainRanker"])
+    monkeypatch.setattr(corank.models, "PlainRanker", PlainRanker, raising=False)
+    monkeypatch.setattr(corank.models, "__all__", [*corank.models.__all__, "PlainRanker"])
 
 
 @pytest.fixture
@@ -155,3 +157,25 @@ def test_the_expected_class_is_checked(path):
     assert corank.load(path, PlainRanker).alpha == corank.load(path, corank.Ranker).alpha == 0.1
     with pytest.raises(InputError, match=r"holds a PlainRanker, not a SPD; load it with kind=PlainRanker\."):
         corank.load(path, corank.SPD)
+
+
+LOADED = """
+import sys
+import corank
+
+corank.load(sys.argv[1])
+print(*(name for name in sys.modules if name.startswith("corank.") or name == "sklearn.pipeline"), sep="\\n")
+"""
+FOLDERS = {"SPD": "linear", "RankRLS": "rls", "RankingPursuit": "pursuit", "CalibratedLabelRanker": "labels"}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_loading_imports_only_the_folder_of_the_model(name, tmp_path):
+    y = PROBLEM.y if name != "CalibratedLabelRanker" else np.arange(len(PROBLEM.y)) % 3
+    given = {} if name == "CalibratedLabelRanker" else {"qid": PROBLEM.qid}
+    corank.save(getattr(corank, name)().fit(PROBLEM.X, y, **given), tmp_path / "model")
+    words = [sys.executable, "-c", LOADED, tmp_path / "model"]
+    found = set(subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
+    assert {one.split(".")[2] for one in found if one.startswith("corank.models.")} == {FOLDERS[name]}
+    assert not {"corank.text", "corank.clicks", "corank.comparison", "corank.deploy.export", "corank.cli"} & found
+    assert "sklearn.pipeline" not in found

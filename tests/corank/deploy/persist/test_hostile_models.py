@@ -257,7 +257,7 @@ def test_pipelines_of_what_is_none_are_refused(tmp_path):
 
 
 def test_sums_of_other_features_are_refused(tmp_path):
-    summary = corank.RankRLS(alpha=1.0).summary(MADE.X, MADE.y, qid=MADE.qid)
+    summary = corank.RankRLS(alpha=1.0).pair_sums(MADE.X, MADE.y, qid=MADE.qid)
     corank.save(summary, tmp_path / "m")
     assert corank.load(tmp_path / "m").scored.n_features == 10
     whole = (tmp_path / "m").read_bytes()
@@ -291,7 +291,7 @@ def test_views_of_columns_that_do_not_exist_are_refused(tmp_path):
 @pytest.mark.parametrize("factors", [np.ones(3), np.ones((10, 1)), -np.ones(10), np.ones(10, dtype=np.float32)])
 def test_sums_of_columns_multiplied_by_what_is_none_of_theirs_are_refused(tmp_path, factors):
     path = tmp_path / "m"
-    corank.save(corank.RankRLS(1.0).summary(MADE.X, MADE.y, qid=MADE.qid), path)
+    corank.save(corank.RankRLS(1.0).pair_sums(MADE.X, MADE.y, qid=MADE.qid), path)
     assert refusal(path) == "none"
     whole = path.read_bytes()
     forge_model(path, lambda header, tensors: tensors.update(factors=factors))

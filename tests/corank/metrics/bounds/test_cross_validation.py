@@ -171,14 +171,14 @@ def test_the_bound_holds_as_often_as_it_says():
         ({"cv": 1}, "cv is 1; pass a whole number of at least 2, or a splitter"),
         ({"cv": 41}, "40 queries cannot make 41 folds"),
         ({"cv": ByRows()}, "cv holds out 5 of the 6 rows of query 5; pass a splitter that keeps queries whole"),
-        ({"unscored": FURTHER[0]}, r"unscored is a ndarray; pass a pair \(X, qid\)"),
-        ({"unscored": (FURTHER[0], None)}, "rows without qid; pass rows with their query ids"),
-        ({"unscored": (FURTHER[0][:0], [])}, "unscored has 0 rows"),
+        ({"unjudged": FURTHER[0]}, r"unjudged is a ndarray; pass a pair \(X, qid\)"),
+        ({"unjudged": (FURTHER[0], None)}, "rows without qid; pass rows with their query ids"),
+        ({"unjudged": (FURTHER[0][:0], [])}, "unjudged has 0 rows"),
         ({"y": np.where(np.arange(len(Y)) == 8, np.nan, Y)}, "query 1 has 5 of 6 rows scored, but whole lists"),
         ({"y": np.full(len(Y), np.nan)}, "y holds no score; pass some judged queries"),
-        ({"estimator": RankRLS(kernel="precomputed")}, "kernel='precomputed' cannot score the unscored rows"),
+        ({"estimator": RankRLS(kernel="precomputed")}, "kernel='precomputed' cannot score the unjudged rows"),
     ],
 )
 def test_what_cannot_be_bounded_gets_one_sentence(given, sentence):
     with pytest.raises(InputError, match=sentence):
-        cv_bound(**{"estimator": RankRLS(), "X": X, "y": Y, "qid": QID, "unscored": FURTHER, **given})
+        cv_bound(**{"estimator": RankRLS(), "X": X, "y": Y, "qid": QID, "unjudged": FURTHER, **given})

@@ -7,7 +7,7 @@ import pytest
 
 from corank.errors import InputError
 from corank.models import check_lambda, potential
-from corank.models.lambdarank import Lambda, plot_lambda
+from corank.models.lambdarank import Lambda
 from corank.models.lambdarank.field import LambdaField
 
 Y = [2, 1, 0, 2]
@@ -137,13 +137,6 @@ def test_work_in_a_quadratic_field():
     field = LambdaField.of("spring", [0, 1, 2], 0)
     a, b = np.array([1.0, 2, 0]), np.array([0.0, -1, 3])
     assert field.work(a, b) == pytest.approx(0.5 * (a @ a - b @ b), abs=1e-12)
-
-
-def test_pictures(tmp_path):
-    plot_lambda("ndcg", tmp_path / "ndcg.png")
-    assert (tmp_path / "ndcg.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(InputError, match="exists"):
-        plot_lambda("ndcg", tmp_path / "ndcg.png")
 
 
 def test_bad_questions():

@@ -85,11 +85,11 @@ def test_mistakes_get_one_sentence(params, qid, sentence):
 
 def test_a_summary_holds_no_rows_to_leave_out():
     model = CoRankRLS(2, random_state=0)
-    summary = model.summary(X, Y, qid=QID)
+    summary = model.pair_sums(X, Y, qid=QID)
     with pytest.raises(
         InputError, match="couplings need rows to leave out, which a summary does not hold; pass coupling"
     ):
-        model.set_params(couplings=[0.1]).fit_summary(summary)
+        model.set_params(couplings=[0.1]).fit_pair_sums(summary)
 
 
 def test_a_grid_of_no_coupling_is_a_path():

@@ -119,7 +119,7 @@ def test_a_failed_summary_leaves_the_old_model():
     model = RankRLS().fit(X, Y, qid=QID)
     old, unscored = model.predict(X), np.full(len(X), np.nan)
     with pytest.raises(InputError, match="no part of the summary holds"):
-        model.fit_summary(model.summary(X[:, :3], unscored, qid=QID))
+        model.fit_pair_sums(model.pair_sums(X[:, :3], unscored, qid=QID))
     np.testing.assert_array_equal(model.predict(X), old)
 
 
@@ -179,9 +179,9 @@ def test_parameters_of_the_wrong_kind_are_refused(params):
 
 def test_a_dense_system_has_no_summary_and_a_summary_no_path():
     with pytest.raises(InputError, match="the dense system is not a sum over queries; set n_basis"):
-        RankRLS(kernel=GAUSSIAN).summary(X, Y, qid=QID)
+        RankRLS(kernel=GAUSSIAN).pair_sums(X, Y, qid=QID)
     with pytest.raises(InputError, match="which a summary does not hold; pass alpha"):
-        RankRLS(alphas=[1.0]).fit_summary(RankRLS().summary(X, Y, qid=QID))
+        RankRLS(alphas=[1.0]).fit_pair_sums(RankRLS().pair_sums(X, Y, qid=QID))
     with pytest.raises(InputError, match="pass alphas to fit a path"):
         RankRLS().fit(X, Y, qid=QID).predict_path(X)
 
@@ -199,21 +199,21 @@ def test_rows_too_large_to_square_get_one_sentence(alphas):
 
 
 def test_summaries_of_other_shapes_get_one_sentence():
-    summary = RankRLS().summary(X, Y, qid=QID)
+    summary = RankRLS().pair_sums(X, Y, qid=QID)
     with pytest.raises(InputError, match="X has 3 columns, but the summary has 8"):
-        RankRLS().summary(X[:, :3], Y, qid=QID, like=summary)
+        RankRLS().pair_sums(X[:, :3], Y, qid=QID, like=summary)
     with pytest.raises(InputError, match="the summary has 2 views, but one is expected; use CoRankRLS"):
-        RankRLS().fit_summary(CoRankRLS(2).summary(X, Y, qid=QID))
+        RankRLS().fit_pair_sums(CoRankRLS(2).pair_sums(X, Y, qid=QID))
     with pytest.raises(InputError, match="sum another part first, and pass its summary as like"):
-        RankRLS(n_basis=3).summary(X, np.full(len(X), np.nan), qid=QID)
+        RankRLS(n_basis=3).pair_sums(X, np.full(len(X), np.nan), qid=QID)
 
 
 def test_a_summary_is_solved_for_what_it_was_summed_for():
-    summary = RankRLS(ties=True).summary(X, Y, qid=QID)
+    summary = RankRLS(ties=True).pair_sums(X, Y, qid=QID)
     with pytest.raises(InputError, match="the summary has ties=True, but the model has False; use one value"):
-        RankRLS().fit_summary(summary)
+        RankRLS().fit_pair_sums(summary)
     with pytest.raises(InputError, match="the summary has query_weight='pairs', but the model has 'rows'"):
-        RankRLS(ties=True, query_weight="rows").fit_summary(summary)
+        RankRLS(ties=True, query_weight="rows").fit_pair_sums(summary)
 
 
 @pytest.mark.parametrize("make", [lambda: RankRLS(kernel=GAUSSIAN), lambda: CoRankRLS(2, random_state=0)])

@@ -101,7 +101,7 @@ def test_few_rows_constant_views_and_what_is_refused():
     constant = ViewRankRLS([[0], [1]]).fit([[0.0, 1.0], [1.0, 1.0], [3.0, 1.0], [2.0, 1.0]], [0, 1, 3, 2])
     assert constant.predict([[0.0, 1.0], [3.0, 1.0]]) @ [-1, 1] > 0
     with pytest.raises(InputError, match="which a summary does not hold"):
-        ViewRankRLS().summary(X, PROBLEM.y, qid=PROBLEM.qid)
+        ViewRankRLS().pair_sums(X, PROBLEM.y, qid=PROBLEM.qid)
     with pytest.raises(InputError, match="cannot be part of a sum"):
         ViewRankRLS([LinearKernel(), View(None, "precomputed")]).fit(np.eye(4), np.arange(4))
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from corank._moved import old_parameters
 from corank.core.parsing import sheet as codes
 from corank.core.parsing.sheet import ID_RANGE, INTEGER_QID, NO_QID, QID_POSITIONS, TEXT_QID, ParserSettings, Sheet
 from corank.data.collection import Collection, as_names, as_texts
@@ -107,7 +108,7 @@ class ReadPlan:
         dense &= width <= (n_features or USUAL_ID)
         return cls(n_rows, n_features, width, value_counts, dense, dtype, has_qid)
 
-    def read(self, pieces: Pieces, unscored: float | None, allocate: Allocate) -> Collection:
+    def read(self, pieces: Pieces, unjudged: float | None, allocate: Allocate) -> Collection:
         """Parse the pieces into arrays."""
         sheet = self._sheet(allocate)
         rules = ParserSettings(
@@ -118,8 +119,8 @@ class ReadPlan:
         )
         outcome, rules = self._parse(pieces, sheet, rules)
         X = self._rows(sheet, outcome.n_values, self.n_features or outcome.largest_id)
-        if unscored is not None:
-            sheet.y[sheet.y == unscored] = np.nan
+        if unjudged is not None:
+            sheet.y[sheet.y == unjudged] = np.nan
         qid: NDArray[Any] | None = sheet.qid if self.has_qid else None
         if rules.qids == QID_POSITIONS:
             qid = _text_qids(pieces, sheet.qid)
@@ -191,13 +192,14 @@ def _text_qids(pieces: Pieces, positions: NDArray[np.int64]) -> NDArray[Any]:
     return as_names(names)
 
 
+@old_parameters(unscored="unjudged")
 def read_letor(
     path: Source | Sequence[Source],
     *,
     n_features: int | None = None,
     dtype: DTypeLike = np.float32,
     layout: Literal["auto", "dense", "csr"] = "auto",
-    unscored: float | None = None,
+    unjudged: float | None = None,
     n_jobs: int | None = None,
     allocate: Allocate | None = None,
 ) -> Collection:
@@ -216,7 +218,7 @@ def read_letor(
         Type of X.
     layout : {"auto", "dense", "csr"}, default "auto"
         Whether X is an array or a CSR matrix; "auto" chooses an array if at least a quarter of the values are present.
-    unscored : float, optional
+    unjudged : float, optional
         Label that marks an unjudged row; it becomes NaN in y.
     n_jobs : int, optional
         Number of threads; all processors by default.
@@ -234,7 +236,7 @@ def read_letor(
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
     >>> _ = path.write_text("2 qid:7 1:0.5 3:1 #docid = GX1\\n-1 qid:7 2:0.25 #docid = GX2\\n")
-    >>> file = read_letor(path, unscored=-1, layout="dense")
+    >>> file = read_letor(path, unjudged=-1, layout="dense")
     >>> file.X.tolist(), file.y.tolist(), file.qid.tolist(), file.docids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, nan], [7, 7], ['GX1', 'GX2'])
     """
@@ -243,7 +245,7 @@ def read_letor(
         raise InputError(f"n_features is {n_features}; pass an integer from 1 to {LARGEST_ID}.")
     sources = as_sources(path)
     pieces = Pieces.of([open_text(one) for one in sources], n_jobs)
-    return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unscored, allocate or in_memory)
+    return ReadPlan.of(pieces, n_features, kind, layout).read(pieces, unjudged, allocate or in_memory)
 
 
 def as_precision(dtype: DTypeLike, layout: str) -> np.dtype[Any]:

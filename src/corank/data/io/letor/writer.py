@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from corank._lazy import is_sparse
+from corank._moved import old_parameters
 from corank.data.inputs import as_scores
 from corank.data.io.compressed import write_text
 from corank.data.queries import Queries
@@ -20,6 +21,7 @@ from corank.errors import InputError
 ROWS_AT_ONCE = 1000
 
 
+@old_parameters(unscored="unjudged")
 def write_letor(
     path: str | os.PathLike[str],
     X: Any,
@@ -27,7 +29,7 @@ def write_letor(
     qid: ArrayLike | None = None,
     comments: Sequence[str] | NDArray[np.object_] | None = None,
     *,
-    unscored: float | None = None,
+    unjudged: float | None = None,
     overwrite: bool = False,
 ) -> None:
     """
@@ -48,7 +50,7 @@ def write_letor(
         Query ids: numbers, or strings without blanks and ``#``.
     comments : sequence of str, optional
         Comment of each row, written after ``#``; "" or None for none.
-    unscored : float, optional
+    unjudged : float, optional
         Label to write for unjudged rows; no judged row may have it.
     overwrite : bool, default False
         Whether to replace an existing file.
@@ -62,7 +64,7 @@ def write_letor(
     '2 qid:7 1:0.1 2:0.0 #docid = GX1\\n'
     """
     rows = as_rows(X)
-    heads = _labels(as_scores(y, rows.shape[0]), unscored)
+    heads = _labels(as_scores(y, rows.shape[0]), unjudged)
     if qid is not None:
         heads = [f"{head} qid:{name}" for head, name in zip(heads, _names(qid, rows.shape[0]), strict=True)]
     tails = _tails(comments, rows.shape[0])
@@ -77,19 +79,19 @@ def write_letor(
             begin = end
 
 
-def _labels(y: NDArray[np.float64], unscored: float | None) -> list[str]:
+def _labels(y: NDArray[np.float64], unjudged: float | None) -> list[str]:
     hidden = np.isnan(y)
     if hidden.any():
-        if unscored is None:
+        if unjudged is None:
             raise InputError(
                 f"y is NaN at row {int(np.flatnonzero(hidden)[0])}, which LETOR text cannot represent; "
-                "pass unscored= with the label to write for unjudged rows, such as -1."
+                "pass unjudged= with the label to write for unjudged rows, such as -1."
             )
-        clash = np.flatnonzero(y == unscored)
-        if len(clash) or not np.isfinite(unscored):
+        clash = np.flatnonzero(y == unjudged)
+        if len(clash) or not np.isfinite(unjudged):
             problem = f"which is also the label of row {clash[0]}" if len(clash) else "which is not finite"
-            raise InputError(f"unscored is {unscored:g}, {problem}; choose a label that no judged row has, such as -1.")
-        y = np.where(hidden, unscored, y)
+            raise InputError(f"unjudged is {unjudged:g}, {problem}; choose a label that no judged row has, such as -1.")
+        y = np.where(hidden, unjudged, y)
     return [repr(label).removesuffix(".0") for label in y.tolist()]
 
 

@@ -122,8 +122,8 @@ def test_what_is_written_reads_back_bit_for_bit(tmp_path_factory, rows, name, as
     comments = data.draw(
         st.one_of(st.none(), st.lists(st.sampled_from(["", " x", "docid = ü # 1:2"]), min_size=n, max_size=n))
     )
-    write_letor(path, sparse.csr_matrix(X) if as_csr else X, y, qid, comments, unscored=-7.5)
-    file = read_letor(path, n_features=3, layout="csr" if as_csr else "dense", unscored=-7.5)
+    write_letor(path, sparse.csr_matrix(X) if as_csr else X, y, qid, comments, unjudged=-7.5)
+    file = read_letor(path, n_features=3, layout="csr" if as_csr else "dense", unjudged=-7.5)
     got = file.X.toarray() if as_csr else file.X
     if as_csr:
         np.testing.assert_array_equal(got, X)

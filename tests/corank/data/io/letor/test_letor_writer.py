@@ -32,7 +32,7 @@ def test_repeated_entries_are_summed_in_the_text_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"y": [1.0, np.nan]}, "y is NaN at row 1.*pass unscored="),
+        ({"y": [1.0, np.nan]}, "y is NaN at row 1.*pass unjudged="),
         ({"y": [1.0]}, "y has 1 scores for 2 rows"),
         ({"qid": ["a b", "c"]}, "qid contains 'a b'"),
         ({"qid": ["", "c"]}, "qid contains ''"),
@@ -55,10 +55,10 @@ def test_what_text_cannot_hold_is_refused_and_nothing_is_written(tmp_path: Path,
         ({"qid": [0, "0"]}, "qid holds ids that LETOR text cannot store"),
         ({"qid": [b"a", b"b"]}, "qid holds ids that LETOR text cannot store"),
         (
-            {"y": [-1, np.nan], "unscored": -1},
-            "unscored is -1, which is also the label of row 0; choose a label that no judged row has",
+            {"y": [-1, np.nan], "unjudged": -1},
+            "unjudged is -1, which is also the label of row 0; choose a label that no judged row has",
         ),
-        ({"y": [1, np.nan], "unscored": np.nan}, "unscored is nan, which is not finite"),
+        ({"y": [1, np.nan], "unjudged": np.nan}, "unjudged is nan, which is not finite"),
     ],
 )
 def test_what_would_read_back_otherwise_is_refused(tmp_path: Path, options: dict, message: str) -> None:

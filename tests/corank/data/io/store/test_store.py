@@ -84,8 +84,8 @@ def test_without_documents_and_with_one_row(tmp_path: Path) -> None:
 def test_text_is_parsed_straight_into_a_store(tmp_path: Path, as_csr: bool, n_features: int | None) -> None:
     X, y, qid = problem(2, as_csr)
     text = tmp_path / "a.txt.gz"
-    write_letor(text, X, y, [f"q:{q}" for q in qid], [f"docid = D{k}" for k in range(len(y))], unscored=-1)
-    options = {"unscored": -1, "layout": "csr" if as_csr else "dense", "n_features": n_features}
+    write_letor(text, X, y, [f"q:{q}" for q in qid], [f"docid = D{k}" for k in range(len(y))], unjudged=-1)
+    options = {"unjudged": -1, "layout": "csr" if as_csr else "dense", "n_features": n_features}
     store_letor(tmp_path / "s", [text], **options)
     store, file = open_store(tmp_path / "s"), read_letor(text, **options)
     store.verify()

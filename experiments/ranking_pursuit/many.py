@@ -15,7 +15,6 @@ from corank.base.kernels.grams import require_similarities
 from corank.base.kernels.views import View
 from corank.base.pairs.factors import query_factors
 from corank.choices import Fitting, QueryWeight
-from corank.core.models.pursuit import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
@@ -24,11 +23,12 @@ from corank.memory import require_memory
 from corank.models.pursuit.parameters import PURSUIT
 from corank.models.pursuit.path import as_n_terms
 from corank.parameters import check_values, rng_of
+from experiments.ranking_pursuit.many_kernels import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 
 Floats = NDArray[np.float64]
 
 LEAST = np.array([(64.0 * np.finfo(np.float64).eps) ** 2, 1e4 * np.finfo(np.float64).eps])
-"""Norms below these shares are rounding errors (see `dictionary` and `fits` of this folder)."""
+"""Norms below these shares are rounding errors (see `dictionary` and `fits` of `corank.models.pursuit`)."""
 
 _FITTINGS = {"basic": BASIC, "back": BACK, "pre": PRE}
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from corank.base.kernels import GaussianKernel
 from corank.base.kernels.views import View
 from corank.models import pursuit
-from corank.models.pursuit import fit_many, fit_many_views
+from experiments.ranking_pursuit.many import fit_many
+from experiments.ranking_pursuit.many_views import fit_many_views
 
 # columns as they are: these tests compute by hand
 RankingPursuit = partial(pursuit.RankingPursuit, scale=False)

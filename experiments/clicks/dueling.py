@@ -15,19 +15,39 @@ of k of n rows, m rankings.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.base.docs import shared_parameters
-from corank.clicks.ranker import Duel, Impression, OnlineRanker, RngState, Session, kernel_rows
-from corank.core.clicks.dueling import DuelScratch, DuelSettings, duel_scratch, learn_duel, show_duel
-from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_duels
+from corank.clicks.ranker import Impression, OnlineRanker, RngState, Session, kernel_rows
+from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries
 from corank.errors import InputError
 from corank.parameters import Rules, integer, number
+from experiments.clicks.dueling_kernels import (
+    DuelScratch,
+    DuelSettings,
+    duel_scratch,
+    learn_duel,
+    run_duels,
+    show_duel,
+)
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Duel(Impression):
+    """
+    A list that compared rankings.
+
+    directions (n_candidates, n_features): from the ranker to each candidate.
+    ranks (n_candidates + 1, n_rows): rank of each row, 0 for the best, by the ranker and by each candidate.
+    """
+
+    directions: Floats | None = None
+    ranks: NDArray[np.int64] | None = None
 
 
 class Dueling(OnlineRanker):
@@ -54,17 +74,17 @@ class Dueling(OnlineRanker):
         scratch = self._scratch(len(members), k)
         length = show_duel(core, members, offset, self.coef_, self._settings, rng_state, k, scratch)
         shown, log_propensities = scratch.shown[:length], scratch.log_propensities[:length]
-        duel = Duel(scratch.directions, scratch.ranks)
-        return Impression(0, shown, log_propensities, self.n_learnt_, rows, scratch.scores, prior, duel)
+        found = (self.n_learnt_, rows, scratch.scores, prior, scratch.directions, scratch.ranks)
+        return Duel(0, shown, log_propensities, *found)
 
     def _step(self, impression: Impression, clicks: NDArray[np.bool_], w: Floats) -> None:
-        if impression.duel is None:
+        if not isinstance(impression, Duel) or impression.directions is None or impression.ranks is None:
             raise InputError(
                 f"the impression has no duel; pass an impression that show of {type(self).__name__} returned."
             )
-        n, duel = impression.X.shape[0], impression.duel
-        scratch = duel_scratch(n, len(impression), len(duel.directions), len(w), float(self.tau))
-        scratch.directions[:], scratch.ranks[:] = duel.directions, duel.ranks
+        n, directions = impression.X.shape[0], impression.directions
+        scratch = duel_scratch(n, len(impression), len(directions), len(w), float(self.tau))
+        scratch.directions[:], scratch.ranks[:] = directions, impression.ranks
         scratch.shown[:], scratch.clicks[:] = impression.rows, clicks
         learn_duel(w, self._settings, impression.version, n, len(impression), scratch)
 
@@ -75,7 +95,6 @@ class Dueling(OnlineRanker):
         run_duels(rows, queries, user, self._settings, w, *session, ndcg, scratch)
 
 
-@shared_parameters
 class DBGD(Dueling):
     """
     Dueling bandit gradient descent: compare the ranker with one candidate per list.
@@ -90,20 +109,8 @@ class DBGD(Dueling):
         A ranking contributes rows in proportion to rank^−tau.
     decay : float
         Factor of the step length from list to list.
-    {random_state}
-
-    Attributes
-    ----------
-    coef_, n_learnt_, n_ignored_, run_
-        As in `PDGD`.
-
-    Examples
-    --------
-    >>> from corank.clicks import DBGD
-    >>> ranker = DBGD(random_state=0)
-    >>> impression = ranker.show([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], k=2)
-    >>> len(impression), ranker.learn(impression, [True, False]).n_learnt_
-    (2, 1)
+    random_state : int, optional
+        Random seed.
     """
 
     def __init__(
@@ -122,7 +129,6 @@ class DBGD(Dueling):
         self.random_state = random_state
 
 
-@shared_parameters
 class MGD(Dueling):
     """
     Multileave gradient descent: compare the ranker with many candidates per list.
@@ -135,20 +141,8 @@ class MGD(Dueling):
         Length of the first step, times that of the mean of the winners.
     delta, tau, decay
         As in `DBGD`.
-    {random_state}
-
-    Attributes
-    ----------
-    coef_, n_learnt_, n_ignored_, run_
-        As in `PDGD`.
-
-    Examples
-    --------
-    >>> from corank.clicks import MGD
-    >>> ranker = MGD(9, random_state=0)
-    >>> impression = ranker.show([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> impression.duel.ranks.shape
-    (10, 3)
+    random_state : int, optional
+        Random seed.
     """
 
     _rules: ClassVar[Rules] = {**Dueling._rules, "n_candidates": integer(1)}

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from corank.core.clicks.interleaving import assign_clicks, expected_sign, interleave_probabilistic
 from corank.core.clicks.policies import best_first, shuffle
+from corank.core.clicks.sessions import draw_clicks, list_ndcg
 from corank.core.jit import jit
-from corank.core.random import random_uniform
+from corank.core.random import random_below, random_uniform
 from corank.core.rows.access import dot
 
 
@@ -154,3 +155,19 @@ def learn_duel(w, settings, n_learnt, n, length, scratch):  # type: ignore[no-un
         if scratch.won[j]:
             for i in range(len(w)):
                 w[i] += eta * scratch.directions[j - 1, i]
+
+
+@jit
+def run_duels(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg, scratch):  # type: ignore[no-untyped-def]
+    """Let a dueling bandit serve and learn from len(ndcg) lists; parameters as in `run_lists` of corank."""
+    n_queries = len(queries.ideals)
+    for t in range(len(ndcg)):
+        q = np.int64(random_below(rngs[0], n_queries))
+        first, last = queries.starts[q], queries.starts[q + 1]
+        members = queries.order[first:last]
+        length = show_duel(rows, members, queries.prior, w, settings, own_rng, k, scratch)
+        ndcg[t] = list_ndcg(queries.gains[first:last], scratch.shown[:length], queries.ideals[q])
+        for rank in range(length):
+            scratch.grades[rank] = queries.grades[first + scratch.shown[rank]]
+        draw_clicks(user, scratch.grades[:length], rngs[1], scratch.clicks[:length])
+        learn_duel(w, settings, n_learnt + t, last - first, length, scratch)

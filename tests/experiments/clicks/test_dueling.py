@@ -5,10 +5,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from corank.core.clicks.dueling import DuelSettings, draw_directions, duel_scratch, learn_duel, show_duel
+from corank.clicks import PDGD, CascadeClicks, SimulatedUsers, simulate_clicks
 from corank.core.clicks.interleaving import expected_sign
 from corank.core.random import seed_state
 from corank.core.rows.access import as_core_rows
+from corank.data.ranking import RankingData
+from corank.data.synthetic import make_ranking
+from corank.errors import InputError
+from experiments.clicks.dueling import DBGD, MGD
+from experiments.clicks.dueling_kernels import DuelSettings, draw_directions, duel_scratch, learn_duel, show_duel
 
 SETTINGS = DuelSettings(0.1, 1.0, 1.0, 3.0)
 
@@ -66,3 +71,34 @@ def test_a_step_goes_to_the_mean_of_expected_winners():
         won = np.flatnonzero(value[1:] > 1e-12)
         wanted = 0.1 * scratch.directions[won].mean(axis=0) if len(won) else np.zeros(4)
         np.testing.assert_allclose(w, wanted, atol=1e-14)
+
+
+@pytest.mark.parametrize("model", [DBGD(decay=0.999), MGD(4)], ids=str)
+def test_the_compiled_loop_equals_show_and_learn(model):
+    made, user = make_ranking(15, (1, 14), random_state=0), CascadeClicks("navigational", 5, "any")
+    data = RankingData.of(made.X, made.y, made.qid)
+    found = simulate_clicks(model, data, user, 120, k=5, random_state=7)
+    users = SimulatedUsers(data, user, random_state=7)
+    served = type(model)(**{**model.get_params(), "random_state": users.ranker_seed})
+    for _ in range(120):
+        rows = users.ask()
+        impression = served.show(data.X[rows], 5)
+        served.learn(impression, users.click(rows[impression.rows]))
+    assert found.coefs[0].tobytes() == served.coef_.tobytes()
+    assert served.coef_.any()
+
+
+def test_a_list_of_another_ranker_is_refused():
+    with pytest.raises(InputError, match="has no duel; pass an impression that show of DBGD returned"):
+        DBGD().learn(PDGD(random_state=0).show(np.eye(3)), [1, 0, 0])
+
+
+def test_candidates_that_order_rows_alike_do_not_win():
+    """Steps of 1e-9 change no order: nobody can have won by clicks."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 4))
+    model = MGD(9, delta=1e-9, random_state=0).fit(X, X @ [4.0, 3.0, 2.0, 1.0])
+    before = model.coef_.copy()
+    for _ in range(100):
+        model.learn(model.show(X), rng.random(10) < 0.4)
+    assert (model.coef_ == before).all()
