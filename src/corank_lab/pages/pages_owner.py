@@ -189,7 +189,7 @@ def show_overview(visit: Visit, status: int = 200, **values: Any) -> Response:
         for name in names
     ]  # fmt: skip
     settings = [(one, workspace.setting(one.name)) for one in workspace.settings]
-    shown = {"link": "", "link_name": "", "error": "", **values}
+    shown = {"link": "", "link_name": "", "error": workspace.notice, **values}
     return visit.render(
         "overview.html", status, found=found, people=people, settings=settings, exports=workspace.exports, **shown
     )
