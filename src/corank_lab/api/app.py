@@ -32,11 +32,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from corank.errors import InputError
-from corank_lab.api import dialects
+from corank_lab.api import ubi
 from corank_lab.api.inputs import as_object, number, parse_json, text
 from corank_lab.api.keys import Keys
 from corank_lab.api.log import NewEvent
-from corank_lab.api.openapi import OPERATIONS, Operation, describe, describe_page
+from corank_lab.api.openapi import OPERATIONS, Operation, describe
 from corank_lab.api.service import Conflict, Service
 from corank_lab.api.training import SOURCES, describe_training
 from corank_lab.database.store import StoreError
@@ -138,7 +138,7 @@ class ServiceApp:
             except ClientDisconnect:
                 response = Response(status_code=499)
             self.requests[operation.name, response.status_code] += 1
-            if operation.name in ("rank", "metarank_rank") and response.status_code == 200:
+            if operation.name == "rank" and response.status_code == 200:
                 took = time.perf_counter() - began
                 self.rank_times[bisect_left(_BUCKETS, took)] += 1
                 self.rank_seconds += took
@@ -233,16 +233,6 @@ async def rank(call: Call) -> Any:
     return await _answer(call, answer)
 
 
-async def metarank_rank(call: Call) -> Any:
-    """Rank items, in Metarank's form."""
-    call.app.require_room()
-    service, began = call.app.service, time.perf_counter()
-    name = call.request.path_params["name"]
-    answer = await run_in_threadpool(lambda: service.rank(dialects.metarank_rank(service, call.data), name))
-    content = await _answer(call, answer)
-    return dialects.metarank_answer(content, int(1000 * (time.perf_counter() - began)))
-
-
 async def _answer(call: Call, answer: Any) -> dict[str, Any]:
     has_id = isinstance(call.data, dict) and "id" in call.data
     content: dict[str, Any] = answer.content
@@ -257,16 +247,7 @@ async def _answer(call: Call, answer: Any) -> dict[str, Any]:
 
 async def feedback(call: Call) -> Any:
     """Record feedback."""
-    began, service = time.perf_counter(), call.app.service
-    if not dialects.is_metarank(call.data):
-        return await call.app.append(service.feedback(call.data), call.request)
-    events, items = dialects.metarank_events(service, call.data)
-    await run_in_threadpool(service.require_shown, events)  # before anything is stored
-    if items:
-        await run_in_threadpool(service.put_items, {"items": list({one["id"]: one for one in items}.values())})
-    counts = await call.app.append(events, call.request)
-    took = int(1000 * (time.perf_counter() - began))
-    return {"accepted": counts["accepted"] + len(items), "status": "ok", "tookMillis": took, "updated": len(items)}
+    return await call.app.append(call.app.service.feedback(call.data), call.request)
 
 
 async def judgements(call: Call) -> Any:
@@ -282,12 +263,12 @@ async def items(call: Call) -> Any:
 
 async def ubi_queries(call: Call) -> Any:
     """Record UBI's queries."""
-    return await call.app.append(dialects.ubi_queries(call.data), call.request)
+    return await call.app.append(ubi.ubi_queries(call.data), call.request)
 
 
 async def ubi_events(call: Call) -> Any:
     """Record UBI's events."""
-    return await call.app.append(dialects.ubi_events(call.app.service, call.data), call.request)
+    return await call.app.append(ubi.ubi_events(call.app.service, call.data), call.request)
 
 
 async def models(call: Call) -> Any:
@@ -384,20 +365,11 @@ async def openapi(call: Call) -> Any:
     return describe()
 
 
-async def page(call: Call) -> Any:
-    """Return the page of all addresses."""
-    # only this page needs the frame of reports, whose styles are inline
-    from corank.comparison import CONTENT_POLICY
-
-    headers = {**HEADERS, "Content-Security-Policy": f"{CONTENT_POLICY}; frame-ancestors 'none'"}
-    return Response(describe_page(), media_type="text/html", headers=headers)
-
-
 HANDLERS: Mapping[str, Callable[[Call], Awaitable[Any]]] = {
     one.__name__: one
     for one in (
-        rank, metarank_rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
-        metrics, healthz, readyz, openapi, page,
+        rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
+        metrics, healthz, readyz, openapi,
     )
 }  # fmt: skip
 """Functions of the addresses, by name."""
@@ -420,7 +392,10 @@ def _refusal(status: int, sentence: str, wait: float | None = None) -> Response:
 
 def _missing(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 404
-    sentences = {404: "there is no such address; GET / lists all.", 405: "this address does not take this method."}
+    sentences = {
+        404: "there is no such address; see GET /openapi.json.",
+        405: "this address does not take this method.",
+    }
     return _refusal(status, sentences.get(status, "the request cannot be read."))
 
 

@@ -16,7 +16,7 @@ from corank_lab.api.inputs import MOST_FEATURES
 from corank_lab.api.rankers import FixedModel, InterleavedModel, OnlineModel
 from corank_lab.api.registry import Registry
 
-ONLINE = ("PDGD", "PairwiseEpsilonGreedy", "DBGD", "MGD")
+ONLINE = ("PDGD", "PairwiseEpsilonGreedy")
 
 
 def make_version(

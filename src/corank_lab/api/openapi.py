@@ -1,9 +1,7 @@
-"""The description of all addresses: one table for routing, for /openapi.json and for a page that needs no network."""
+"""The description of all addresses: one table for routing and for /openapi.json."""
 
 from __future__ import annotations
 
-import json
-from html import escape
 from typing import Any, NamedTuple
 
 from corank import __version__
@@ -53,12 +51,6 @@ _FEEDBACK_EVENT = _object(
     "impression", impression=_ID, item=_text(), action=_text(), id=_text(), user=_text(), agent=_QUERY, owner=_text(),
     seconds={"type": "number", "minimum": 0}, clicks=_list(_ID, MOST_ITEMS, 0), final=_YES,
 )  # fmt: skip
-_FIELD = _object("name value", name=_ID, value={})
-_METARANK_ITEMS = _list(_object("id", id=_ID, fields=_list(_FIELD, MOST_ITEMS, 0)), MOST_ITEMS)
-_METARANK_EVENT = _object(
-    "event id", event={"enum": ["item", "user", "ranking", "interaction"]}, id=_ID, timestamp={}, user=_text(),
-    item=_text(), items=_METARANK_ITEMS, ranking=_text(), type=_text(), fields=_list(_FIELD, MOST_ITEMS, 0),
-)  # fmt: skip
 _UBI_QUERY = _object(
     "query_id query_response_hit_ids", query_id=_ID, user_query=_QUERY, client_id=_text(),
     query_response_hit_ids=_list(_ID, MOST_ITEMS), query_attributes={}, timestamp={},
@@ -104,16 +96,9 @@ class Operation(NamedTuple):
 OPERATIONS = (
     Operation("POST", "/rank", "rank", "rank", "Rank items; returns the list to show and its impression id.", _RANK),
     Operation(
-        "POST", "/rank/{name}", "rank", "metarank_rank", "Rank items, in Metarank's form.",
-        _object("id items", id=_ID, timestamp={}, user=_text(), session=_text(), fields=_list(_FIELD, MOST_ITEMS, 0),
-                items=_METARANK_ITEMS),
-    ),
-    Operation(
         "POST", "/feedback", "feedback", "feedback",
-        "Record clicks and other feedback; also events in Metarank's form. With ?wait=true the answer comes after "
-        "the events are learnt.",
-        {"oneOf": [_one_or_many(_FEEDBACK_EVENT), _object("events", events=_list(_FEEDBACK_EVENT, MOST_EVENTS)),
-                   _one_or_many(_METARANK_EVENT)]},
+        "Record clicks and other feedback. With ?wait=true the answer comes after the events are learnt.",
+        {"oneOf": [_one_or_many(_FEEDBACK_EVENT), _object("events", events=_list(_FEEDBACK_EVENT, MOST_EVENTS))]},
     ),
     Operation("POST", "/judgements", "judge", "judgements", "Record grades of items of one query.", _JUDGEMENTS),
     Operation(
@@ -136,7 +121,6 @@ OPERATIONS = (
     Operation("GET", "/healthz", "", "healthz", "Answer if the process runs."),
     Operation("GET", "/readyz", "", "readyz", "Answer 200 if the database answers and events can be taken."),
     Operation("GET", "/openapi.json", "", "openapi", "Describe all addresses (OpenAPI 3.1)."),
-    Operation("GET", "/", "", "page", "Describe all addresses on a page."),
 )  # fmt: skip
 """All addresses."""
 
@@ -174,26 +158,3 @@ def describe() -> dict[str, Any]:
         "paths": paths,
         "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     }
-
-
-def describe_page() -> str:
-    """Return the description as a page without scripts or links to other hosts."""
-    # only this page needs the styles of reports
-    from corank.comparison import page
-
-    rows = []
-    for one in OPERATIONS:
-        scope = one.scope or "no key"
-        schema = ""
-        if one.request is not None:
-            schema = f"<details><summary>Body</summary><pre>{escape(json.dumps(one.request, indent=1))}</pre></details>"
-        rows.append(
-            f"<h2><code>{one.method} {escape(one.path)}</code></h2><p>{escape(one.summary)} Scope: {scope}.</p>{schema}"
-        )
-    statuses = "".join(f"<li>{status}: {escape(what)}</li>" for status, what in _STATUSES.items())
-    return page(
-        "corank service",
-        "<p>Send the key as <code>Authorization: Bearer KEY</code>. "
-        '<a href="/openapi.json">OpenAPI description</a>.</p>'
-        f"{''.join(rows)}<h2>Answers</h2><ul>{statuses}</ul>",
-    )

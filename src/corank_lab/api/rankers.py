@@ -1,7 +1,7 @@
 """
 Rankers of the service: they draw lists, and learn from the clicks on lists that they drew.
 
-- `OnlineModel`: PDGD, PairwiseEpsilonGreedy, DBGD or MGD. It learns from every list, with or without a prior score.
+- `OnlineModel`: PDGD or PairwiseEpsilonGreedy. It learns from every list, with or without a prior score.
 - `FixedModel`: any saved ranker or pipeline. It sorts by score and learns nothing.
 - `InterleavedModel`: two others merged by team draft; clicks show which one users prefer, with a test that may be
   looked at any time.
