@@ -67,6 +67,8 @@ class Rules:
 class Conflict(InputError):
     """A request repeats the id of another one."""
 
+    status = 409
+
 
 @dataclass(frozen=True)
 class Answer:
