@@ -21,16 +21,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from corank.errors import InputError
 from corank_lab.api import ubi
-from corank_lab.api.inputs import as_object, number, parse_json, text
 from corank_lab.api.keys import Keys
 from corank_lab.api.log import NewEvent
 from corank_lab.api.openapi import OPERATIONS, Operation, describe
+from corank_lab.api.requests import RankRequest, parse, parse_events
 from corank_lab.api.service import Service
 from corank_lab.api.training import SOURCES, describe_training
 from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
@@ -48,12 +50,13 @@ class Call(NamedTuple):
     """
     One request.
 
-    data: the body as JSON values, None without one.
+    data: the body as a struct, None without one; a list of events, each as it was sent and as a struct.
     """
 
     app: ServiceApp
     request: Request
     data: Any
+    content: bytes
 
 
 class ServiceApp:
@@ -83,12 +86,17 @@ class ServiceApp:
 
     def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         handler: Callable[[Call], Awaitable[Any]] = HANDLERS[operation.name]
+        kind, decoder = operation.request, msgspec.json.Decoder(operation.request)
+
+        def read(content: bytes) -> Any:
+            if kind is None:
+                return None
+            return parse_events(content, kind) if operation.is_many else parse(content, decoder)
 
         async def handle(request: Request) -> Response:
             await self._permit(request, operation)
             content = await request.body() if operation.method == "POST" else b""
-            data = _parsed(content) if operation.request is not None else None
-            found = await handler(Call(self, request, data))
+            found = await handler(Call(self, request, read(content), content))
             return found if isinstance(found, Response) else json_response(found)
 
         async def endpoint(request: Request) -> Response:
@@ -190,9 +198,8 @@ async def rank(call: Call) -> Any:
 
 
 async def _answer(call: Call, answer: Any) -> dict[str, Any]:
-    has_id = isinstance(call.data, dict) and "id" in call.data
     content: dict[str, Any] = answer.content
-    if call.app.rank_waits or has_id:
+    if call.app.rank_waits or call.data.id:
         numbers = await call.app.committed(answer.committed)
         if not numbers[0]:
             call.app.n_events["duplicate"] += 1
@@ -208,7 +215,7 @@ async def feedback(call: Call) -> Any:
 
 async def judgements(call: Call) -> Any:
     """Record judgements."""
-    return await call.app.append(call.app.service.judgements(call.data), call.request)
+    return await call.app.append(call.app.service.judgements(json.loads(call.content), call.data), call.request)
 
 
 async def items(call: Call) -> Any:
@@ -219,12 +226,12 @@ async def items(call: Call) -> Any:
 
 async def ubi_queries(call: Call) -> Any:
     """Record UBI's queries."""
-    return await call.app.append(ubi.ubi_queries(call.data), call.request)
+    return await call.app.append([ubi.query_event(*one) for one in call.data], call.request)
 
 
 async def ubi_events(call: Call) -> Any:
     """Record UBI's events."""
-    return await call.app.append(ubi.ubi_events(call.app.service, call.data), call.request)
+    return await call.app.append([ubi.feedback_event(call.app.service, *one) for one in call.data], call.request)
 
 
 async def models(call: Call) -> Any:
@@ -251,21 +258,18 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
 
 async def train(call: Call) -> Any:
     """Start to train a new version."""
-    data, name = as_object(call.data, "the request"), call.request.path_params["name"]
-    source = text(data, "source") or SOURCES[0]
-    if source not in SOURCES:
-        raise InputError(f"source must be {' or '.join(SOURCES)}.")
-    parameters = as_object(data.get("parameters", {}), "parameters")
-    words = describe_training(call.app.service.registry, name, source, text(data, "ranker"), parameters)
+    sent, name = call.data, call.request.path_params["name"]
+    source = sent.source or SOURCES[0]
+    words = describe_training(call.app.service.registry, name, source, sent.ranker or "", sent.parameters)
     call.app.start_training(name, words)
     return json_response({"model": name, "state": "running"}, 202)
 
 
 async def activate(call: Call) -> Any:
     """Activate a version."""
-    version = number(as_object(call.data, "the request"), "version", 1, 1e9)
-    if version is None or version != int(version):
-        raise InputError("version must be a whole number.")
+    version = call.data.version
+    if version != int(version):
+        raise InputError(f"version is {version:g}; send a whole number.")
     name = call.request.path_params["name"]
     return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
 
@@ -354,15 +358,6 @@ def _refuse(request: Request, error: HTTPError) -> Response:
     return _refusal(error)
 
 
-def _parsed(content: bytes) -> Any:
-    try:
-        return parse_json(content)
-    except InputError as error:
-        raise HTTPError(400, str(error)) from None
-
-
-def _needs_database(data: Any) -> bool:
+def _needs_database(request: RankRequest) -> bool:
     """Return whether a ranking needs stored items, which must not be read in the thread of all requests."""
-    if not isinstance(data, dict) or "features" in data or not isinstance(data.get("items"), list):
-        return False
-    return not all(isinstance(one, dict) and "features" in one for one in data["items"])
+    return request.features is None and any(isinstance(one, str) or one.features is UNSET for one in request.items)

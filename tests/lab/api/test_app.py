@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
 import time
 
 import numpy as np
@@ -18,9 +19,9 @@ from corank.core.random import random_below, seed_state
 from corank.data.rows import with_names
 from corank.deploy.persist.files import model_bytes
 from corank.parameters import rng_of
-from corank_lab.api.inputs import MOST_ITEMS
 from corank_lab.api.learner import replay
 from corank_lab.api.openapi import OPERATIONS
+from corank_lab.api.requests import MAX_ITEMS
 from corank_lab.api.service import Rules
 from corank_lab.api.training import train_content, train_version
 from some_service import ask, online_bytes, running
@@ -265,30 +266,46 @@ def test_events_of_ubi_are_understood(client):
 
 BAD = [
     ("/rank", {}, "items is missing"),
-    ("/rank", [], "the request is a list of 0 elements"),
-    ("/rank", {"items": [{"id": "a", "features": [1, 2]}]}, "item number 1 has a list of 2 elements"),
-    ("/rank", {"items": [{"id": "a", "features": [1, 2, "x"]}]}, "a feature of item number 1 is a text"),
-    ("/rank", {"items": [{"id": "a", "features": [1, 2, None]}]}, "a feature of item number 1 is missing"),
-    ("/rank", {"items": [{"id": "a", "features": [1, 2, 10**400]}]}, "a feature of item number 1 is"),
+    ("/rank", [], "the request is refused: expected an object, got a list"),
+    ("/rank", {"items": [{"id": "a", "features": [1, 2]}]}, "item number 1 has 2 features; send 3 numbers"),
+    (
+        "/rank",
+        {"items": [{"id": "a", "features": [1, 2, "x"]}]},
+        "items[0].features[2] is refused: expected true or false or a number, got a text",
+    ),
+    (
+        "/rank",
+        {"items": [{"id": "a", "features": [1, 2, None]}]},
+        "items[0].features[2] is refused: expected true or false or a number, got null",
+    ),
+    (
+        "/rank",
+        {"items": [{"id": "a", "features": [1, 2, 10**400]}]},
+        "items[0].features[2] is refused: number out of range",
+    ),
     ("/rank", {"items": ["a", "a"]}, "the item 'a' occurs twice"),
-    ("/rank", {"items": [{"id": 7}]}, "id is 7"),
-    ("/rank", {"items": [{"id": "x" * 201}]}, "id has 201 characters"),
-    ("/rank", {"items": [{"id": "a\x00"}]}, "NUL"),
-    ("/rank", {"items": ["a"] * (MOST_ITEMS + 1)}, "at most 1000"),
-    ("/rank", {**ask(), "k": 0}, "k is 0"),
-    ("/rank", {**ask(), "k": True}, "k is true"),
+    ("/rank", {"items": [{"id": 7}]}, "items[0].id is refused: expected a text, got a whole number"),
+    ("/rank", {"items": [{"id": "x" * 201}]}, "items[0].id is refused: expected a text of length <= 200"),
+    ("/rank", {"items": [{"id": "a\x00"}]}, "items[0].id holds a NUL character"),
+    ("/rank", {"items": ["a"] * (MAX_ITEMS + 1)}, "items is refused: expected a list of length <= 1000"),
+    ("/rank", {**ask(), "k": 0}, "k is refused: expected a number >= 1"),
+    ("/rank", {**ask(), "k": True}, "k is refused: expected a number or null, got true or false"),
     ("/rank", {**ask(), "k": 1.5}, "k is 1.5; send a whole number"),
     ("/rank", {**ask(), "model": "other"}, "there is no model 'other'"),
     ("/rank", {**ask(), "random_state": "00" * 32}, "random_state must be 64 hexadecimal digits"),
     ("/feedback", {"item": "a"}, "impression is missing"),
-    ("/feedback", {"impression": "a", "clicks": [1]}, "clicks must be a list"),
-    ("/feedback", {"impression": "a", "item": "b", "seconds": -1}, "seconds is -1"),
-    ("/feedback", {"impression": "a", "item": "b", "final": 1}, "final is 1"),
-    ("/feedback", [], "the events is a list of 0 elements"),
+    ("/feedback", {"impression": "a", "clicks": [1]}, "[0].clicks[0] is refused"),
+    ("/feedback", {"impression": "a", "item": "b", "seconds": -1}, "[0].seconds is refused"),
+    ("/feedback", {"impression": "a", "item": "b", "final": 1}, "[0].final is refused"),
+    ("/feedback", [], "the request has 0 events"),
     ("/feedback", {"event": "interaction", "id": "1", "ranking": "r", "item": "a"}, "impression is missing"),
-    ("/judgements", {"query": "q", "judgements": [{"item": "a"}]}, "has no grade"),
-    ("/items", {"items": [{"id": "a"}]}, "features of the item 'a' is missing"),
-    ("/ubi/events", {"action_name": "click", "query_id": "q", "event_attributes": 3}, "event_attributes is 3"),
+    ("/judgements", {"query": "q", "judgements": [{"item": "a"}]}, "judgements[0].grade is missing"),
+    ("/items", {"items": [{"id": "a"}]}, "items[0].features is missing"),
+    (
+        "/ubi/events",
+        {"action_name": "click", "query_id": "q", "event_attributes": 3},
+        "[0].event_attributes is refused",
+    ),
 ]
 
 
@@ -300,7 +317,7 @@ def test_bad_input_is_one_sentence(client, path, value, sentence):
     assert client.service.log.last_number() == 0
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1} x'])
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1} x', b'{"\xff": 1}'])
 def test_a_body_that_is_not_json_is_refused(client, content):
     answer = client.send("POST", "/rank", content=content)
     assert answer.status_code == 400
@@ -346,6 +363,8 @@ def test_the_description_names_every_address(client):
     assert {(method.upper(), path) for path, found in described["paths"].items() for method in found} == {
         (one.method, one.path) for one in OPERATIONS
     }
+    names = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(described))
+    assert set(names) == set(described["components"]["schemas"]) >= {"RankRequest", "Feedback", "UbiEvent"}
     assert client.get("/").status_code == 404
     assert client.get("/healthz", headers={}).json() == {"status": "ok"}
     assert client.get("/nothing").status_code == 404
