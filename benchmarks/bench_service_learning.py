@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from msgspec import convert
 
 from corank import PDGD, RankingData, evaluate, make_ranking
 from corank.clicks import SimulatedUsers, simulate_clicks
@@ -23,6 +24,7 @@ from corank.deploy.persist.files import model_bytes
 from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.learner import Learner
 from corank_lab.api.rankers import OnlineModel
+from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
 from corank_lab.database.open_store import open_answer_store
 
@@ -54,13 +56,13 @@ def serve(folder: Path, data: RankingData, users: SimulatedUsers, state: str, fi
         for number in range(first, last):
             rows = users.ask()
             request = {"items": rows.astype(str).tolist(), "features": data.X[rows].tolist(), "k": 10}
-            answer = service.rank({**request, "id": f"list {number}", "random_state": state})
+            answer = service.rank(convert({**request, "id": f"list {number}", "random_state": state}, RankRequest))
             shown, state = [int(one["id"]) for one in answer.content["items"]], answer.content["random_state"]
             clicked = users.click(shown)
             clicks = [str(row) for row, is_clicked in zip(shown, clicked, strict=True) if is_clicked]
             sent = {"impression": f"list {number}", "clicks": clicks, "final": True}
             answer.committed.result()
-            service.append(service.feedback(sent)).result()
+            service.append(service.feedback([(sent, convert(sent, Feedback))])).result()
             while learner.step():
                 pass
     return state
@@ -140,9 +142,9 @@ def speeds(folder: Path) -> None:
         for _ in range(10):
             waiting = []
             for _ in range(AT_ONCE):
-                answer = service.rank(request)
+                answer = service.rank(convert(request, RankRequest))
                 sent = {"impression": answer.content["impression"], "clicks": ["1"], "final": True}
-                waiting += [answer.committed, service.append(service.feedback(sent))]
+                waiting += [answer.committed, service.append(service.feedback([(sent, convert(sent, Feedback))]))]
             for one in waiting:
                 one.result()
         n_events = 3 * 10 * AT_ONCE

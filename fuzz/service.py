@@ -26,7 +26,7 @@ from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import ServiceApp
 from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.keys import SCOPES, Keys
-from corank_lab.api.openapi import OPERATIONS
+from corank_lab.api.openapi import OPERATIONS, describe
 from corank_lab.api.rankers import InterleavedModel
 from corank_lab.api.service import Rules, Service
 from corank_lab.database.open_store import open_answer_store
@@ -52,16 +52,25 @@ TEXTS = [
     "shop/1",
 ]
 CHOICES = {
-    "id": IDS, "impression": IDS, "ranking": IDS, "query_id": IDS, "item": [f"i{k}" for k in range(6)],
+    "id": IDS, "impression": IDS, "query_id": IDS, "item": [f"i{k}" for k in range(6)],
     "object_id": [f"i{k}" for k in range(6)], "model": ["shop", "old", "test", "none", ""], "user": ["ann", "bob", ""],
-    "judge": ["ann", "bob"], "action": ["click", "purchase", "dwell", "view"], "type": ["click", "purchase"],
+    "judge": ["ann", "bob"], "action": ["click", "purchase", "dwell", "view"],
     "action_name": ["click", "add_to_cart"], "source": ["judgements", "clicks", "none"], "ranker": ["SPD", "PDGD", "x"],
-    "random_state": ["0" * 63 + "1", "f" * 64, "0" * 64, "x"], "name": ["f1", "f2", "query", "prior"],
+    "random_state": ["0" * 63 + "1", "f" * 64, "0" * 64, "x"],
 }  # fmt: skip
 WORDS = [
     *ODD_BYTES, *(word.encode() for word in HARD_NUMBERS[:40]), b"[" * 60, b"[" * 100_000, b'"\\ud800"', b"null", b"{}",
     b'{"a":' * 2000, b"1e999", b"-0",
 ]  # fmt: skip
+
+DESCRIPTION = describe()
+COMPONENTS = DESCRIPTION["components"]["schemas"]
+SCHEMAS = {
+    about["operationId"]: about["requestBody"]["content"]["application/json"]["schema"]
+    for methods in DESCRIPTION["paths"].values()
+    for about in methods.values()
+    if "requestBody" in about
+}
 
 
 class Requests(Format):
@@ -71,7 +80,7 @@ class Requests(Format):
     sample = b'POST /rank\n{"items": [{"id": "a", "features": [0, 1, 2]}]}'
 
     def generate(self, rng: Random) -> bytes:
-        operation = rng.choice(OPERATIONS[:11] if rng.random() < 0.9 else OPERATIONS)
+        operation = rng.choice(OPERATIONS[:10] if rng.random() < 0.9 else OPERATIONS)
         name = rng.choice(["shop", "old", "test", "none", "", "é", "a b", "x" * 70, "../x", "%00"])
         target = operation.path.replace("{name}", quote(name, safe="%"))
         if operation.name == "feedback" and rng.random() < 0.1:
@@ -79,7 +88,7 @@ class Requests(Format):
         method = operation.method if rng.random() < 0.97 else rng.choice(["GET", "PUT", "DELETE", "HEAD", "POST", "X"])
         body = b""
         if operation.request is not None or rng.random() < 0.05:
-            value = valid(operation.request or {}, rng)
+            value = valid(SCHEMAS.get(operation.name, {}), rng)
             if rng.random() < 0.3:
                 value = mutate_json(value, rng, [*ODD_VALUES, *TEXTS, IDS])
             body = json.dumps(value, ensure_ascii=rng.random() < 0.8).encode(errors="surrogatepass")
@@ -117,8 +126,10 @@ def _require_json(status: int, answer: bytes) -> None:
 
 def valid(schema: dict[str, Any], rng: Random, name: str = "") -> Any:
     """Return a value that fits a schema, mostly; names of properties choose among values that belong together."""
-    if "oneOf" in schema:
-        return valid(rng.choice(schema["oneOf"]), rng, name)
+    if "$ref" in schema:
+        return valid(COMPONENTS[schema["$ref"].rpartition("/")[2]], rng, name)
+    if "anyOf" in schema:
+        return valid(rng.choice(schema["anyOf"]), rng, name)
     if "enum" in schema:
         return rng.choice(schema["enum"])
     kind = schema.get("type")
@@ -126,11 +137,12 @@ def valid(schema: dict[str, Any], rng: Random, name: str = "") -> Any:
         properties = schema.get("properties", {})
         required = schema.get("required", ())
         found = {key: valid(one, rng, key) for key, one in properties.items() if key in required or rng.random() < 0.4}
-        if "additionalProperties" in schema:
+        if schema.get("additionalProperties"):
             found |= {f"f{k}": valid(schema["additionalProperties"], rng) for k in range(1, N_FEATURES + 1)}
         return found
     if kind == "array":
-        most = N_FEATURES if schema["items"].get("type") == "number" else rng.choice((1, 2, 3, 5))
+        is_row = "boolean" in [one.get("type") for one in schema["items"].get("anyOf", ())]
+        most = N_FEATURES if is_row else rng.choice((1, 2, 3, 5))
         if rng.random() < 0.003:
             most = schema["maxItems"] + rng.choice((0, 1))
         length = most if name == "features" else max(schema.get("minItems", 0), most)
@@ -152,7 +164,7 @@ def _member(schema: dict[str, Any], rng: Random, at: int) -> Any:
     """Return an element of a list; items of one request have different ids, mostly."""
     found = valid(schema, rng)
     if rng.random() < 0.97:
-        if isinstance(found, dict) and "id" in found and "event" not in found:
+        if isinstance(found, dict) and "id" in found:
             found["id"] = f"i{at}"
         elif schema.get("type") == "string":
             found = f"i{at}"

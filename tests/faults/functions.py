@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from msgspec import convert
 
 import corank
 from corank.comparison import Study
@@ -23,6 +24,7 @@ from corank.tables import ReportTable
 from corank.text import read_corpus, save_corpus
 from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
 from corank_lab.api.log import EventLog
+from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
 from corank_lab.preferences.ranking import Ranking, write_ranking
 from corank_lab.records.records import read_records
@@ -120,10 +122,10 @@ def event_log(version: int) -> EventLog:
     service = Service(open_new("sqlite", folder))
     service.registry.add("shop", "online", online_bytes(), {})
     for number in range(3 + version):
-        shown = service.rank(ask(seed=number, query="tea", id=f"list {number}"))
+        shown = service.rank(convert(ask(seed=number, query="tea", id=f"list {number}"), RankRequest))
         shown.committed.result()
         clicks = {"impression": f"list {number}", "clicks": ["item0"]}
-        service.append(service.feedback(clicks)).result()
+        service.append(service.feedback([(clicks, convert(clicks, Feedback))])).result()
     return service.log
 
 

@@ -11,7 +11,6 @@ import asyncio
 import json
 import logging
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -22,28 +21,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 
-from starlette.applications import Starlette
+import msgspec
+from msgspec import UNSET
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from corank.errors import InputError
-from corank_lab.api import dialects
-from corank_lab.api.inputs import as_object, number, parse_json, text
+from corank_lab.api import ubi
 from corank_lab.api.keys import Keys
 from corank_lab.api.log import NewEvent
-from corank_lab.api.openapi import OPERATIONS, Operation, describe, describe_page
-from corank_lab.api.service import Conflict, Service
+from corank_lab.api.openapi import OPERATIONS, Operation, describe
+from corank_lab.api.requests import RankRequest, parse, parse_events
+from corank_lab.api.service import Service
 from corank_lab.api.training import SOURCES, describe_training
-from corank_lab.database.store import StoreError
-from corank_lab.pages.security import HEADERS, TWO_LENGTHS, AttemptLimit, has_two_lengths
+from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
 
 T = TypeVar("T")
-LARGEST_BODY = 8 << 20
+LARGEST_BODY = 8 * MEGABYTE
 """Largest number of bytes of a request."""
 MOST_WAITING = 2000
 """Number of writes that may wait for the database before requests are refused."""
@@ -51,38 +46,17 @@ _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.015, 0.03, 0.1, 1.0)
 _LOGGER = logging.getLogger("corank_lab.api")
 
 
-class Refused(Exception):
-    """A request is refused: status, sentence, and seconds after which to try again."""
-
-    def __init__(self, status: int, sentence: str, wait: float | None = None) -> None:
-        super().__init__(sentence)
-        self.status, self.sentence, self.wait = status, sentence, wait
-
-
 class Call(NamedTuple):
     """
     One request.
 
-    data: the body as JSON values, None without one.
+    data: the body as a struct, None without one; a list of events, each as it was sent and as a struct.
     """
 
     app: ServiceApp
     request: Request
     data: Any
-
-
-class _OneLength:
-    """Middleware that refuses requests which state their length twice."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it and close its connection."""
-        app = self._app
-        if scope["type"] == "http" and has_two_lengths(Headers(scope=scope)):
-            app = json_response({"error": TWO_LENGTHS}, 400, {"Connection": "close"})
-        await app(scope, receive, send)
+    content: bytes
 
 
 class ServiceApp:
@@ -106,39 +80,30 @@ class ServiceApp:
         self.n_events: Counter[str] = Counter()
         self.training: dict[str, dict[str, Any]] = {}
         self._process: subprocess.Popen[str] | None = None
-        routes = [
-            Route(one.path, self._endpoint(one), methods=[one.method], name=f"{one.method} {one.path}")
-            for one in OPERATIONS
-        ]
-        inner = Starlette(routes=routes, exception_handlers={HTTPException: _missing, 500: _failed})
+        inner = make_app([(one.method, one.path, self._endpoint(one)) for one in OPERATIONS], _refuse)
         inner.router.redirect_slashes = False
-        self.asgi = _OneLength(inner)
+        self.asgi = SecurityMiddleware(inner, _refusal, lambda path: LARGEST_BODY, headers=_HEADERS)
 
     def _endpoint(self, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         handler: Callable[[Call], Awaitable[Any]] = HANDLERS[operation.name]
+        kind, decoder = operation.request, msgspec.json.Decoder(operation.request)
+
+        def read(content: bytes) -> Any:
+            if kind is None:
+                return None
+            return parse_events(content, kind) if operation.is_many else parse(content, decoder)
+
+        async def handle(request: Request) -> Response:
+            await self._permit(request, operation)
+            content = await request.body() if operation.method == "POST" else b""
+            found = await handler(Call(self, request, read(content), content))
+            return found if isinstance(found, Response) else json_response(found)
 
         async def endpoint(request: Request) -> Response:
             began = time.perf_counter()
-            try:
-                await self._permit(request, operation)
-                data = None
-                if operation.method == "POST":
-                    content = await _read(request)
-                    data = _parsed(content) if operation.request is not None else None
-                answer = await handler(Call(self, request, data))
-                response = answer if isinstance(answer, Response) else json_response(answer)
-            except Refused as refused:
-                response = _refusal(refused.status, refused.sentence, refused.wait)
-            except StoreError as error:
-                response = _refusal(503, str(error), 1.0)
-            except Conflict as error:
-                response = _refusal(409, str(error))
-            except InputError as error:
-                response = _refusal(422, str(error))
-            except ClientDisconnect:
-                response = Response(status_code=499)
+            response = await answer(request, handle, _refuse)
             self.requests[operation.name, response.status_code] += 1
-            if operation.name in ("rank", "metarank_rank") and response.status_code == 200:
+            if operation.name == "rank" and response.status_code == 200:
                 took = time.perf_counter() - began
                 self.rank_times[bisect_left(_BUCKETS, took)] += 1
                 self.rank_seconds += took
@@ -150,25 +115,22 @@ class ServiceApp:
         if not operation.scope:
             return
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        client = request.client.host if request.client else ""
         if not self.keys.is_fresh:
             await run_in_threadpool(self.keys.refresh)
         key = self.keys.find(token.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            if self._wrong_keys.is_reached(client):
-                raise Refused(429, "too many wrong keys came from this address; wait a minute.", 60.0)
-            self._wrong_keys.count(client)
-            raise Refused(401, "the key is missing or wrong; send the header Authorization: Bearer KEY.")
+            self._wrong_keys.count(request)
+            raise HTTPError(401, "the key is missing or wrong; send the header Authorization: Bearer KEY.")
         if not key.allows(operation.scope):
-            raise Refused(403, f"this key lacks the scope {operation.scope}; its scopes are {', '.join(key.scopes)}.")
+            raise HTTPError(403, f"this key lacks the scope {operation.scope}; its scopes are {', '.join(key.scopes)}.")
         wait = self.keys.wait_for(key)
         if wait > 0:
-            raise Refused(429, "this key has used up its requests per second; wait as Retry-After says.", wait)
+            raise HTTPError(429, "this key has used up its requests per second; wait as Retry-After says.", wait)
 
     def require_room(self) -> None:
         """Refuse a request if too many writes wait."""
         if self.service.store.n_waiting >= self._most_waiting:
-            raise Refused(503, "the queue of the database is full; send the request again after Retry-After.", 1.0)
+            raise HTTPError(503, "the queue of the database is full; send the request again after Retry-After.", 1.0)
 
     async def committed(self, future: Future[T]) -> T:
         """Wait for a commit without blocking other requests."""
@@ -189,7 +151,9 @@ class ServiceApp:
             try:
                 await asyncio.wait_for(asyncio.wrap_future(self.service.learner.reached(last)), 30.0)
             except TimeoutError:
-                raise Refused(503, "the events are stored, but not learnt yet; do not send them again.", 1.0) from None
+                raise HTTPError(
+                    503, "the events are stored, but not learnt yet; do not send them again.", 1.0
+                ) from None
         return {
             "accepted": sum(one > 0 for one in numbers),
             "duplicates": sum(one == 0 for one in numbers),
@@ -199,7 +163,7 @@ class ServiceApp:
     def start_training(self, name: str, words: list[str]) -> None:
         """Train a new version of a model in a process of its own, one at a time."""
         if any(one["state"] == "running" for one in self.training.values()):
-            raise Refused(429, "another training runs; try again when GET /models shows that it is done.", 30.0)
+            raise HTTPError(429, "another training runs; try again when GET /models shows that it is done.", 30.0)
         self.training[name] = {"state": "running"}
         # the address of a database may hold a password, which other users would see among the words of a process
         environment = {**os.environ, "CORANK_DATABASE": self.service.store.address}
@@ -233,20 +197,9 @@ async def rank(call: Call) -> Any:
     return await _answer(call, answer)
 
 
-async def metarank_rank(call: Call) -> Any:
-    """Rank items, in Metarank's form."""
-    call.app.require_room()
-    service, began = call.app.service, time.perf_counter()
-    name = call.request.path_params["name"]
-    answer = await run_in_threadpool(lambda: service.rank(dialects.metarank_rank(service, call.data), name))
-    content = await _answer(call, answer)
-    return dialects.metarank_answer(content, int(1000 * (time.perf_counter() - began)))
-
-
 async def _answer(call: Call, answer: Any) -> dict[str, Any]:
-    has_id = isinstance(call.data, dict) and "id" in call.data
     content: dict[str, Any] = answer.content
-    if call.app.rank_waits or has_id:
+    if call.app.rank_waits or call.data.id:
         numbers = await call.app.committed(answer.committed)
         if not numbers[0]:
             call.app.n_events["duplicate"] += 1
@@ -257,21 +210,12 @@ async def _answer(call: Call, answer: Any) -> dict[str, Any]:
 
 async def feedback(call: Call) -> Any:
     """Record feedback."""
-    began, service = time.perf_counter(), call.app.service
-    if not dialects.is_metarank(call.data):
-        return await call.app.append(service.feedback(call.data), call.request)
-    events, items = dialects.metarank_events(service, call.data)
-    await run_in_threadpool(service.require_shown, events)  # before anything is stored
-    if items:
-        await run_in_threadpool(service.put_items, {"items": list({one["id"]: one for one in items}.values())})
-    counts = await call.app.append(events, call.request)
-    took = int(1000 * (time.perf_counter() - began))
-    return {"accepted": counts["accepted"] + len(items), "status": "ok", "tookMillis": took, "updated": len(items)}
+    return await call.app.append(call.app.service.feedback(call.data), call.request)
 
 
 async def judgements(call: Call) -> Any:
     """Record judgements."""
-    return await call.app.append(call.app.service.judgements(call.data), call.request)
+    return await call.app.append(call.app.service.judgements(json.loads(call.content), call.data), call.request)
 
 
 async def items(call: Call) -> Any:
@@ -282,12 +226,12 @@ async def items(call: Call) -> Any:
 
 async def ubi_queries(call: Call) -> Any:
     """Record UBI's queries."""
-    return await call.app.append(dialects.ubi_queries(call.data), call.request)
+    return await call.app.append([ubi.query_event(*one) for one in call.data], call.request)
 
 
 async def ubi_events(call: Call) -> Any:
     """Record UBI's events."""
-    return await call.app.append(dialects.ubi_events(call.app.service, call.data), call.request)
+    return await call.app.append([ubi.feedback_event(call.app.service, *one) for one in call.data], call.request)
 
 
 async def models(call: Call) -> Any:
@@ -314,21 +258,18 @@ def _models(app: ServiceApp) -> list[dict[str, Any]]:
 
 async def train(call: Call) -> Any:
     """Start to train a new version."""
-    data, name = as_object(call.data, "the request"), call.request.path_params["name"]
-    source = text(data, "source") or SOURCES[0]
-    if source not in SOURCES:
-        raise InputError(f"source must be {' or '.join(SOURCES)}.")
-    parameters = as_object(data.get("parameters", {}), "parameters")
-    words = describe_training(call.app.service.registry, name, source, text(data, "ranker"), parameters)
+    sent, name = call.data, call.request.path_params["name"]
+    source = sent.source or SOURCES[0]
+    words = describe_training(call.app.service.registry, name, source, sent.ranker or "", sent.parameters)
     call.app.start_training(name, words)
     return json_response({"model": name, "state": "running"}, 202)
 
 
 async def activate(call: Call) -> Any:
     """Activate a version."""
-    version = number(as_object(call.data, "the request"), "version", 1, 1e9)
-    if version is None or version != int(version):
-        raise InputError("version must be a whole number.")
+    version = call.data.version
+    if version != int(version):
+        raise InputError(f"version is {version:g}; send a whole number.")
     name = call.request.path_params["name"]
     return {"model": name, "version": await run_in_threadpool(call.app.service.registry.activate, name, int(version))}
 
@@ -384,74 +325,39 @@ async def openapi(call: Call) -> Any:
     return describe()
 
 
-async def page(call: Call) -> Any:
-    """Return the page of all addresses."""
-    # only this page needs the frame of reports, whose styles are inline
-    from corank.comparison import CONTENT_POLICY
-
-    headers = {**HEADERS, "Content-Security-Policy": f"{CONTENT_POLICY}; frame-ancestors 'none'"}
-    return Response(describe_page(), media_type="text/html", headers=headers)
-
-
 HANDLERS: Mapping[str, Callable[[Call], Awaitable[Any]]] = {
     one.__name__: one
     for one in (
-        rank, metarank_rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
-        metrics, healthz, readyz, openapi, page,
+        rank, feedback, judgements, items, ubi_queries, ubi_events, models, train, activate, rollback,
+        metrics, healthz, readyz, openapi,
     )
 }  # fmt: skip
 """Functions of the addresses, by name."""
 
-_SAFE_HEADERS = {name: HEADERS[name] for name in ("X-Content-Type-Options", "Cache-Control")}
+_HEADERS = {name: HEADERS[name] for name in ("X-Content-Type-Options", "Cache-Control")}
+_SENTENCES = {404: "there is no such address; see GET /openapi.json.", 405: "this address does not take this method."}
 
 
 def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return an answer in JSON."""
     content = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return Response(content, status, {**_SAFE_HEADERS, **(headers or {})}, "application/json")
+    return Response(content, status, headers, "application/json")
 
 
-def _refusal(status: int, sentence: str, wait: float | None = None) -> Response:
-    headers = {} if wait is None else {"Retry-After": f"{max(1, int(wait + 0.999))}"}
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return json_response({"error": sentence}, status, headers)
+def _refusal(error: HTTPError) -> Response:
+    sentence = error.sentence or _SENTENCES.get(error.status, "the request cannot be read.")
+    headers = error.headers | ({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})
+    return json_response({"error": sentence}, error.status, headers)
 
 
-def _missing(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    sentences = {404: "there is no such address; GET / lists all.", 405: "this address does not take this method."}
-    return _refusal(status, sentences.get(status, "the request cannot be read."))
+def _refuse(request: Request, error: HTTPError) -> Response:
+    if error.status == 500:  # neither the address nor the body is logged, since both may be personal
+        kind = type(error.__cause__).__name__
+        _LOGGER.error("a request failed with %s", kind)
+        error.sentence = f"internal error ({kind}); please report it."
+    return _refusal(error)
 
 
-def _failed(request: Request, error: Exception) -> Response:
-    # neither the address nor the body is logged, since both may be personal
-    _LOGGER.error("a request failed with %s", type(error).__name__)
-    return _refusal(500, f"internal error ({type(error).__name__}); please report it.")
-
-
-async def _read(request: Request) -> bytes:
-    length = request.headers.get("content-length", "0")
-    size, parts = 0, []
-    if re.fullmatch(r"\d{1,15}", length) is None or int(length) > LARGEST_BODY:
-        raise Refused(413, f"the body is larger than {LARGEST_BODY >> 20} MB; send fewer items or events at once.")
-    async for part in request.stream():
-        size += len(part)
-        if size > LARGEST_BODY:
-            raise Refused(413, f"the body is larger than {LARGEST_BODY >> 20} MB; send fewer items or events at once.")
-        parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return parse_json(content)
-    except InputError as error:
-        raise Refused(400, str(error)) from None
-
-
-def _needs_database(data: Any) -> bool:
+def _needs_database(request: RankRequest) -> bool:
     """Return whether a ranking needs stored items, which must not be read in the thread of all requests."""
-    if not isinstance(data, dict) or "features" in data or not isinstance(data.get("items"), list):
-        return False
-    return not all(isinstance(one, dict) and "features" in one for one in data["items"])
+    return request.features is None and any(isinstance(one, str) or one.features is UNSET for one in request.items)

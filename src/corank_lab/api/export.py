@@ -1,5 +1,5 @@
 """
-The log of a service for other tools: UBI, Metarank's events, LETOR text and Parquet; and for `replay`.
+The log of a service for other tools: UBI, LETOR text and Parquet; and for `replay`.
 
 Lists are read twice: once for the feedback on them, once in order. Feedback that a rule excluded is left out. Memory
 grows with the feedback, not with the features. Files appear whole or not at all.
@@ -146,39 +146,6 @@ def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: b
                 "event_id": event.id, "event_attributes": about,
             }  # fmt: skip
             yield found | ({"client_id": event.person} if persons and event.person else {})
-
-    return _write_lines(log, path, model, lines, overwrite)
-
-
-def write_metarank(log: EventLog, path: Path, model: str | None, *, persons: bool, overwrite: bool) -> int:
-    """
-    Write Metarank's events, one JSON object per line: a ranking with the features of its items, and interactions.
-
-    persons: whether ids of users are written.
-    Returns: the number of lists.
-    """
-
-    def lines(one: ShownList) -> Iterator[dict[str, Any]]:
-        items: list[dict[str, Any]] = []
-        for row in one.rows:
-            item: dict[str, Any] = {"id": one.items[row]}
-            if one.X is not None:
-                names = one.names or [f"f{number}" for number in range(1, one.X.shape[1] + 1)]
-                item["fields"] = [
-                    {"name": name, "value": value} for name, value in zip(names, one.X[row].tolist(), strict=True)
-                ]
-            items.append(item)
-        ranking = {
-            "event": "ranking", "id": one.id, "timestamp": str(one.time), "items": items,
-            "fields": [{"name": "query", "value": one.query}],
-        }  # fmt: skip
-        yield ranking | ({"user": one.person} if persons and one.person else {})
-        for event, action in _actions(log, one):
-            found = {
-                "event": "interaction", "id": event.id, "ranking": one.id, "timestamp": str(event.time),
-                "item": event.item, "type": action, "fields": [],
-            }  # fmt: skip
-            yield found | ({"user": event.person} if persons and event.person else {})
 
     return _write_lines(log, path, model, lines, overwrite)
 

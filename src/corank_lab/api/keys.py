@@ -1,14 +1,7 @@
-"""
-API keys: a random secret per caller, of which only the hash is stored, with scopes and a rate.
-
-A key is ``id.secret``. The secret has 256 random bits, so SHA-256 without salt is enough. Comparison takes the same
-time for every wrong secret.
-"""
+"""API keys, ``id.secret`` (`corank_lab.database.tokens`): one per caller, with scopes and a rate."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import secrets
 import threading
 import time
@@ -18,6 +11,7 @@ from typing import NamedTuple
 
 from corank.errors import InputError, suggest_names
 from corank_lab.database.store import AnswerStore
+from corank_lab.database.tokens import hash_secret, is_secret, new_secret
 
 SCOPES = ("rank", "feedback", "judge", "admin")
 """What a key may do; admin includes the others."""
@@ -59,9 +53,9 @@ class Keys:
         for scope in scopes:
             if scope not in SCOPES:
                 raise InputError(f"there is no scope {scope!r}; {suggest_names(scope, SCOPES)}.")
-        id, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
+        id, secret = secrets.token_hex(4), new_secret()
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (id, name, ",".join(dict.fromkeys(scopes)), _hash(secret), created)
+        row = (id, name, ",".join(dict.fromkeys(scopes)), hash_secret(secret), created)
         sql = "INSERT INTO api_keys (id, name, scopes, hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)"
         self._store.write((sql, *row))
         self._read_at = 0.0
@@ -91,9 +85,8 @@ class Keys:
     def find(self, token: str) -> Key | None:
         """Return the key with this text, None if it is invalid."""
         id, _, secret = token.partition(".")
-        expected, key = self._known.get(id, (_hash(""), None))
-        is_equal = hmac.compare_digest(_hash(secret), expected)
-        return key if is_equal and secret else None
+        expected, key = self._known.get(id, (None, None))
+        return key if is_secret(secret, expected) else None
 
     def wait_for(self, key: Key) -> float:
         """Count a request; return the seconds to wait if the key has used up its rate, else 0."""
@@ -113,7 +106,3 @@ class Keys:
             (row[0], Key(row[1], row[2], tuple(row[3].split(",")), row[4], bool(row[5])))
             for row in self._store.read(sql)
         ]
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

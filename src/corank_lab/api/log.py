@@ -23,6 +23,7 @@ from safetensors.numpy import save as save_tensors
 from corank_lab.database.store import AnswerStore, Statements
 
 KINDS = ("impression", "feedback", "judgement", "user", "tick")
+"""Kinds of events; "user" is only in logs of version 0.2."""
 CLICK, FINAL, EXCLUDED = 1, 2, 4
 """Bits of the flag of feedback: it counts as a click; it closes the list; a rule excludes it from learning."""
 AT_ONCE = 2000

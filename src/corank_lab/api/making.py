@@ -12,9 +12,9 @@ from corank.clicks import OnlineRanker
 from corank.data import read_regular, with_names
 from corank.deploy import load, model_bytes
 from corank.errors import InputError, suggest_names
-from corank_lab.api.inputs import MOST_FEATURES
 from corank_lab.api.rankers import FixedModel, InterleavedModel, OnlineModel
 from corank_lab.api.registry import Registry
+from corank_lab.api.requests import MAX_FEATURES
 
 ONLINE = ("PDGD", "PairwiseEpsilonGreedy")
 
@@ -60,9 +60,9 @@ def new_online(name: str, columns: str | None, *, has_prior: bool = False) -> An
         names, n = [], int(names[0])
     else:
         n = len(names)
-    if not 1 <= n <= MOST_FEATURES or (names and (len(set(names)) < n or not all(names))):
+    if not 1 <= n <= MAX_FEATURES or (names and (len(set(names)) < n or not all(names))):
         raise InputError(
-            f"--columns is {columns!r}; pass the number of features, from 1 to {MOST_FEATURES}, or distinct names with "
+            f"--columns is {columns!r}; pass the number of features, from 1 to {MAX_FEATURES}, or distinct names with "
             "commas."
         )
     ranker = registry.find(found)(random_state=0)

@@ -1,87 +1,14 @@
-"""The description of all addresses: one table for routing, for /openapi.json and for a page that needs no network."""
+"""The description of all addresses: one table for routing and for /openapi.json."""
 
 from __future__ import annotations
 
-import json
-from html import escape
 from typing import Any, NamedTuple
 
+import msgspec
+from msgspec import Struct
+
 from corank import __version__
-from corank_lab.api.inputs import LONGEST_ID, LONGEST_QUERY, MOST_EVENTS, MOST_FEATURES, MOST_ITEMS
-
-Schema = dict[str, Any]
-
-
-def _text(longest: int = LONGEST_ID, least: int = 0) -> Schema:
-    return {"type": "string", "minLength": least, "maxLength": longest}
-
-
-def _object(required: str = "", **properties: Schema) -> Schema:
-    found: Schema = {"type": "object", "properties": properties}
-    return found | ({"required": required.split()} if required else {})
-
-
-def _list(items: Schema, most: int, least: int = 1) -> Schema:
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
-
-
-_ID, _QUERY, _NUMBER, _YES = _text(least=1), _text(LONGEST_QUERY), {"type": "number"}, {"type": "boolean"}
-_FEATURES = {
-    "oneOf": [_list(_NUMBER, MOST_FEATURES), {"type": "object", "additionalProperties": _NUMBER}],
-    "description": "Numbers in the order of the model's columns, or by their names.",
-}
-_ITEM = _object("id", id=_ID, features=_FEATURES, prior=_NUMBER)
-_RANK = _object(
-    "items",
-    items=_list({"oneOf": [_ITEM, _ID]}, MOST_ITEMS),
-    features={
-        "oneOf": [
-            _list(_list(_NUMBER, MOST_FEATURES), MOST_ITEMS),
-            _object(float32={"type": "string"}, float64={"type": "string"}),
-        ],
-        "description": "One row for each item; or the base64 of all rows, little-endian.",
-    },
-    prior=_list(_NUMBER, MOST_ITEMS),
-    id={**_text(), "description": "Id of the list; a repeated request gets the same answer."},
-    query=_QUERY,
-    user=_text(),
-    k={"type": "integer", "minimum": 1, "maximum": MOST_ITEMS, "description": "Items to show; all by default."},
-    model=_text(64),
-    random_state={"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "Generator, for simulations."},
-)
-_FEEDBACK_EVENT = _object(
-    "impression", impression=_ID, item=_text(), action=_text(), id=_text(), user=_text(), agent=_QUERY, owner=_text(),
-    seconds={"type": "number", "minimum": 0}, clicks=_list(_ID, MOST_ITEMS, 0), final=_YES,
-)  # fmt: skip
-_FIELD = _object("name value", name=_ID, value={})
-_METARANK_ITEMS = _list(_object("id", id=_ID, fields=_list(_FIELD, MOST_ITEMS, 0)), MOST_ITEMS)
-_METARANK_EVENT = _object(
-    "event id", event={"enum": ["item", "user", "ranking", "interaction"]}, id=_ID, timestamp={}, user=_text(),
-    item=_text(), items=_METARANK_ITEMS, ranking=_text(), type=_text(), fields=_list(_FIELD, MOST_ITEMS, 0),
-)  # fmt: skip
-_UBI_QUERY = _object(
-    "query_id query_response_hit_ids", query_id=_ID, user_query=_QUERY, client_id=_text(),
-    query_response_hit_ids=_list(_ID, MOST_ITEMS), query_attributes={}, timestamp={},
-)  # fmt: skip
-_UBI_EVENT = _object(
-    "action_name query_id", action_name=_ID, query_id=_ID, client_id=_text(), timestamp={"type": ["string", "number"]},
-    event_attributes=_object(object=_object(object_id=_text()), position=_object(ordinal=_NUMBER)),
-)  # fmt: skip
-_JUDGEMENTS = _object(
-    "query judgements", id=_text(), query=_text(LONGEST_QUERY, 1), judge=_text(),
-    judgements=_list(
-        _object("item grade", item=_ID, grade={"type": "number", "minimum": 0, "maximum": 1000}, features=_FEATURES),
-        MOST_ITEMS,
-    ),
-)  # fmt: skip
-_TRAIN = _object(
-    source={"enum": ["judgements", "clicks"]}, ranker=_text(64),
-    parameters={"type": "object", "description": "Parameters of the ranker."},
-)  # fmt: skip
-
-
-def _one_or_many(event: Schema) -> Schema:
-    return {"oneOf": [event, _list(event, MOST_EVENTS)]}
+from corank_lab.api import requests as kinds
 
 
 class Operation(NamedTuple):
@@ -90,7 +17,8 @@ class Operation(NamedTuple):
 
     scope: what the key must allow; "" for addresses without a key, "any" for every valid key.
     name: of the function in `corank_lab.api.app`.
-    request: schema of the body, None without one.
+    request: struct of the body, None without one.
+    is_many: whether the body is one such object, or a list of them; for feedback also an object with the list `events`.
     """
 
     method: str
@@ -98,45 +26,41 @@ class Operation(NamedTuple):
     scope: str
     name: str
     summary: str
-    request: Schema | None = None
+    request: type[Struct] | None = None
+    is_many: bool = False
 
 
 OPERATIONS = (
-    Operation("POST", "/rank", "rank", "rank", "Rank items; returns the list to show and its impression id.", _RANK),
     Operation(
-        "POST", "/rank/{name}", "rank", "metarank_rank", "Rank items, in Metarank's form.",
-        _object("id items", id=_ID, timestamp={}, user=_text(), session=_text(), fields=_list(_FIELD, MOST_ITEMS, 0),
-                items=_METARANK_ITEMS),
+        "POST", "/rank", "rank", "rank", "Rank items; returns the list to show and its impression id.",
+        kinds.RankRequest,
     ),
     Operation(
         "POST", "/feedback", "feedback", "feedback",
-        "Record clicks and other feedback; also events in Metarank's form. With ?wait=true the answer comes after "
-        "the events are learnt.",
-        {"oneOf": [_one_or_many(_FEEDBACK_EVENT), _object("events", events=_list(_FEEDBACK_EVENT, MOST_EVENTS)),
-                   _one_or_many(_METARANK_EVENT)]},
+        "Record clicks and other feedback. With ?wait=true the answer comes after the events are learnt.",
+        kinds.Feedback, True,
     ),
-    Operation("POST", "/judgements", "judge", "judgements", "Record grades of items of one query.", _JUDGEMENTS),
     Operation(
-        "POST", "/items", "feedback", "items", "Store items, so that requests may send ids only.",
-        _object("items", items=_list(_object("id features", id=_ID, features=_FEATURES, prior=_NUMBER), MOST_ITEMS)),
+        "POST", "/judgements", "judge", "judgements", "Record grades of items of one query.", kinds.JudgementsRequest,
     ),
-    Operation("POST", "/ubi/queries", "feedback", "ubi_queries", "Record UBI 1.3 queries.", _one_or_many(_UBI_QUERY)),
-    Operation("POST", "/ubi/events", "feedback", "ubi_events", "Record UBI 1.3 events.", _one_or_many(_UBI_EVENT)),
+    Operation(
+        "POST", "/items", "feedback", "items", "Store items, so that requests may send ids only.", kinds.ItemsRequest,
+    ),
+    Operation("POST", "/ubi/queries", "feedback", "ubi_queries", "Record UBI 1.3 queries.", kinds.UbiQuery, True),
+    Operation("POST", "/ubi/events", "feedback", "ubi_events", "Record UBI 1.3 events.", kinds.UbiEvent, True),
     Operation("GET", "/models", "any", "models", "List models, versions and what they have learnt."),
     Operation(
         "POST", "/models/{name}/train", "admin", "train",
-        "Train a new version on the log, in a process of its own; it is not activated.", _TRAIN,
+        "Train a new version on the log, in a process of its own; it is not activated.", kinds.TrainRequest,
     ),
     Operation(
-        "POST", "/models/{name}/activate", "admin", "activate", "Use a version from now on.",
-        _object("version", version={"type": "integer", "minimum": 1}),
+        "POST", "/models/{name}/activate", "admin", "activate", "Use a version from now on.", kinds.ActivateRequest,
     ),
     Operation("POST", "/models/{name}/rollback", "admin", "rollback", "Use the version that was active before."),
     Operation("GET", "/metrics", "any", "metrics", "Counts and times for Prometheus."),
     Operation("GET", "/healthz", "", "healthz", "Answer if the process runs."),
     Operation("GET", "/readyz", "", "readyz", "Answer 200 if the database answers and events can be taken."),
     Operation("GET", "/openapi.json", "", "openapi", "Describe all addresses (OpenAPI 3.1)."),
-    Operation("GET", "/", "", "page", "Describe all addresses on a page."),
 )  # fmt: skip
 """All addresses."""
 
@@ -155,45 +79,32 @@ _STATUSES = {
 
 def describe() -> dict[str, Any]:
     """Return the OpenAPI description."""
+    structs = [one.request for one in OPERATIONS if one.request is not None]
+    found, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
+    schemas = dict(zip(structs, found, strict=True))
     paths: dict[str, Any] = {}
     for one in OPERATIONS:
-        found: dict[str, Any] = {
+        about: dict[str, Any] = {
             "operationId": one.name,
             "summary": one.summary,
             "responses": {status: {"description": what} for status, what in _STATUSES.items()},
             "security": [{"key": []}] if one.scope else [],
         }
         if one.request is not None:
-            found["requestBody"] = {"required": True, "content": {"application/json": {"schema": one.request}}}
+            schema = schemas[one.request]
+            if one.is_many:
+                many = {"type": "array", "items": schema, "minItems": 1, "maxItems": kinds.MAX_EVENTS}
+                schema = {"anyOf": [schema, many]}
+            if one.request is kinds.Feedback:
+                schema["anyOf"].append({"type": "object", "properties": {"events": many}, "required": ["events"]})
+            about["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         if "{name}" in one.path:
-            found["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": _text(64)}]
-        paths.setdefault(one.path, {})[one.method.lower()] = found
+            name = {"type": "string", "maxLength": 64}
+            about["parameters"] = [{"name": "name", "in": "path", "required": True, "schema": name}]
+        paths.setdefault(one.path, {})[one.method.lower()] = about
     return {
         "openapi": "3.1.0",
         "info": {"title": "corank service", "version": __version__},
         "paths": paths,
-        "components": {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+        "components": {"schemas": components, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     }
-
-
-def describe_page() -> str:
-    """Return the description as a page without scripts or links to other hosts."""
-    # only this page needs the styles of reports
-    from corank.comparison import page
-
-    rows = []
-    for one in OPERATIONS:
-        scope = one.scope or "no key"
-        schema = ""
-        if one.request is not None:
-            schema = f"<details><summary>Body</summary><pre>{escape(json.dumps(one.request, indent=1))}</pre></details>"
-        rows.append(
-            f"<h2><code>{one.method} {escape(one.path)}</code></h2><p>{escape(one.summary)} Scope: {scope}.</p>{schema}"
-        )
-    statuses = "".join(f"<li>{status}: {escape(what)}</li>" for status, what in _STATUSES.items())
-    return page(
-        "corank service",
-        "<p>Send the key as <code>Authorization: Bearer KEY</code>. "
-        '<a href="/openapi.json">OpenAPI description</a>.</p>'
-        f"{''.join(rows)}<h2>Answers</h2><ul>{statuses}</ul>",
-    )

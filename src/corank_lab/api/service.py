@@ -17,26 +17,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from corank.data import MAX_VALUE
 from corank.errors import InputError
 from corank_lab.api import inputs
-from corank_lab.api.inputs import (
-    LONGEST_QUERY,
-    MOST_EVENTS,
-    MOST_ITEMS,
-    as_list,
-    as_object,
-    dump_json,
-    flag,
-    made_id,
-    number,
-    text,
-)
+from corank_lab.api.inputs import dump_json, made_id
 from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
 from corank_lab.api.rankers import RngState, rng_state_of
 from corank_lab.api.registry import Registry, subject_of
+from corank_lab.api.requests import RANGE, Feedback, ItemsRequest, JudgementsRequest, RankItem, RankRequest, Signals
 from corank_lab.database.store import AnswerStore, Statements
 
 _MOST_USERS = 100_000
@@ -66,6 +57,8 @@ class Rules:
 
 class Conflict(InputError):
     """A request repeats the id of another one."""
+
+    status = 409
 
 
 @dataclass(frozen=True)
@@ -110,24 +103,19 @@ class Service:
         if self.learner.is_alive():
             self.learner.close()
 
-    def rank(self, value: Any, model_name: str | None = None) -> Answer:
-        """
-        Draw a list, and queue its event.
-
-        value: the request; see `corank_lab.api.openapi`.
-        model_name: the model, if the address names one.
-        """
-        data = as_object(value, "the request")
-        wanted = model_name or text(data, "model") or None
+    def rank(self, request: RankRequest) -> Answer:
+        """Draw a list, and queue its event."""
+        wanted = request.model or None
         name, version, model = self.registry.serving(wanted)
-        ids, objects = inputs.items_of(data)
-        X, prior = inputs.features_of(data, ids, objects, model, self.items)
-        k = number(data, "k", 1, MOST_ITEMS) or len(ids)
+        items = [RankItem(item) if isinstance(item, str) else item for item in request.items]
+        ids = inputs.distinct([item.id for item in items])
+        X, prior = inputs.features_of(request, items, model, self.items)
+        k = request.k or len(ids)
         if k != int(k):
             raise InputError(f"k is {k:g}; send a whole number.")
         now = now_ms()
-        id = text(data, "id") or f"{now:012x}{secrets.token_hex(8)}"
-        state = self._rng_state(data, id)
+        id = request.id or f"{now:012x}{secrets.token_hex(8)}"
+        state = _rng_state(request.random_state, id)
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is refused below
             drawn = model.draw(X, prior, int(k), state)
         if not np.isfinite(drawn.arrays["scores"]).all():
@@ -135,15 +123,15 @@ class Service:
                 f"scores of {name} version {version} overflow on these items; scale their features, or train another "
                 "version."
             )
-        query, user = text(data, "query", LONGEST_QUERY), text(data, "user")
+        query = request.query or ""
         body = {"query": query, "items": ids, "k": int(k), "model": name, "version": version, "learnt": model.n_learnt}
         event = NewEvent(
-            "impression", id, now, json.dumps(body), user, subject_of(name, version), "",
+            "impression", id, now, json.dumps(body), request.user or "", subject_of(name, version), "",
             int(1000 * self.rules.window_seconds), pack(drawn.arrays),
         )  # fmt: skip
         shown = [{"id": ids[row], "score": float(drawn.scores[row])} for row in drawn.rows]
         content = {"impression": id, "model": name, "version": version, "learnt": model.n_learnt, "items": shown}
-        if "random_state" in data:
+        if request.random_state is not UNSET:
             content["random_state"] = state.astype("<u8").tobytes().hex()
         return Answer(self.append([event]), content, {"items": ids, "k": int(k), "query": query, "model": wanted})
 
@@ -166,51 +154,54 @@ class Service:
         shown = [{"id": body["items"][row], "score": float(scores[row])} for row in arrays["rows"]]
         return {"impression": id} | {name: body[name] for name in ("model", "version", "learnt")} | {"items": shown}
 
-    def feedback(self, value: Any) -> list[NewEvent]:
-        """Return the events of a request with feedback: one event, a list, or an object with a list."""
-        if isinstance(value, dict) and "events" in value:
-            value = value["events"]
-        found = as_list(value, "the events", MOST_EVENTS) if isinstance(value, list) else [value]
-        return [event for one in found for event in self._feedback(as_object(one, "an event"))]
+    def feedback(self, sent: Sequence[tuple[Mapping[str, Any], Feedback]]) -> list[NewEvent]:
+        """Return the events of a request with feedback; each is given as it was sent and as it was read."""
+        return [event for data, read in sent for event in self._feedback(data, read)]
 
-    def _feedback(self, data: Mapping[str, Any]) -> list[NewEvent]:
-        impression = text(data, "impression", required=True)
-        user, final = text(data, "user"), flag(data, "final")
-        if "clicks" not in data:
-            item = text(data, "item", required=not final)
-            action = text(data, "action") or ("click" if item else "close")
-            return [self.feedback_event(data, impression, item, action, user=user, final=final)]
-        clicks = data["clicks"]
-        if not isinstance(clicks, list) or len(clicks) > MOST_ITEMS or not all(isinstance(one, str) for one in clicks):
-            raise InputError(f"clicks must be a list of up to {MOST_ITEMS} ids of items.")
-        id, rest = text(data, "id"), {name: value for name, value in data.items() if name != "clicks"}
-        items = [text({"item": item}, "item") for item in dict.fromkeys(clicks)]
-        events = [
-            self.feedback_event({**rest, "id": made_id(id, item) if id else None}, impression, item, "click", user=user)
-            for item in items
-        ]
-        if final:
-            events.append(self.feedback_event(rest, impression, "", "close", user=user, final=True))
+    def _feedback(self, data: Mapping[str, Any], sent: Feedback) -> list[NewEvent]:
+        impression, user, item = sent.impression, sent.user or "", sent.item or ""
+        if sent.clicks is UNSET:
+            if not (item or sent.final):
+                raise InputError("item is missing; send the id of an item, or final feedback.")
+            action = sent.action or ("click" if item else "close")
+            return [self.feedback_event(data, sent, impression, item, action, id=sent.id, user=user, final=sent.final)]
+        rest = {name: value for name, value in data.items() if name != "clicks"}
+        events = []
+        for item in dict.fromkeys(sent.clicks):
+            id = made_id(sent.id, item) if sent.id else None
+            events.append(self.feedback_event({**rest, "id": id}, sent, impression, item, "click", id=id, user=user))
+        if sent.final:
+            close = self.feedback_event(rest, sent, impression, "", "close", id=sent.id, user=user, final=True)
+            events.append(close)
         return events
 
     def feedback_event(
-        self, data: Mapping[str, Any], impression: str, item: str, action: str, *, user: str = "", final: bool = False
+        self,
+        data: Mapping[str, Any],
+        signals: Signals,
+        impression: str,
+        item: str,
+        action: str,
+        *,
+        id: str | None,
+        user: str = "",
+        final: bool = False,
     ) -> NewEvent:
         """
         Return one event of feedback, and decide what it means.
 
-        data: the event as it was sent; an event without id gets one of what it means: list, item, action and user, and
-            the values that the rules use. A bot's click does not hide that of a person, nor a short dwell a long one.
+        data: the event as it was sent.
+        id: without one, the event gets one of what it means: list, item, action and user, and the values that the rules
+            use. A bot's click does not hide that of a person, nor a short dwell a long one.
         """
-        seconds = number(data, "seconds", 0, 1e7)
+        seconds, agent, owner = signals.seconds, signals.agent or "", signals.owner or ""
         is_click = action in self.rules.clicks or (
             action == "dwell" and seconds is not None and seconds >= self.rules.least_dwell_seconds
         )
-        agent, owner = text(data, "agent", LONGEST_QUERY), text(data, "owner")
         reason = self._exclusion(user, agent, owner)
         body = {**data, "action": action} | ({"excluded": reason} if reason else {})
         bits = CLICK * bool(is_click and item) | FINAL * final | EXCLUDED * bool(reason)
-        id = text(data, "id") or made_id(
+        id = id or made_id(
             impression, item, action, "final" * final, user, agent, owner, "" if seconds is None else repr(seconds)
         )
         return NewEvent("feedback", id, now_ms(), dump_json(body), user, impression, item, bits)
@@ -232,30 +223,25 @@ class Service:
                 return "too many"
         return ""
 
-    def judgements(self, value: Any) -> list[NewEvent]:
-        """Return the event of a request with judgements of one query."""
-        data = as_object(value, "the request")
-        query, judge = text(data, "query", LONGEST_QUERY, required=True), text(data, "judge")
-        rows = as_list(data.get("judgements"), "judgements", MOST_ITEMS)
-        for row in rows:
-            item = text(as_object(row, "a judgement"), "item", required=True)
-            if number(row, "grade", 0, 1000) is None:
-                raise InputError(f"the judgement of the item {item[:60]!r} has no grade; send a number from 0 to 1000.")
-            if "features" in row:
-                inputs.check_features(row["features"], item)
-        id = text(data, "id") or secrets.token_hex(16)
-        return [NewEvent("judgement", id, now_ms(), dump_json(data), judge, query)]
+    def judgements(self, data: Mapping[str, Any], request: JudgementsRequest) -> list[NewEvent]:
+        """Return the event of a request with judgements of one query; `data` is what was sent."""
+        for row in request.judgements:
+            if row.features is not UNSET:
+                inputs.check_features(row.features, row.item)
+        id = request.id or secrets.token_hex(16)
+        return [NewEvent("judgement", id, now_ms(), dump_json(data), request.judge or "", request.query)]
 
-    def put_items(self, value: Any) -> int:
+    def put_items(self, request: ItemsRequest) -> int:
         """Store items, or replace them; return their number."""
-        data = as_object(value, "the request")
-        ids, objects = inputs.items_of(data)
+        inputs.distinct([item.id for item in request.items])
         rows = []
-        for id, one in zip(ids, objects, strict=True):
-            kept = {"features": inputs.check_features(one.get("features"), id)}
-            if one.get("prior") is not None:
-                kept["prior"] = number(one, "prior", -MAX_VALUE, MAX_VALUE)
-            rows.append((id, json.dumps(kept)))
+        for item in request.items:
+            kept: dict[str, Any] = {"features": inputs.check_features(item.features, item.id)}
+            if item.prior is not None:
+                if not abs(item.prior) <= MAX_VALUE:
+                    raise InputError(f"the prior of the item {item.id[:60]!r} is {item.prior:.3g}; send {RANGE}.")
+                kept["prior"] = item.prior
+            rows.append((item.id, json.dumps(kept)))
         self.store.run(lambda db: _put_items(db, rows))
         return len(rows)
 
@@ -292,18 +278,17 @@ class Service:
         future.add_done_callback(lambda _: self.learner.notify())
         return future
 
-    @staticmethod
-    def _rng_state(data: Mapping[str, Any], id: str) -> RngState:
-        given = data.get("random_state")
-        if given is None:
-            return rng_state_of(id)
-        try:
-            state = np.frombuffer(bytes.fromhex(given), dtype="<u8").astype(np.uint64)
-        except (TypeError, ValueError):
-            state = np.empty(0, dtype=np.uint64)
-        if len(state) != 4 or not state.any():
-            raise InputError("random_state must be 64 hexadecimal digits that are not all zero.")
-        return state
+
+def _rng_state(given: str | UnsetType | None, id: str) -> RngState:
+    if not isinstance(given, str):
+        return rng_state_of(id)
+    try:
+        state = np.frombuffer(bytes.fromhex(given), dtype="<u8").astype(np.uint64)
+    except ValueError:
+        state = np.empty(0, dtype=np.uint64)
+    if len(state) != 4 or not state.any():
+        raise InputError("random_state must be 64 hexadecimal digits that are not all zero.")
+    return state
 
 
 def _put_items(db: Statements, rows: Sequence[tuple[str, str]]) -> None:

@@ -276,7 +276,6 @@ class ExportFormat(StrEnum):
     """Formats of exported events."""
 
     ubi = "ubi"
-    metarank = "metarank"
     letor = "letor"
     parquet = "parquet"
 
@@ -287,13 +286,13 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; a folder for parquet.")],
     kind: Annotated[
         ExportFormat,
-        typer.Option("--as", help="UBI or Metarank events, or the rows shown with clicks as labels."),
+        typer.Option("--as", help="UBI events, or the rows shown with clicks as labels."),
     ],
     model: Annotated[str | None, typer.Option(help="Only lists of this model.", metavar="NAME")] = None,
     bias: Annotated[
         float, typer.Option(min=0.0, help="Label of a click at position k: k^bias, for letor and parquet.")
     ] = 0.0,
-    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi and metarank.")] = False,
+    persons: Annotated[bool, typer.Option("--persons", help="Write ids of users, for ubi.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -305,9 +304,8 @@ def export(
     require_place(output, overwrite=force, folder=kind is ExportFormat.parquet)
     with open_place(place, must_exist=True) as store:
         log = EventLog(store)
-        if kind in (ExportFormat.ubi, ExportFormat.metarank):
-            write = formats.write_ubi_events if kind is ExportFormat.ubi else formats.write_metarank
-            n, what = write(log, output, model, persons=persons, overwrite=force), "lists"
+        if kind is ExportFormat.ubi:
+            n, what = formats.write_ubi_events(log, output, model, persons=persons, overwrite=force), "lists"
         else:
             write_rows = formats.write_letor_rows if kind is ExportFormat.letor else formats.write_parquet_parts
             n, what = write_rows(log, output, model, bias=bias, overwrite=force), "rows"

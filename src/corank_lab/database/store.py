@@ -8,8 +8,6 @@ A client id makes an answer unique for its judge, so that sending it again chang
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import secrets
 import zlib
@@ -24,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from corank import __version__
 from corank.errors import InputError
 from corank_lab.database.migrations import migrate
+from corank_lab.database.tokens import hash_secret, is_secret, new_secret
 from corank_lab.database.writer import Pool, Writer
 
 T = TypeVar("T")
@@ -367,10 +366,10 @@ class AnswerStore(ABC):
 
     def renew_token(self, judge: str) -> str:
         """Give a judge a new token, and return it; the former one becomes invalid."""
-        secret = secrets.token_urlsafe(32)
+        secret = new_secret()
 
         def job(db: Statements) -> None:
-            db("UPDATE judges SET token_hash = ?, is_revoked = 0 WHERE id = ?", _hash(secret), judge)
+            db("UPDATE judges SET token_hash = ?, is_revoked = 0 WHERE id = ?", hash_secret(secret), judge)
 
         self.run(job)
         return f"{judge}.{secret}"
@@ -394,8 +393,7 @@ class AnswerStore(ABC):
         """Return the judge with a token; None if it is invalid. The time does not depend on the secret."""
         id, _, secret = token.partition(".")
         rows = self.read("SELECT id, project, name, token_hash FROM judges WHERE id = ? AND is_revoked = 0", id)
-        expected = rows[0][3] if rows else _hash("")
-        if not hmac.compare_digest(_hash(secret), expected) or not rows:
+        if not is_secret(secret, rows[0][3] if rows else None):
             return None
         return Judge(rows[0][0], rows[0][1], rows[0][2], is_owner=rows[0][1] is None)
 
@@ -564,15 +562,10 @@ def _append_rows(db: Statements, project: str, rows: Sequence[AnswerRow]) -> int
 
 
 def _add_judge(db: Statements, judge: Judge) -> str:
-    secret = secrets.token_urlsafe(32)
-    values = (judge.id, judge.project, judge.name, _hash(secret), _now())
+    secret = new_secret()
+    values = (judge.id, judge.project, judge.name, hash_secret(secret), _now())
     db("INSERT INTO judges (id, project, name, token_hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)", *values)
     return f"{judge.id}.{secret}"
-
-
-def _hash(secret: str) -> str:
-    # a random secret of 256 bits needs no slow hash
-    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
 def _now() -> str:

@@ -1,5 +1,5 @@
 """
-Who may do what: tokens in cookies, and the right that each route requires.
+Who may do what: tokens in cookies, and the permission that each route requires.
 
 The cookie holds the tokens of all links that were opened in this browser, the newest first: one person may be the owner
 and judge of several projects. A route of a judge takes the newest link that is valid for the project; a route of the
@@ -15,31 +15,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corank_lab.database.store import AnswerStore, Judge, Project
+from corank_lab.http import HTTPError
 
 MOST_TOKENS = 12
 COOKIE_DAYS = 60
 _SEPARATOR = "~"
 
 
-class Right(Enum):
+class Permission(Enum):
     """What a route requires."""
 
     PUBLIC = "nothing"
     MEMBER = "any valid link"
     JUDGE = "a link of this project, or the owner's"
     OWNER = "the owner's link"
-
-
-class Refused(Exception):
-    """
-    A request without the right.
-
-    status: 401 without a valid link, 429 after too many wrong ones, 403 otherwise.
-    """
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 def cookie_name(store: AnswerStore) -> str:
@@ -58,23 +47,23 @@ def judges_of(store: AnswerStore, tokens: Sequence[str]) -> list[Judge]:
     return [judge for judge in found if judge is not None]
 
 
-def permit(right: Right, judges: Sequence[Judge], project: str | None, found: Project | None) -> Judge | None:
+def permit(permission: Permission, judges: Sequence[Judge], project: str | None, found: Project | None) -> Judge | None:
     """
-    Return the judge who makes a request, or raise `Refused`.
+    Return the judge who makes a request, or raise `HTTPError`.
 
     judges: those whose links were opened in the browser.
     project: id of the project in the address, if any.
     found: the project with this id.
     """
-    if right is Right.PUBLIC:
+    if permission is Permission.PUBLIC:
         return None
     if not judges:
-        raise Refused(401)
+        raise HTTPError(401)
     for judge in judges:
         is_mine = found is not None and not found.is_archived and judge.project == project
-        if judge.is_owner or right is Right.MEMBER or (right is Right.JUDGE and is_mine):
+        if judge.is_owner or permission is Permission.MEMBER or (permission is Permission.JUDGE and is_mine):
             return judge
-    raise Refused(403)
+    raise HTTPError(403)
 
 
 def set_tokens(response: Response, cookie: str, tokens: Sequence[str], *, is_secure: bool) -> None:

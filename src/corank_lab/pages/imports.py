@@ -35,8 +35,8 @@ from corank_lab.database.imports import (
 from corank_lab.database.open_store import open_answer_store
 from corank_lab.database.store import AnswerStore, Project, StoreError
 from corank_lab.database.transfer import import_project
+from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.security import MEGABYTE
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import Report, UploadedFile, image_type, no_report, sort_upload
 

@@ -9,16 +9,16 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files as package_files
 
-from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.imports import add_import, find_import, unfinished_imports
 from corank_lab.database.store import StoreError
+from corank_lab.http import HTTPError
 from corank_lab.pages.access import set_tokens, tokens_of
 from corank_lab.pages.imports import SAVED, read_small
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.site import Visit
+from corank_lab.pages.site import PageRequest
 from corank_lab.pages.texts import text
 
 STATIC = {
@@ -29,54 +29,51 @@ _PLACE = re.compile(r"/p/[\w-]+(/[a-z]+)?")
 """Where a link may lead."""
 
 
-def enter(visit: Visit) -> Response:
+def enter(page: PageRequest) -> Response:
     """Exchange the token of a link for a cookie."""
-    client = visit.request.client.host if visit.request.client else ""
-    token = visit.request.query_params.get("token", "")
-    judge = visit.site.store.judge_of(token)
+    token = page.request.query_params.get("token", "")
+    judge = page.site.store.judge_of(token)
     if judge is None:
         # a valid link always works: several people may share an address, and tokens are too long to be guessed
-        if visit.site.attempts.is_reached(client):
-            return visit.render("message.html", 429, title=text("error.wait"), message=text("error.wait.help"))
-        visit.site.attempts.count(client)
-        return visit.render("message.html", 401, title=text("error.link"), message=text("error.link.help"))
+        page.site.attempts.count(page.request)
+        raise HTTPError(401)
     with suppress(StoreError):  # a full disk does not lock anybody out
-        visit.site.store.mark_opened(judge.id)
+        page.site.store.mark_opened(judge.id)
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
-    place = visit.request.query_params.get("to", "")
-    response = visit.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")
-    known = tokens_of(visit.request, visit.site.cookie)
-    set_tokens(response, visit.site.cookie, [token, *known], is_secure=visit.request.url.scheme == "https")
+    place = page.request.query_params.get("to", "")
+    response = page.render("enter.html", to=place if _PLACE.fullmatch(place) else "/")
+    known = tokens_of(page.request, page.site.cookie)
+    set_tokens(response, page.site.cookie, [token, *known], is_secure=page.request.url.scheme == "https")
     return response
 
 
-def leave(visit: Visit) -> Response:
+def leave(page: PageRequest) -> Response:
     """Forget all links that were opened in this browser."""
-    response = visit.render("message.html", title=text("leave.title"), message=text("leave.help"))
-    set_tokens(response, visit.site.cookie, [], is_secure=visit.request.url.scheme == "https")
+    response = page.render("message.html", title=text("leave.title"), message=text("leave.help"))
+    set_tokens(response, page.site.cookie, [], is_secure=page.request.url.scheme == "https")
     return response
 
 
-def after_form(visit: Visit) -> Response:
+def after_form(page: PageRequest) -> Response:
     """Go to the page with a form; a browser asks for this address if what the form showed is opened again."""
-    _, first, *rest = visit.request.url.path.split("/")
+    _, first, *rest = page.request.url.path.split("/")
     if first != "p":
-        return visit.go("/")
-    return visit.go(f"/p/{visit.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '') }")
+        return page.go("/")
+    return page.go(f"/p/{page.here.id}{ {'judges': '#judges', 'undo': '/judge'}.get(rest[1], '') }")
 
 
-def home(visit: Visit) -> Response:
+def home(page: PageRequest) -> Response:
     """List the projects of the visitor; the owner may add one."""
-    return _home(visit)
+    return _home(page)
 
 
-def add_project(visit: Visit) -> Response:
+def add_project(page: PageRequest) -> Response:
     """Make a project of uploaded files."""
-    kind, files, store = visit.form.get("kind", ""), visit.files, visit.site.store
-    kinds = visit.site.workspaces.kinds
-    name = one_line(visit.form.get("name", ""), 100)
+    kind, files, store = page.form.get("kind", ""), page.files, page.site.store
+    kinds = page.site.workspaces.kinds
+    name = one_line(page.form.get("name", ""), 100)
     # the form and its files: sending both again, as after a double click, does not make another project
-    upload = sha256(visit.form.get("client_id", secrets.token_urlsafe()).encode("utf-8", "replace"))
+    upload = sha256(page.form.get("client_id", secrets.token_urlsafe()).encode("utf-8", "replace"))
     for part in (kind, name, *(one for file in files for one in (file.name, sha256(file.content).hexdigest()))):
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
@@ -84,26 +81,26 @@ def add_project(visit: Visit) -> Response:
         project = read_small(store, kinds, kind, name, files, id)
         if project is None:
             add_import(store, id, kind, name, files)
-            visit.site.importer.begin(id)
-            return visit.go(f"/imports/{id}")
+            page.site.importer.begin(id)
+            return page.go(f"/imports/{id}")
     except StoreError:
         raise
     except InputError as error:
-        return _home(visit, error=str(error), status=422)
-    return visit.go(_start(project.kind, project.id, kind))
+        return _home(page, error=str(error), status=422)
+    return page.go(_start(project.kind, project.id, kind))
 
 
-def import_progress(visit: Visit) -> Response:
+def import_progress(page: PageRequest) -> Response:
     """Show how far an upload is; then lead to its project, or say why there is none."""
-    found = find_import(visit.site.store, visit.request.path_params["upload"])
+    found = find_import(page.site.store, page.request.path_params["upload"])
     if found is None:
-        raise HTTPException(404)
+        raise HTTPError(404)
     if found.project is not None:
-        project = visit.site.store.project(found.project)
-        return visit.go(_start(project.kind if project else "", found.project, found.kind))
+        project = page.site.store.project(found.project)
+        return page.go(_start(project.kind if project else "", found.project, found.kind))
     if found.error:
-        return visit.render("message.html", 422, title=text("upload.failed"), message=found.error)
-    return visit.render("import.html", found=found)
+        return page.render("message.html", 422, title=text("upload.failed"), message=found.error)
+    return page.render("import.html", found=found)
 
 
 def _start(kind: str, project: str, uploaded: str) -> str:
@@ -111,18 +108,18 @@ def _start(kind: str, project: str, uploaded: str) -> str:
     return f"/p/{project}" + ("/import" if kind == "screen" and uploaded != SAVED else "")
 
 
-def static(visit: Visit) -> Response:
+def static(page: PageRequest) -> Response:
     """Serve a file of the package."""
-    name = visit.request.path_params["name"]
+    name = page.request.path_params["name"]
     if name not in STATIC:
         return PlainTextResponse("not found\n", 404)
     headers = {"Cache-Control": "public, max-age=3600"}
     return Response(_content(name), media_type=STATIC[name], headers=headers)
 
 
-def health(visit: Visit) -> Response:
+def health(page: PageRequest) -> Response:
     """Say that the server and its database work."""
-    visit.site.store.project("")
+    page.site.store.project("")
     return PlainTextResponse("ok\n")
 
 
@@ -131,12 +128,12 @@ def _content(name: str) -> bytes:
     return package_files("corank_lab.pages").joinpath("static", name).read_bytes()
 
 
-def _home(visit: Visit, error: str = "", status: int = 200) -> Response:
-    is_owner = any(judge.is_owner for judge in visit.judges)
-    mine = {judge.project for judge in visit.judges}
-    projects = [one for one in visit.site.store.projects() if is_owner or (one.id in mine and not one.is_archived)]
-    imports = unfinished_imports(visit.site.store) if is_owner else []
-    return visit.render(
-        "home.html", status, projects=projects, error=error, kinds=visit.site.workspaces.kinds, imports=imports,
+def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
+    is_owner = any(judge.is_owner for judge in page.judges)
+    mine = {judge.project for judge in page.judges}
+    projects = [one for one in page.site.store.projects() if is_owner or (one.id in mine and not one.is_archived)]
+    imports = unfinished_imports(page.site.store) if is_owner else []
+    return page.render(
+        "home.html", status, projects=projects, error=error, kinds=page.site.workspaces.kinds, imports=imports,
         client_id=secrets.token_urlsafe(9),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.store import StoreError
-from corank_lab.pages.site import FRAGMENT, Visit
+from corank_lab.pages.site import FRAGMENT, PageRequest
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import image_type
 from corank_lab.pages.workspaces import Saved
@@ -21,43 +21,43 @@ UNANSWERED = "unread"
 """Filter that lists what the judge has not answered."""
 
 
-def question(visit: Visit) -> Response:
+def question(page: PageRequest) -> Response:
     """Show the next question, or an earlier one to change."""
-    return _question(visit, item=visit.request.query_params.get("item"))
+    return _question(page, item=page.request.query_params.get("item"))
 
 
-def answer(visit: Visit) -> Response:
+def answer(page: PageRequest) -> Response:
     """Store an answer and show the next question. An answer that is sent twice counts once."""
-    return _changed(visit, visit.workspace.save(visit.me.name, visit.form))
+    return _changed(page, page.workspace.save(page.me.name, page.form))
 
 
-def undo(visit: Visit) -> Response:
+def undo(page: PageRequest) -> Response:
     """Withdraw the last answer and show its question again."""
-    return _changed(visit, visit.workspace.undo(visit.me.name, visit.form))
+    return _changed(page, page.workspace.undo(page.me.name, page.form))
 
 
-def history(visit: Visit) -> Response:
+def history(page: PageRequest) -> Response:
     """List the visitor's own answers."""
-    workspace = visit.workspace
-    wanted = visit.request.query_params.get("find", "").strip()[:200]
-    show = visit.request.query_params.get("show", "")
-    mine = workspace.history(visit.me.name)
-    rows = workspace.unanswered(visit.me.name) if show == UNANSWERED else mine
+    workspace = page.workspace
+    wanted = page.request.query_params.get("find", "").strip()[:200]
+    show = page.request.query_params.get("show", "")
+    mine = workspace.history(page.me.name)
+    rows = workspace.unanswered(page.me.name) if show == UNANSWERED else mine
     n_all = len(rows)
     for word in wanted.casefold().split():
         rows = [row for row in rows if word in row["text"].casefold()]
     if show not in ("", UNANSWERED):
         rows = [row for row in rows if show in _filters(row)]
-    return visit.render(
-        f"{workspace.kind}_history.html", progress=workspace.progress(visit.me.name), rows=rows[:MOST_ROWS],
+    return page.render(
+        f"{workspace.kind}_history.html", progress=workspace.progress(page.me.name), rows=rows[:MOST_ROWS],
         n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MOST_ROWS,
         filters=Counter(one for row in mine for one in _filters(row)),
     )  # fmt: skip
 
 
-def image(visit: Visit) -> Response:
+def image(page: PageRequest) -> Response:
     """Serve an image of the project, with the type that its content has."""
-    found = visit.site.store.file(visit.here.id, visit.request.path_params["name"])
+    found = page.site.store.file(page.here.id, page.request.path_params["name"])
     kind = None if found is None else image_type(found[1])
     if found is None or kind is None:
         return PlainTextResponse("not found\n", 404)
@@ -74,25 +74,25 @@ def _filters(row: Mapping[str, Any]) -> list[str]:
     return [str(row["action"]), *reason, *(f"tag:{tag}" for tag in row.get("tags", ()))]
 
 
-def _changed(visit: Visit, saved: Saved) -> Response:
+def _changed(page: PageRequest, saved: Saved) -> Response:
     notice = "" if saved.is_new else text("answer.twice")
-    if FRAGMENT in visit.request.headers:
-        return _question(visit, saved.item, notice)
+    if FRAGMENT in page.request.headers:
+        return _question(page, saved.item, notice)
     place = {} if saved.item is None else {"item": saved.item}
     query = urlencode(place | ({} if saved.is_new else {"again": "1"}))
-    return visit.go(f"/p/{visit.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
+    return page.go(f"/p/{page.here.id}/judge" + (f"?{query}" if query else "") + ("#current" if place else ""))
 
 
-def _question(visit: Visit, item: str | None = None, notice: str = "") -> Response:
-    workspace = visit.workspace
-    notice = notice or (text("answer.twice") if "again" in visit.request.query_params else "")
-    progress = workspace.progress(visit.me.name)
+def _question(page: PageRequest, item: str | None = None, notice: str = "") -> Response:
+    workspace = page.workspace
+    notice = notice or (text("answer.twice") if "again" in page.request.query_params else "")
+    progress = workspace.progress(page.me.name)
     try:
-        found = workspace.question(visit.me.name, item)
+        found = workspace.question(page.me.name, item)
     except StoreError:
         raise
     except InputError as error:
-        return visit.render("message.html", 404, title=text("error.missing"), message=str(error))
+        return page.render("message.html", 404, title=text("error.missing"), message=str(error))
     if found is None:
-        return visit.render("done.html", progress=progress, notice=notice)
-    return visit.render(found.pop("template"), progress=progress, notice=notice, **found)
+        return page.render("done.html", progress=progress, notice=notice)
+    return page.render(found.pop("template"), progress=progress, notice=notice, **found)

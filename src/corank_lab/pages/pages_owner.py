@@ -12,9 +12,9 @@ from starlette.responses import PlainTextResponse, Response
 from corank.data import Budget
 from corank.errors import InputError
 from corank_lab.database.transfer import export_project
+from corank_lab.http import download_headers
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.security import download_headers
-from corank_lab.pages.site import Visit
+from corank_lab.pages.site import PageRequest
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import UploadedFile
 from corank_lab.pages.workspaces import require_time
@@ -26,89 +26,89 @@ MAX_JOURNAL_VALUES = 2_000_000
 """Values and keys of the journals that are added at once."""
 
 
-def overview(visit: Visit) -> Response:
+def overview(page: PageRequest) -> Response:
     """Show progress, results and judges of a project."""
-    return show_overview(visit)
+    return show_overview(page)
 
 
-def add_judge(visit: Visit) -> Response:
+def add_judge(page: PageRequest) -> Response:
     """Add a judge and show the link, which is shown once."""
-    name = one_line(visit.form.get("name", ""), MOST_NAME)
-    store = visit.site.store
+    name = one_line(page.form.get("name", ""), MOST_NAME)
+    store = page.site.store
     try:
         if not name:
             raise InputError(text("error.no_name"))
-        if name == visit.me.name:
+        if name == page.me.name:
             raise InputError(text("error.own_name", name=name))
-        if len(store.judges(visit.here.id)) >= MOST_JUDGES:
+        if len(store.judges(page.here.id)) >= MOST_JUDGES:
             raise InputError(text("error.many_judges", n=MOST_JUDGES))
-        token = store.add_judge(visit.here.id, name)
+        token = store.add_judge(page.here.id, name)
     except InputError as error:
-        return show_overview(visit, error=str(error), status=422)
-    return show_overview(visit, link=_link(visit, token), link_name=name)
+        return show_overview(page, error=str(error), status=422)
+    return show_overview(page, link=_link(page, token), link_name=name)
 
 
-def renew_link(visit: Visit) -> Response:
+def renew_link(page: PageRequest) -> Response:
     """Make a new link for a judge; the former one becomes invalid."""
-    judge = _judge(visit)
+    judge = _judge(page)
     if judge is None:
-        return show_overview(visit, error=text("error.missing"), status=404)
-    return show_overview(visit, link=_link(visit, visit.site.store.renew_token(judge[0])), link_name=judge[1])
+        return show_overview(page, error=text("error.missing"), status=404)
+    return show_overview(page, link=_link(page, page.site.store.renew_token(judge[0])), link_name=judge[1])
 
 
-def revoke_link(visit: Visit) -> Response:
+def revoke_link(page: PageRequest) -> Response:
     """Make the link of a judge invalid."""
-    judge = _judge(visit)
+    judge = _judge(page)
     if judge is None:
-        return show_overview(visit, error=text("error.missing"), status=404)
-    visit.site.store.revoke(judge[0])
-    return visit.go(f"/p/{visit.here.id}#judges")
+        return show_overview(page, error=text("error.missing"), status=404)
+    page.site.store.revoke(judge[0])
+    return page.go(f"/p/{page.here.id}#judges")
 
 
-def confirm_delete(visit: Visit) -> Response:
+def confirm_delete(page: PageRequest) -> Response:
     """Ask whether to delete a project; it need not be readable."""
-    return visit.render("delete.html", error="")
+    return page.render("delete.html", error="")
 
 
-def delete(visit: Visit) -> Response:
+def delete(page: PageRequest) -> Response:
     """Delete a project whose name was typed."""
-    if one_line(visit.form.get("name", ""), 100) != one_line(visit.here.name, 100):
-        return visit.render("delete.html", 422, error=text("delete.wrong"))
-    visit.site.store.delete_project(visit.here.id)
-    visit.site.workspaces.forget(visit.here.id)
-    return visit.go("/")
+    if one_line(page.form.get("name", ""), 100) != one_line(page.here.name, 100):
+        return page.render("delete.html", 422, error=text("delete.wrong"))
+    page.site.store.delete_project(page.here.id)
+    page.site.workspaces.forget(page.here.id)
+    return page.go("/")
 
 
-def change_settings(visit: Visit) -> Response:
+def change_settings(page: PageRequest) -> Response:
     """Change name, options and visibility."""
-    workspace = visit.workspace
+    workspace = page.workspace
     try:
-        settings = {one.name: one.read(visit.form.get(one.name)) for one in workspace.settings}
+        settings = {one.name: one.read(page.form.get(one.name)) for one in workspace.settings}
         workspace.check_settings(settings)
     except InputError as error:
-        return show_overview(visit, error=str(error), status=422)
-    name = one_line(visit.form.get("project_name", ""), 100) or visit.here.name
-    visit.site.store.change_project(
-        visit.here.id, name=name, settings={**visit.here.settings, **settings}, is_archived="archived" in visit.form
+        return show_overview(page, error=str(error), status=422)
+    name = one_line(page.form.get("project_name", ""), 100) or page.here.name
+    page.site.store.change_project(
+        page.here.id, name=name, settings={**page.here.settings, **settings}, is_archived="archived" in page.form
     )
-    return visit.go(f"/p/{visit.here.id}")
+    return page.go(f"/p/{page.here.id}")
 
 
-def settle(visit: Visit) -> Response:
+def settle(page: PageRequest) -> Response:
     """Settle a conflict of judges."""
-    visit.workspace.settle(visit.me.name, visit.form)
-    back = "/import" if visit.form.get("back") == "import" else visit.workspace.conflicts_place
-    return visit.go(f"/p/{visit.here.id}{back}")
+    page.workspace.settle(page.me.name, page.form)
+    back = "/import" if page.form.get("back") == "import" else page.workspace.conflicts_place
+    return page.go(f"/p/{page.here.id}{back}")
 
 
-def import_answers(visit: Visit) -> Response:
+def import_answers(page: PageRequest) -> Response:
     """Add the answers of journals, such as those of the terminal: one file per judge, named by the judge."""
-    workspace, rows = visit.workspace, []
+    workspace, rows = page.workspace, []
     try:
-        if not visit.files:
+        if not page.files:
             raise InputError(text("error.no_file"))
         budget = Budget(values=MAX_JOURNAL_VALUES)
-        for file in visit.files:
+        for file in page.files:
             budget.take_json(file.content.decode(errors="replace"), file.name)
             read = []
             for number, line in enumerate(file.content.splitlines(), 1):
@@ -118,9 +118,9 @@ def import_answers(visit: Visit) -> Response:
             digest = sha256(file.content).hexdigest()[:12]
             rows += [(judge, *row[:2], f"journal-{digest}-{at}", row[2]) for at, row in enumerate(read, 1)]
     except InputError as error:
-        return show_overview(visit, error=str(error), status=422)
-    visit.site.store.append_all(visit.here.id, rows)
-    return visit.go(f"/p/{visit.here.id}")
+        return show_overview(page, error=str(error), status=422)
+    page.site.store.append_all(page.here.id, rows)
+    return page.go(f"/p/{page.here.id}")
 
 
 def _judge_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]]) -> str:
@@ -143,53 +143,53 @@ def _json(line: bytes, where: str) -> dict[str, Any]:
     return {**values, "place": where}
 
 
-def export(visit: Visit) -> Response:
+def export(page: PageRequest) -> Response:
     """Send a file to save."""
-    if visit.request.path_params["name"] == "project":
-        packed = export_project(visit.site.store, visit.here)
-        return Response(packed, media_type="application/zip", headers=download_headers(f"{visit.here.name}.zip"))
-    found = visit.workspace.exports.get(visit.request.path_params["name"])
+    if page.request.path_params["name"] == "project":
+        packed = export_project(page.site.store, page.here)
+        return Response(packed, media_type="application/zip", headers=download_headers(f"{page.here.name}.zip"))
+    found = page.workspace.exports.get(page.request.path_params["name"])
     if found is None:
         return PlainTextResponse("not found\n", 404)
     try:
         content = found.content()
     except InputError as error:
-        return show_overview(visit, error=str(error), status=422)
-    headers = download_headers(f"{visit.here.name}-{found.suffix}")
+        return show_overview(page, error=str(error), status=422)
+    headers = download_headers(f"{page.here.name}-{found.suffix}")
     return Response(content, media_type=found.media_type, headers=headers)
 
 
-def _judge(visit: Visit) -> tuple[str, str] | None:
-    wanted = visit.request.path_params["judge"]
-    judges = visit.site.store.judges(visit.here.id)
+def _judge(page: PageRequest) -> tuple[str, str] | None:
+    wanted = page.request.path_params["judge"]
+    judges = page.site.store.judges(page.here.id)
     return next(((judge.id, judge.name) for judge, _ in judges if judge.id == wanted), None)
 
 
-def _link(visit: Visit, token: str) -> str:
-    return f"{visit.request.url.scheme}://{visit.request.headers['host']}/enter?token={token}"
+def _link(page: PageRequest, token: str) -> str:
+    return f"{page.request.url.scheme}://{page.request.headers['host']}/enter?token={token}"
 
 
-def show_overview(visit: Visit, status: int = 200, **values: Any) -> Response:
+def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Response:
     """
     Return the overview.
 
     values: an error, or the link of a judge.
     """
-    workspace = visit.workspace
+    workspace = page.workspace
     found = workspace.overview()
-    known = {judge.name: (judge.id, is_valid) for judge, is_valid in visit.site.store.judges(visit.here.id)}
-    names = list(dict.fromkeys([visit.me.name, *known, *workspace.counts]))
+    known = {judge.name: (judge.id, is_valid) for judge, is_valid in page.site.store.judges(page.here.id)}
+    names = list(dict.fromkeys([page.me.name, *known, *workspace.counts]))
     people = [
         {
             "name": name, "id": known.get(name, ("", False))[0], "is_valid": known.get(name, ("", False))[1],
-            "is_me": name == visit.me.name,
+            "is_me": name == page.me.name,
             "n_answers": workspace.progress(name)["answered"] if name in workspace.counts else 0,
             "seconds": workspace.seconds_per_answer(name), "last": (workspace.times.get(name) or [""])[-1],
         }
         for name in names
     ]  # fmt: skip
     settings = [(one, workspace.setting(one.name)) for one in workspace.settings]
-    shown = {"link": "", "link_name": "", "error": "", **values}
-    return visit.render(
+    shown = {"link": "", "link_name": "", "error": workspace.notice, **values}
+    return page.render(
         "overview.html", status, found=found, people=people, settings=settings, exports=workspace.exports, **shown
     )

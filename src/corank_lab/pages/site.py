@@ -1,4 +1,4 @@
-"""What all pages share: the store, the workspaces, the templates, and the visit of one request."""
+"""What all pages share: the store, the workspaces, the templates, and the page of one request."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from corank import __version__
 from corank_lab.database.store import AnswerStore, Judge, Project
+from corank_lab.http import AttemptLimit
 from corank_lab.pages.access import cookie_name
 from corank_lab.pages.imports import Importer
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.security import AttemptLimit
 from corank_lab.pages.texts import LANGUAGE, text
 from corank_lab.pages.uploads import UploadedFile
 from corank_lab.pages.workspaces import Workspace, Workspaces
@@ -55,7 +55,7 @@ class Site:
 
 
 @dataclass
-class Visit:
+class PageRequest:
     """
     One request, after it was permitted.
 

@@ -395,6 +395,7 @@ TEXTS = {
     "choice.hypergeometric": "An exact test on the ranking",
     "choice.draws": "An exact test on random draws",
     "choice.sample": "A proof by a random sample",
+    "choice.consecutive": "50 irrelevant records in a row (missed the target in half of the replays)",
     "setting.tol": "Smallest useful information (nats)",
     "setting.tol.help": "Questions stop when no answer is expected to tell more; an answer tells 0.69 at most.",
 }

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from corank.data import ZIP_DAMAGE, current_budget, read_member, require_plausible_size
 from corank.errors import InputError
+from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.security import MEGABYTE
 
 MOST_FILES = 2000
 MOST_IMAGE = 20 * MEGABYTE

@@ -258,6 +258,11 @@ class Workspace(ABC):
         default = next(one.default for one in self.settings if one.name == name)
         return self.project.settings.get(name, default)
 
+    @property
+    def notice(self) -> str:
+        """Return a sentence for the owner, above the overview; empty without one."""
+        return ""
+
     def refresh(self) -> None:
         """Read the answers that are new."""
         with self.lock:

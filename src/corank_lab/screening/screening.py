@@ -50,9 +50,8 @@ class Screening:
         The other judges who read the same ranking; the model learns from their answers too.
     rule : str
         When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
-        test
-        agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric", "draws".
-        By a proof: "sample"; "qbcb" is for replays. Rules of thumb: "consecutive", "safe", "knee".
+        test agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric",
+        "draws". By a proof: "sample". Rule of thumb, which missed the target in half of the replays: "consecutive".
     target : float
         Recall to reach.
     confidence : float
@@ -103,8 +102,6 @@ class Screening:
         self._open[list(self._answers.relevant)] = False
         n_known = len(self._answers.beforehand) + sum(-1 if entry.action == "undo" else 1 for entry in start)
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
-        if self._rule.sample == "before":
-            raise InputError(f"rule is {rule!r}, which is for replays only; pass 'sample' for a proof.")
         self._forecaster = Forecaster(self._rule)
         self.views = views if views is not None else make_views(self.unique.linked())
         self._model = ScreeningModel(self.views)

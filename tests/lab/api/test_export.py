@@ -16,7 +16,7 @@ from corank.deploy import fit_parts
 from corank.deploy.persist import save
 from corank.deploy.persist.files import model_bytes
 from corank.errors import InputError
-from corank_lab.api.export import logged_rows, shown_lists, write_parquet_parts
+from corank_lab.api.export import logged_rows, write_parquet_parts
 from corank_lab.api.log import EventLog
 from some_service import ask, online_bytes, running
 from some_stores import open_new
@@ -86,28 +86,11 @@ def test_ubi_is_read_again_by_the_reader_of_ubi(shop, says):
     assert "purchase" not in text
     says("events", "export", folder, "--as", "ubi", "-o", target, "--persons", "--force")
     assert '"client_id": "ann"' in target.read_text()
+    words = ("--as", "ubi", "--model", "shop", "-o", target, "--force", "--json")
+    said = json.loads(says("events", "export", folder, *words))
+    assert (said["verb"], said["n_lists"]) == ("events export", 40)
     ids = [one["query_id"] for one in map(json.loads, text.splitlines()) if "action_name" not in one]
     assert ids == list(wanted)
-
-
-def test_metarank_events_rank_again_in_another_service(shop, says, tmp_path):
-    folder, _, wanted = shop
-    target = folder / "metarank.jsonl"
-    said = json.loads(says("events", "export", folder, "--as", "metarank", "--model", "shop", "-o", target, "--json"))
-    assert (said["verb"], said["n_lists"]) == ("events export", 40)
-    events = [json.loads(line) for line in target.read_text().splitlines()]
-    other = tmp_path / "other"
-    other.mkdir()
-    with open_new("sqlite", other) as store, running(store, models=[("shop", "online", online_bytes())]) as client:
-        assert client.post("/feedback", events[:900]).status_code == 200
-        copied = list(shown_lists(EventLog(store)))
-    first = dict(list(wanted.items())[:40])
-    assert {one.id: (one.query, one.shown, [x.item for x in one.feedback]) for one in copied} == {
-        id: ("", shown, clicks) for id, (_, shown, clicks) in first.items()
-    }
-    ranking = events[0]
-    assert [field["name"] for field in ranking["items"][0]["fields"]] == ["f1", "f2", "f3"]
-    assert ranking["fields"] == [{"name": "query", "value": "query 0"}]
 
 
 def test_letor_and_parquet_hold_the_rows_shown(shop, says):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from corank_lab.database.sqlite_store import SqliteStore
-from corank_lab.pages import security
+from corank_lab.http import HEADERS
+from corank_lab.pages import app as pages_app
 from corank_lab.pages.app import ROUTES, create_app
 from some_pages import TEAS, PageClient, new_project
 from some_reviews import bees
@@ -236,7 +237,7 @@ def test_every_answer_carries_the_strict_headers(app, owner, monkeypatch):
     answers.append(broken := owner.get("/"))
     assert (broken.status_code, "secret" in broken.text) == (500, False)
     for answer in answers:
-        for name, value in security.HEADERS.items():
+        for name, value in HEADERS.items():
             if name != "Cache-Control":
                 assert answer.headers[name] == value, answer.url
         assert "unsafe" not in answer.headers["Content-Security-Policy"]
@@ -270,14 +271,14 @@ def test_guessing_by_cookies_is_limited_and_valid_ones_are_not(app, store, owner
 
 def test_large_requests_are_refused(owner, monkeypatch):
     path = new_project(owner)
-    assert owner.post(f"{path}/judge", {"text": "x" * (security.FORM_LIMIT + 1)}).status_code == 413
-    monkeypatch.setattr(security, "UPLOAD_LIMIT", 1000)
+    assert owner.post(f"{path}/judge", {"text": "x" * (pages_app.FORM_LIMIT + 1)}).status_code == 413
+    monkeypatch.setattr(pages_app, "UPLOAD_LIMIT", 1000)
     answer = owner.post("/projects", {"kind": "compare"}, [("files", ("a.csv", b"x" * 2000))])
     assert answer.status_code == 413
 
 
 def test_a_body_without_a_length_is_counted(app, owner, monkeypatch):
-    monkeypatch.setattr(security, "FORM_LIMIT", 100)
+    monkeypatch.setattr(pages_app, "FORM_LIMIT", 100)
 
     async def body():
         for _ in range(10):

@@ -438,3 +438,16 @@ def test_too_many_reasons_are_refused(owner):
     path = new_review(owner, ("few.ris", bees(6)))
     reasons = "\n".join(f"reason {n}" for n in range(10))
     assert owner.post(f"{path}/settings", {**SETTINGS, "reasons": reasons}).status_code == 422
+
+
+def test_an_old_project_with_a_removed_rule_opens_and_says_so(app, store, owner):
+    path = new_review(owner, ("few.ris", bees(6)))
+    project = store.project(path[3:])
+    settings = {**project.settings, "rule": "knee"}
+    store.change_project(project.id, name=project.name, settings=settings, is_archived=False)
+    shown = owner.get(path)
+    assert shown.status_code == 200
+    assert "the stopping rule 'knee' of corank 0.2 was removed; choose one of agree" in words(shown.text)
+    assert owner.get(f"{path}/judge").status_code == 200
+    assert owner.post(f"{path}/settings", {**SETTINGS, "rule": "decline"}).status_code == 303
+    assert "was removed" not in words(owner.get(path).text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import corank_lab.pages
-from corank_lab.pages.app import KINDS
+from corank_lab.pages.app import ERRORS, KINDS
 from corank_lab.pages.markup import rich
 from corank_lab.pages.texts import TEXTS
 
@@ -26,7 +26,7 @@ def test_every_text_is_used_and_every_used_text_exists():
         for one in kind.settings:
             used |= {f"setting.{one.name}", f"setting.{one.name}.help", *(f"choice.{name}" for name in one.choices)}
     used |= {key for key in TEXTS if key.startswith(USED_BY_PREFIX)}
-    used |= {"kind.project"} | {f"{key}.help" for key in ("error.link", "error.right", "error.missing", "error.input")}
+    used |= {"kind.project"} | {f"{key}.help" for key in ("error.input", *ERRORS.values())}
     assert used == set(TEXTS)
 
 

@@ -13,7 +13,7 @@ from corank_lab.pages.markup import one_line, rich
 from corank_lab.pages.screening.results import agreement_rows
 from corank_lab.pages.screening.view import record_values
 from corank_lab.pages.screening.workspace import MAX_REASONS, ScreenWorkspace
-from corank_lab.pages.site import Visit
+from corank_lab.pages.site import PageRequest
 from corank_lab.records.summary import summarise
 from corank_lab.screening.judges import find_conflicts
 from corank_lab.screening.reporting.methods import methods_paragraph
@@ -22,9 +22,9 @@ MOST_GROUPS = 200
 MOST_SETTLED = 100
 
 
-def import_summary(visit: Visit) -> Response:
+def import_summary(page: PageRequest) -> Response:
     """Show what was read: records of each file, missing fields, groups of duplicates, labels."""
-    workspace = _screening(visit)
+    workspace = _screening(page)
     records, unique = workspace.everything, workspace.session.unique
     found = summarise(records, unique.groups)
     groups = unique.groups.groups if unique.groups is not None else []
@@ -36,15 +36,15 @@ def import_summary(visit: Visit) -> Response:
         }
         for group in groups[:MOST_GROUPS]
     ]
-    return visit.render(
+    return page.render(
         "screen_import.html", table=found.table(), sentences=found.sentences(), groups=shown, n_groups=len(groups),
         n_labels=found.n_relevant + found.n_irrelevant, use_labels=workspace.setting("use_labels"),
     )  # fmt: skip
 
 
-def conflicts(visit: Visit) -> Response:
+def conflicts(page: PageRequest) -> Response:
     """Show the next record on which judges disagree, with their answers, and those that were settled."""
-    workspace = _screening(visit)
+    workspace = _screening(page)
     with workspace.lock:
         session = workspace.session
         left = session.conflicts
@@ -72,39 +72,39 @@ def conflicts(visit: Visit) -> Response:
             {"item": session.records.ids[number], "title": one_line(session.records.titles[number]), "entry": entry}
             for number, entry in reversed(settled[-MOST_SETTLED:])
         ]
-    return visit.render(
+    return page.render(
         "screen_conflicts.html", n_left=len(left), n_settled=len(settled), rows=rows, last=workspace.last,
         reasons=list(enumerate(workspace.reasons[:MAX_REASONS], 1)), criteria=rich(workspace.setting("criteria")),
         found=found,
     )  # fmt: skip
 
 
-def report(visit: Visit) -> Response:
+def report(page: PageRequest) -> Response:
     """Show the PRISMA numbers and diagram, the methods paragraph and the agreement."""
-    workspace = _screening(visit)
+    workspace = _screening(page)
     facts = workspace.results.facts()
     agreement = workspace.results.agreement()
-    return visit.render(
+    return page.render(
         "screen_report.html", counts=facts.counts.table(), methods=methods_paragraph(facts), number=workspace.last,
         pairs=agreement_rows(agreement), n_conflicts=agreement.n_conflicts, n_settled=agreement.n_settled,
         forecast=workspace.session.forecast,
     )  # fmt: skip
 
 
-def similar(visit: Visit) -> Response:
+def similar(page: PageRequest) -> Response:
     """Show the records of which a record may be a duplicate."""
-    workspace = _screening(visit)
+    workspace = _screening(page)
     try:
-        found = workspace.similar(visit.me.name, visit.request.query_params.get("item", ""))
+        found = workspace.similar(page.me.name, page.request.query_params.get("item", ""))
     except StoreError:
         raise
     except InputError:
         raise HTTPException(404) from None
-    return visit.render("screen_similar.html", **found)
+    return page.render("screen_similar.html", **found)
 
 
-def _screening(visit: Visit) -> ScreenWorkspace:
-    workspace = visit.workspace
+def _screening(page: PageRequest) -> ScreenWorkspace:
+    workspace = page.workspace
     if not isinstance(workspace, ScreenWorkspace):
         raise HTTPException(404)
     return workspace

@@ -25,9 +25,9 @@ from corank_lab.records.stored import records_from_json, records_to_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.choosing import similar_records, telling_words
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
 from corank_lab.screening.team import TeamScreening
 
-RULES = ("agree", "decline", "poisson", "hypergeometric", "draws", "sample")
 AHEAD = 64
 """Number of records that are offered before all are."""
 MAX_REASONS = 9
@@ -48,7 +48,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         Setting("highlight_against", "", "lines"),
         Setting("readers", 1, "number", 1, 50),
         Setting("shared_records", 1.0, "share", 0.0, 1.0),
-        Setting("rule", "agree", "choice", choices=RULES),
+        Setting("rule", "agree", "choice", choices=tuple(STOPPING_RULES)),
         Setting("target", 0.95, "share", 0.5, 0.999),
         Setting("confidence", 0.95, "share", 0.5, 0.999),
         Setting("use_labels", True, "flag"),
@@ -97,6 +97,17 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         is_labelled = bool(np.isnan(records.labels).any())
         payload = {"records": records_to_json(records), "pairs": pairs}
         return Created({"use_labels": is_labelled}, payload, files=files)
+
+    def setting(self, name: str) -> Any:
+        """Return the value of a setting; the default rule in place of a removed one."""
+        value = super().setting(name)
+        return DEFAULT_RULE if name == "rule" and value in REMOVED_RULES else value
+
+    @property
+    def notice(self) -> str:
+        """Say that the rule of an old project was removed."""
+        rule = str(self.project.settings.get("rule", DEFAULT_RULE))
+        return removed_sentence(rule) + f" {DEFAULT_RULE!r} is used now." if rule in REMOVED_RULES else ""
 
     @property
     def any_judge(self) -> str:

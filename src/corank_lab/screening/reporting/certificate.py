@@ -248,8 +248,6 @@ def _compute(
     team = combine(judges) if len(judges) > 1 else next(iter(judges.values()))
     n = len(unique.unique)
     rule = stopping_rule(name, n - len(team.beforehand), target, confidence)
-    if rule.sample == "before":
-        raise InputError(f"rule is {name!r}, which is for replays only; pass 'sample' for a proof.")
     sample = _sample(rule, team, judges, seed, entries)
     return {
         "rule": {
@@ -297,7 +295,7 @@ def _sample(
     entries: Mapping[str, list[Any]],
 ) -> Values | None:
     """The random sample of a rule that needs one; raise if its answers do not follow the order of the seed."""
-    if rule.sample != "after" or not team.is_sampled:
+    if not rule.needs_sample or not team.is_sampled:
         return None
     ids = team.unique.unique.ids
     sample = RandomSample(team, len(ids), rule, seed)
@@ -373,7 +371,7 @@ def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values |
     if not unread:
         evidence, bound, reached = "proved", 1.0, True
         says = "Proved: every record was read, so every relevant record is found."
-    elif rule.sample == "after":
+    elif rule.needs_sample:
         reached = sample is not None and sample["proved_at"] is not None
         evidence = rule.evidence if sample is not None else "none"
         bound = sample["bound"] if sample is not None else None

@@ -191,7 +191,7 @@ def _p_later(finds: Sequence[int], read: int, rule: StoppingRule, known: int) ->
 
 def _to_stop(rule: StoppingRule, finds: Sequence[int], read: int, known: int) -> int | None:
     """More records until the rule stops, if none of them is relevant; None if it needs a sample."""
-    if rule.sample != "none":
+    if rule.needs_sample:
         return None
     if rule.advises(finds, read, known):
         return 0

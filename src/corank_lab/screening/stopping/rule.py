@@ -35,8 +35,8 @@ class StoppingRule(ABC):
     """What must hold for the statement of the rule, as one sentence."""
     evidence: ClassVar[Evidence] = "estimated"
     """Kind of the statement: estimated by a model, tested under an assumption about the order, or proved."""
-    sample: ClassVar[Literal["none", "before", "after"]] = "none"
-    """Whether the rule needs a random sample, and whether it is drawn before or after the ranked reading."""
+    needs_sample: ClassVar[bool] = False
+    """Whether a random sample of the unread must confirm the target after ranked reading."""
 
     n: int
     target: float = 0.95
@@ -46,11 +46,6 @@ class StoppingRule(ABC):
         for name in ("target", "confidence"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise InputError(f"{name} is {getattr(self, name)!r}; pass a number above 0 and below 1, such as 0.95.")
-
-    @property
-    def needs_sample(self) -> bool:
-        """Whether a random sample of the unread must confirm the target after ranked reading."""
-        return self.sample == "after"
 
     @abstractmethod
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:

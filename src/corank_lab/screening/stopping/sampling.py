@@ -8,11 +8,10 @@ probability at most α, for any ranking and any number of relevant records.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from corank_lab.screening.stopping.urns import SamplePlan
 class SamplingRule(StoppingRule):
     """Ranked reading until a cheap model would stop, then a random sample of the unread."""
 
-    sample: ClassVar[Literal["none", "before", "after"]] = "after"
+    needs_sample: ClassVar[bool] = True
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
         """Decide by the cheap model whether sampling may begin."""
@@ -74,45 +73,6 @@ class DrawsRule(SamplingRule):
     def plan(self, unread: int, found: int) -> SamplePlan:
         """Return the plan with a test after every draw."""
         return SamplePlan(unread, found, self.target, self.confidence, shares_error=False)
-
-
-class QbcbRule(StoppingRule):
-    """
-    Quantile bound from a random sample drawn beforehand (QBCB; Lewis, Yang and Frieder, 2021).
-
-    Records are drawn at random until r of them are relevant, r = ⌈log(1 − confidence)/log(target)⌉, which is 59 for 95
-    % twice. The ranking must not learn from them. Reading stops when the ranking has reached all r. If a prefix of the
-    order has a recall below the target t, it contains all r sampled records with probability less than t^r ≤ 1 −
-    confidence, and the longest such prefix decides, so that looking after every record costs nothing. A review with
-    fewer than r relevant records is read completely.
-    """
-
-    name = "qbcb"
-    assumes = "Every answer is right, and the order does not depend on the random sample drawn before."
-    evidence: ClassVar[Evidence] = "proved"
-    sample: ClassVar[Literal["none", "before", "after"]] = "before"
-
-    @property
-    def n_positives(self) -> int:
-        """Number of relevant records that the sample needs."""
-        return math.ceil(math.log(1 - self.confidence) / math.log(self.target) - 1e-12)
-
-    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Without the sample, only a complete reading is enough."""
-        return False
-
-    def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
-        """Sample, then read in the order; records of both are counted once."""
-        order = rng.permutation(len(found))
-        positives = order[found[order]]
-        if len(positives) < self.n_positives:
-            return len(found), 1 + int(found.sum())
-        last = positives[self.n_positives - 1]
-        sampled = order[: int(np.flatnonzero(order == last)[0]) + 1]
-        end = int(positives[: self.n_positives].max()) + 1
-        is_read = np.zeros(len(found), dtype=bool)
-        is_read[:end] = is_read[sampled] = True
-        return int(is_read.sum()), 1 + int(found[is_read].sum())
 
 
 class SampledAnswers(Protocol):

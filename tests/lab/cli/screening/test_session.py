@@ -249,12 +249,12 @@ def test_a_report_holds_numbers_diagram_methods_and_certificate(works):
     assert "(random seed 0)" in methods
     with pytest.raises(InputError, match="exists already"):
         types(works, "", "--report", folder)
-    words = ("--rule", "knee", "--target", "0.9", "--seed", "3", "--force", "--json")
+    words = ("--rule", "consecutive", "--target", "0.9", "--seed", "3", "--force", "--json")
     fields = json.loads(types(works, "", "--report", folder, *words))
     assert fields["finished"] is False
     certificate = json.loads((folder / "certificate.json").read_text())
-    assert (certificate["rule"]["name"], certificate["rule"]["target"]) == ("knee", 0.9)
-    assert "'knee' (a recall of 0.9 " in (folder / "methods.txt").read_text()
+    assert (certificate["rule"]["name"], certificate["rule"]["target"]) == ("consecutive", 0.9)
+    assert "'consecutive' (a recall of 0.9 " in (folder / "methods.txt").read_text()
     assert "(random seed 3)" in (folder / "methods.txt").read_text()
 
 

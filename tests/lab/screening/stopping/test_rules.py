@@ -7,7 +7,7 @@ import pytest
 
 from corank.errors import InputError
 from corank_lab.screening.stopping.rates import SHAPES, SLOPES, DecliningRate, MixedRate
-from corank_lab.screening.stopping.rules import AGREEMENT, STOPPING_RULES, stopping_rule
+from corank_lab.screening.stopping.rules import AGREEMENT, REMOVED_RULES, STOPPING_RULES, stopping_rule
 from corank_lab.screening.stopping.sampling import draw_order
 from corank_lab.screening.stopping.urns import missing_allowed, p_missed
 
@@ -178,7 +178,7 @@ def test_every_rule_states_its_assumption_and_evidence(name):
     assert rule.assumes.endswith(".")
     assert rule.assumes.count(".") == 1
     assert rule.evidence in ("estimated", "tested", "proved")
-    assert (rule.sample != "none") or rule.evidence != "proved"
+    assert rule.needs_sample or rule.evidence != "proved"
     assert rule.advises([], 100, 0)
 
 
@@ -192,37 +192,17 @@ def test_tiny_reviews_are_replayed_by_every_rule(name, n):
         assert known <= 1 + found.sum()
 
 
-def test_rules_of_thumb():
+def test_consecutive_stops_fifty_records_after_the_last_find():
     found = np.zeros(1000, dtype=bool)
     found[[0, 1, 5]] = True
     assert stopping_rule("consecutive", 1000).stops_at(found) == 56
-    assert stopping_rule("safe", 1000).stops_at(found) == 100
-    found[:60] = True
-    # slope 1 before the knee at 60; 156 - 60 = 96 records after it without a find, plus one
-    rule = stopping_rule("knee", 1000)
-    assert [read for read in (150, 155, 156, 160) if rule.is_reached(list(range(1, 61)), read, 1)] == [156, 160]
 
 
-@pytest.mark.long
-def test_qbcb_keeps_its_confidence_on_a_bad_order():
-    """Relevant records are spread evenly, and the last third comes at the very end."""
-    found = np.zeros(3000, dtype=bool)
-    found[::20] = True
-    found[-75:] = True
-    rule = stopping_rule("qbcb", 3000, target=0.8, confidence=0.9)
-    assert rule.n_positives == 11
-    assert 0.8**11 <= 0.1 < 0.8**10
-    outcomes = [rule.replay(found, np.random.default_rng(seed)) for seed in range(400)]
-    missed = np.mean([known - 1 < 0.8 * found.sum() for _, known in outcomes])
-    assert missed <= 0.1 + 3 * (0.1 * 0.9 / 400) ** 0.5
-    assert min(read for read, _ in outcomes) < 3000
-
-
-def test_qbcb_reads_a_small_review_completely():
-    found = np.zeros(200, dtype=bool)
-    found[:30] = True
-    assert stopping_rule("qbcb", 200).replay(found, np.random.default_rng(0)) == (200, 31)
-    assert stopping_rule("qbcb", 200).n_positives == 59
+@pytest.mark.parametrize("name", REMOVED_RULES)
+def test_a_removed_rule_gets_one_sentence_that_names_the_others(name):
+    with pytest.raises(InputError, match=rf"^the stopping rule '{name}' of corank 0.2 was removed; choose") as raised:
+        stopping_rule(name, 10)
+    assert all(other in str(raised.value) for other in STOPPING_RULES)
 
 
 def test_the_order_of_a_sample_follows_from_seed_and_records_read():
