@@ -1,5 +1,5 @@
 """
-Kill `corank serve` under load: no acknowledged answer may be lost, and none may count twice.
+Kill `corank lab` under load: no acknowledged answer may be lost, and none may count twice.
 
     PYTHONPATH=.:tests python tests/faults/kill_server.py --kills 200 [--database sqlite] [--kind screen]
 

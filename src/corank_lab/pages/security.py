@@ -106,7 +106,7 @@ class Gate:
     def _refusal(self, headers: Headers, method: str) -> tuple[int, str] | None:
         host = headers.get("host", "").lower()
         if _PORT.sub("", host) not in self._hosts:
-            return 421, "This address is not served; start corank serve with --allow-host and its name."
+            return 421, "This address is not served; start corank lab with --allow-host and its name."
         if method in SAFE:
             return None
         site, origin = headers.get("sec-fetch-site"), headers.get("origin")

@@ -25,9 +25,9 @@ from corank_lab.records.stored import records_from_json, records_to_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.choosing import similar_records, telling_words
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.stopping import STOPPING_RULES
 from corank_lab.screening.team import TeamScreening
 
-RULES = ("agree", "decline", "poisson", "hypergeometric", "draws", "sample")
 AHEAD = 64
 """Number of records that are offered before all are."""
 MAX_REASONS = 9
@@ -48,7 +48,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         Setting("highlight_against", "", "lines"),
         Setting("readers", 1, "number", 1, 50),
         Setting("shared_records", 1.0, "share", 0.0, 1.0),
-        Setting("rule", "agree", "choice", choices=RULES),
+        Setting("rule", "agree", "choice", choices=tuple(STOPPING_RULES)),
         Setting("target", 0.95, "share", 0.5, 0.999),
         Setting("confidence", 0.95, "share", 0.5, 0.999),
         Setting("use_labels", True, "flag"),
@@ -255,7 +255,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             return Saved(False)
         return self._store(judge, number, entry, client_id)
 
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
+    @staticmethod
+    def check_settings(settings: Mapping[str, Any]) -> None:
         """Raise if there are more reasons than keys."""
         lines = [line for line in settings["reasons"].splitlines() if line.strip()]
         if len(lines) > MAX_REASONS:
