@@ -96,7 +96,7 @@ def test_metarank_events_rank_again_in_another_service(shop, says, tmp_path):
     said = json.loads(
         says("serve", "events", "export", folder, "--as", "metarank", "--model", "shop", "-o", target, "--json")
     )
-    assert (said["verb"], said["n_lists"]) == ("events export", 40)
+    assert (said["verb"], said["n_lists"]) == ("serve events export", 40)
     events = [json.loads(line) for line in target.read_text().splitlines()]
     other = tmp_path / "other"
     other.mkdir()
