@@ -28,7 +28,7 @@ settings.load_profile("corank")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# the command of all verbs takes 0.1 s to build, and hundreds of tests run one of them
+# a command takes milliseconds to build, and hundreds of tests run one
 typer.main.get_command = cache(typer.main.get_command)
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -101,6 +101,39 @@ GROUPS, OTHER_NAMES = with_added(_LIBRARY, _OTHER_NAMES)
 """All commands by group, in the order of the help; names that other tools use, and the command to suggest."""
 
 
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name, made of their functions when they are looked up: that takes 4 ms each."""
+
+    def __init__(self, entries: Iterable[Verb | VerbGroup], before: str = "") -> None:
+        self._entries, self._before = {entry.name: entry for entry in entries}, before
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _make_command(self._entries[name], self._before)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _make_command(entry: Verb | VerbGroup, before: str) -> Any:
+    example = next((verb.example for _, verb in all_verbs([entry])), "")
+    epilog = f"\b\nExample:\n  corank {example}"  # \b keeps the line breaks
+    if isinstance(entry, VerbGroup):
+        return Subcommands(entry, before + entry.name, short_help=entry.summary, epilog=epilog)
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    register = single.command(entry.name, short_help=entry.summary, epilog=epilog, hidden=not entry.summary)
+    register(_keeping_inputs(entry.function))
+    return typer.main.get_command(single)
+
+
 class Interruptible:
     """Mixin: Ctrl-C ends a command with one sentence."""
 
@@ -121,6 +154,10 @@ class Command(Interruptible, TyperCommand):
 
 class CommandGroup(Interruptible, TyperGroup):
     """All commands: help by group, and a suggestion for an unknown name."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.commands = LazyCommands(_entries())  # type: ignore[assignment]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command, or exit with code 2 and one sentence that suggests another name."""
@@ -143,8 +180,10 @@ class CommandGroup(Interruptible, TyperGroup):
 class Subcommands(TyperGroup):
     """The commands of a `VerbGroup`: words that name none of them are for the default one, or refused."""
 
-    group: VerbGroup
-    path: str
+    def __init__(self, group: VerbGroup, path: str, **more: Any) -> None:
+        super().__init__(name=group.name, help=group.summary, rich_markup_mode=None, **more)
+        self.group, self.path = group, path
+        self.commands = LazyCommands(group.verbs, f"{path} ")  # type: ignore[assignment]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Insert the default command; exit with code 2 and one sentence if there is none, or an option has moved."""
@@ -232,25 +271,6 @@ def _keeping_inputs(function: Callable[..., None]) -> Callable[..., None]:
         function(**given)
 
     return run
-
-
-def _add(to: typer.Typer, entry: Verb | VerbGroup, before: str = "") -> None:
-    """Add a command, or a command with its own commands."""
-    example = next(verb.example for _, verb in all_verbs([entry])) if isinstance(entry, VerbGroup) else entry.example
-    more = {"short_help": entry.summary, "epilog": f"\b\nExample:\n  corank {example}"}  # \b keeps the line breaks
-    if isinstance(entry, Verb):
-        to.command(hidden=not entry.summary, **more)(_keeping_inputs(entry.function))  # type: ignore[arg-type]
-        return
-    path = before + entry.name
-    kind = type("Subcommands", (Subcommands,), {"group": entry, "path": path})
-    below = typer.Typer(cls=kind, help=entry.summary, rich_markup_mode=None)
-    for verb in entry.verbs:
-        _add(below, verb, f"{path} ")
-    to.add_typer(below, name=entry.name, **more)  # type: ignore[arg-type]
-
-
-for _entry in _entries():
-    _add(app, _entry)
 
 
 def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:
