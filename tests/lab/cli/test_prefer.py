@@ -175,7 +175,7 @@ def test_killed_sessions_lose_and_repeat_no_answer():
     roots = (tests, tests / "corank", tests.parent)
     paths = os.pathsep.join([*map(str, roots), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, tests / "faults" / "kill_ask.py", "--kills", "4"],
+        [sys.executable, tests / "faults" / "kill_prefer.py", "--kills", "4"],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

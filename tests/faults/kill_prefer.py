@@ -1,4 +1,4 @@
-"""Kill `corank prefer` (see `faults.sessions`): ``python tests/faults/kill_ask.py --kills 200``."""
+"""Kill `corank prefer` (see `faults.sessions`): ``python tests/faults/kill_prefer.py --kills 200``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from faults.sessions import Session, main
 
 
 class Ask(Session):
-    name = "ask"
+    name = "prefer"
     keys = ("l", "r", "e", "s", "l", "u", "r", "r", "l", "u", "s", "l", "r", "r")
     words: ClassVar = {"l": "left", "r": "right", "e": "equal", "s": "skip", "u": "undo"}
     mark = "question "
