@@ -51,7 +51,7 @@ faults: .venv/.kernels
 	$(MAKE) kills
 
 kills: .venv/.kernels
-	for killed in kill kill_screen kill_ask kill_server; do \
+	for killed in kill kill_screen kill_prefer kill_server; do \
 		$(ONE_THREAD) PYTHONPATH=.:tests $(BIN)/python tests/faults/$$killed.py --kills 200 || exit 1; done
 
 # all benchmarks; their figures are appended to benchmarks/history

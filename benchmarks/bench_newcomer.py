@@ -2,7 +2,7 @@
 From ``pip install`` to the tenth answer: the seconds of the machine, and the number of actions of a newcomer.
 
 ``python benchmarks/bench_newcomer.py records.ris`` builds a wheel, installs it with ``[web]`` into a new virtual
-environment, starts ``corank serve``, uploads the file in Chromium, and answers ten records with keys. The time in which
+environment, starts ``corank lab``, uploads the file in Chromium, and answers ten records with keys. The time in which
 a person reads is not measured; an action is a command, a click, a choice of a file or a key.
 """
 
@@ -63,11 +63,11 @@ def main():
         subprocess.run(command, check=True)
         clock.step("pip install corank[web]", 1)
         server = subprocess.Popen(
-            [place / "venv/bin/corank", "serve", str(place / "review"), "--no-browser", "--port", "0"],
+            [place / "venv/bin/corank", "lab", str(place / "review"), "--no-browser", "--port", "0"],
             stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "500"},
         )  # fmt: skip
         link = next(found[0] for line in server.stdout if (found := re.search(r"http://\S+/enter\?token=\S+", line)))
-        clock.step("corank serve until the link", 1)
+        clock.step("corank lab until the link", 1)
         try:
             with sync_playwright() as playwright:
                 page = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()

@@ -1,5 +1,5 @@
 """
-Load of `corank serve`: answers per second, time until the next question is there, and memory.
+Load of `corank lab`: answers per second, time until the next question is there, and memory.
 
 Each line of output is one setting as JSON. Judges are clients of one process, without pauses (`think` 0) or with a
 pause between question and answer. The time of a request runs from the answer to the complete next question: the answer
@@ -209,7 +209,7 @@ def run(kind: str, n: int, n_judges: int, think: float, seconds: float, database
         with open_answer_store(address) as store:
             project = new_project(store, kind, n, settings)
             tokens = [store.add_judge(project, f"judge{number}") for number in range(n_judges)]
-        words = [sys.executable, "-m", "corank", "serve", folder, "--no-browser", "--port", "0"]
+        words = [sys.executable, "-m", "corank", "lab", folder, "--no-browser", "--port", "0"]
         words += ["--database", database] if database else []
         server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         try:

@@ -1,5 +1,5 @@
 """
-Benchmark of `corank service`: times of /rank under load, durable events a second, memory, restart, back-pressure.
+Benchmark of `corank serve`: times of /rank under load, durable events a second, memory, restart, back-pressure.
 
     python benchmarks/bench_service.py [rank] [events] [memory] [pressure] [--seconds 10] [--database URL]
 
@@ -81,7 +81,7 @@ class Process:
             sys.executable,
             "-m",
             "corank",
-            "service",
+            "serve",
             "start",
             place,
             "--port",

@@ -2,7 +2,7 @@
 A service that learns from clicks
 =================================
 
-Simulated users behind the real HTTP service: `corank service start` ranks, records what was shown and clicked, and
+Simulated users behind the real HTTP service: `corank serve start` ranks, records what was shown and clicked, and
 learns with PDGD. The service is killed in the middle and started again. With equal seeds it has learnt the same bits as
 ``corank.clicks.simulate_clicks``. Then users compare the learnt model with an older one on interleaved lists until a
 sequential test decides, and a bad version is activated and rolled back. Left: nDCG@10 of both on test queries. Right:
@@ -43,7 +43,7 @@ class Server:
     """A running service, and a client of it."""
 
     def __init__(self, key: str = "") -> None:
-        command = [sys.executable, "-m", "corank", "service", "start", str(SHOP), "--port", "0", "--rate", "1000000"]
+        command = [sys.executable, "-m", "corank", "serve", "start", str(SHOP), "--port", "0", "--rate", "1000000"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         atexit.register(self.process.kill)
         assert self.process.stdout is not None
@@ -84,8 +84,8 @@ X = made.X / np.abs(made.X).max(axis=0)
 data, test = (RankingData.of(X[rows], made.y[rows], made.qid[rows]) for rows in (~is_test, is_test))
 weak = SPD(random_state=0).fit(X[made.qid < 3], made.y[made.qid < 3], qid=made.qid[made.qid < 3])
 save(weak, SHOP.parent / "weak.safetensors")
-corank("service", "add", SHOP, "clicks", "--online", "PDGD", "--columns", X.shape[1])
-corank("service", "add", SHOP, "old", "--model", SHOP.parent / "weak.safetensors")
+corank("serve", "add", SHOP, "clicks", "--online", "PDGD", "--columns", X.shape[1])
+corank("serve", "add", SHOP, "old", "--model", SHOP.parent / "weak.safetensors")
 server = Server()
 
 # 1. learn from simulated users, with a restart in the middle
@@ -99,7 +99,7 @@ def ndcg(coef: np.ndarray) -> float:
 
 for number in range(N_LISTS + 1):
     if number in AT:
-        corank("service", "save", SHOP, "clicks", "-o", SHOP.parent / "clicks.safetensors", "--force")
+        corank("serve", "save", SHOP, "clicks", "-o", SHOP.parent / "clicks.safetensors", "--force")
         curve.append(ndcg(load(SHOP.parent / "clicks.safetensors").coef_))
     if number == N_LISTS:
         break
@@ -117,7 +117,7 @@ seconds = time.perf_counter() - began
 learnt = load(SHOP.parent / "clicks.safetensors")
 alone = simulate_clicks(PDGD(), data, "navigational", N_LISTS, test=test, evaluate_at=AT, random_state=0)
 print(f"{N_LISTS} lists in {seconds:.0f} s")
-corank("events", "verify", SHOP)
+corank("serve", "events", "verify", SHOP)
 print("nDCG@10, service: ", *(f"{value:.4f}" for value in curve))
 print("nDCG@10, simulate:", *(f"{value:.4f}" for value in alone.offline[0]))
 is_equal = learnt.coef_.tobytes() == alone.coefs[0].tobytes()
@@ -125,8 +125,8 @@ print(f"the weights of both are {'equal to the last bit' if is_equal else 'diffe
 
 # 2. an interleaved test of the learnt model against the old one
 save(learnt, SHOP.parent / "learnt.safetensors")
-corank("service", "add", SHOP, "new", "--model", SHOP.parent / "learnt.safetensors")
-corank("service", "add", SHOP, "test", "--interleave", "new,old")
+corank("serve", "add", SHOP, "new", "--model", SHOP.parent / "learnt.safetensors")
+corank("serve", "add", SHOP, "test", "--interleave", "new,old")
 verdict, means, lows, highs = server.model("test")["verdict"], [], [], []
 for number in range(1, 1501):
     rows = users.ask()
@@ -146,7 +146,7 @@ print(f"the better model is {verdict['winner']}, decided after {verdict['decided
 
 # 3. a version that is wrong, and back
 save(SPD(random_state=0).fit(data.X, -data.y, qid=data.queries.codes), SHOP.parent / "wrong.safetensors")
-corank("service", "add", SHOP, "new", "--model", SHOP.parent / "wrong.safetensors")
+corank("serve", "add", SHOP, "new", "--model", SHOP.parent / "wrong.safetensors")
 server.send("POST", "/models/new/activate", {"version": 2})
 wrong = server.model("new")["version"]
 back = server.send("POST", "/models/new/rollback")["version"]

@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -27,7 +28,7 @@ settings.load_profile("corank")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# the command of all verbs takes 0.1 s to build, and hundreds of tests run one of them
+# a command takes milliseconds to build, and hundreds of tests run one
 typer.main.get_command = cache(typer.main.get_command)
 
 
@@ -59,3 +60,19 @@ def real_data() -> Path:
     if not root:
         pytest.skip("needs real data: set CORANK_DATA to the folder that holds it")
     return Path(root)
+
+
+@pytest.fixture
+def says() -> Callable[..., str]:
+    """Run a command that must end well, and return its standard output; what it raises is raised."""
+
+    from typer.testing import CliRunner
+
+    from corank.cli import app
+
+    def run(*words: object) -> str:
+        result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return run

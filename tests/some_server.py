@@ -1,4 +1,4 @@
-"""`corank serve` as a process of its own."""
+"""`corank lab` as a process of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ServerProcess:
 
     folder: of the database.
     options: further words of the command.
-    program: words before "serve".
+    program: words before "lab".
     preexec_fn: called in the new process before the program starts.
 
     link: the owner's link.
@@ -23,7 +23,7 @@ class ServerProcess:
     """
 
     def __init__(self, folder, *options, port=0, program=(sys.executable, "-m", "corank"), preexec_fn=None):
-        words = [*program, "serve", str(folder), "--no-browser", "--port", str(port), *options]
+        words = [*program, "lab", str(folder), "--no-browser", "--port", str(port), *options]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "500"}
         self.process = subprocess.Popen(
             words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, preexec_fn=preexec_fn

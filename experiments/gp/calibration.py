@@ -227,7 +227,7 @@ DEFAULT, SIX_CASES = "PreferenceGP", "six cases"
 METHODS: dict[str, Callable[[Problem, Integers], Probabilities]] = {
     DEFAULT: partial(_learnt, "auto"),
     "one width": partial(_learnt, "gaussian"),
-    "corank ask": _ask,
+    "corank prefer": _ask,
     SIX_CASES: _six_cases,
     "known": _known,
 }

@@ -48,7 +48,7 @@ def asked_table(options: ExperimentOptions, draws: int) -> ReportTable:
         tuple(rows),
         note=f"{N_ITEMS} items of variance 1, judges' own values of standard deviation {OWN:g} around them, noise "
         f"{NOISE:g}; judges answer one after the other, and `fit_judges` orders the items by all answers. Means over "
-        f"{draws} draws ± half of the 95 % interval; the last row is `corank ask` with several judges.",
+        f"{draws} draws ± half of the 95 % interval; the last row is `corank prefer` with several judges.",
     )
 
 

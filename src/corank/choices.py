@@ -1,4 +1,4 @@
-"""Types of parameters that take one of a few strings; `corank.parameters` checks the values."""
+"""Parameters that take one of a few strings: their types, and one line on each strategy for help texts."""
 
 from __future__ import annotations
 
@@ -18,3 +18,19 @@ Targets = Literal["auto", "classes", "relevant", "ranks", "top"]
 Conversion = Literal["all", "adjacent"]
 AboveZero = Literal["all", "lowest"]
 RankingLoss = Literal["share", "kendall", "footrule"]
+
+ROW_STRATEGIES = {
+    "uncertain": "Rows whose score is nearest to the border between good and bad",
+    "top": "Rows with the highest score",
+    "representative": "Rows that are most similar to the others and least to judged ones",
+    "random": "Random rows",
+}
+"""Strategies of `corank.base.suggestions.strategies`."""
+PAIR_STRATEGIES = {
+    "entropy": "Largest expected decrease of the entropy of f",
+    "bald": "Largest mutual information of the answer and f",
+    "uncertainty": "Most uncertain order",
+    "order": "Largest expected decrease of the entropy of the orders of all pairs",
+    "random": "Random pairs",
+}
+"""Strategies of `corank.models.gp.preference.questions`."""

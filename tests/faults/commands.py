@@ -61,14 +61,14 @@ def suggest(target: Path, version: int, overwrite: bool) -> None:
 
 
 def screen_export(target: Path, version: int, overwrite: bool) -> None:
-    say("screen", sources() / f"{version}" / "records.csv", "--export", target, overwrite=overwrite)
+    say("screen", "export", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
 
 
 def screen_simulate(target: Path, version: int, overwrite: bool) -> None:
     """The table of a replay shows its time, which stands still here."""
-    words = ["--simulate", "--starts", 1, "-o", target]
+    words = ["--starts", 1, "-o", target]
     with mock.patch.object(SIMULATE, "time", SimpleNamespace(perf_counter=lambda: 0.0)):
-        say("screen", sources() / f"{version}" / "records.csv", *words, overwrite=overwrite)
+        say("screen", "replay", sources() / f"{version}" / "records.csv", *words, overwrite=overwrite)
 
 
 def records(target: Path, version: int, overwrite: bool) -> None:
@@ -76,15 +76,15 @@ def records(target: Path, version: int, overwrite: bool) -> None:
 
 
 def certify(target: Path, version: int, overwrite: bool) -> None:
-    say("certify", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
+    say("screen", "certify", sources() / f"{version}" / "records.csv", "-o", target, overwrite=overwrite)
 
 
 def agreement(target: Path, version: int, overwrite: bool) -> None:
     say("agreement", sources() / f"{version}" / "judged.csv", "-o", target, overwrite=overwrite)
 
 
-def ask_export(target: Path, version: int, overwrite: bool) -> None:
-    say("ask", sources() / f"{version}" / "items.csv", "--export", target, overwrite=overwrite)
+def prefer_export(target: Path, version: int, overwrite: bool) -> None:
+    say("prefer", sources() / f"{version}" / "items.csv", "--export", target, overwrite=overwrite)
 
 
 def index(target: Path, version: int, overwrite: bool) -> None:
@@ -130,11 +130,11 @@ COMMANDS = (
     Writer("records to RIS", "records.ris", records),
     Writer("records to Excel", "records.xlsx", records),
     Writer("agreement", "contradictions.csv", agreement),
-    Writer("screen --export CSV", "records.csv", screen_export),
-    Writer("screen --export RIS", "records.ris", screen_export),
-    Writer("screen --simulate", "replays", screen_simulate),
-    Writer("certify", "certificate.json", certify),
-    Writer("ask --export", "ranking.csv", ask_export),
+    Writer("screen export CSV", "records.csv", screen_export),
+    Writer("screen export RIS", "records.ris", screen_export),
+    Writer("screen replay", "replays", screen_simulate),
+    Writer("screen certify", "certificate.json", certify),
+    Writer("prefer --export", "ranking.csv", prefer_export),
     Writer("index", "articles.index", index),
     Writer("search", "found.run", search),
     Writer("learn-links", "links.safetensors", learn_links),

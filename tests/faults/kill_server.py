@@ -1,5 +1,5 @@
 """
-Kill `corank serve` under load: no acknowledged answer may be lost, and none may count twice.
+Kill `corank lab` under load: no acknowledged answer may be lost, and none may count twice.
 
     PYTHONPATH=.:tests python tests/faults/kill_server.py --kills 200 [--database sqlite] [--kind screen]
 
@@ -29,7 +29,7 @@ from pathlib import Path
 
 import httpx
 
-from corank_lab.cli.lab import serve
+from corank_lab.cli.lab import pages
 from corank_lab.database.open_store import open_answer_store
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import Upload, UploadedFile
@@ -51,7 +51,7 @@ _FIELD = re.compile(r'<input type="hidden" name="(client_id|item)" value="([^"]*
 def run_server(folder, port, database):
     """Run the command, in a process of its own."""
     # the parent's signal handlers do not matter: the process is killed
-    serve(Path(folder), port=port, database=database, no_browser=True)
+    pages(Path(folder), port=port, database=database, no_browser=True)
 
 
 def form_of(html, end):

@@ -1,5 +1,5 @@
 """
-Kill `corank service` under load: no acknowledged event may be lost, and none may be learnt twice.
+Kill `corank serve` under load: no acknowledged event may be lost, and none may be learnt twice.
 
     PYTHONPATH=.:tests python tests/faults/kill_service.py --kills 200 [--database sqlite] [--seed 0] [--minutes 5]
 

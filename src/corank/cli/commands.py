@@ -9,10 +9,10 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -31,7 +31,7 @@ from corank.cli.learn.fit import fit
 from corank.cli.learn.rank import rank
 from corank.cli.options import INTERRUPTED, OLD_OPTIONS, TERMINATED
 from corank.cli.search import index, learn_links, search
-from corank.cli.verbs import Verb, with_added
+from corank.cli.verbs import Sections, Verb, VerbGroup, all_verbs, with_added
 from corank.console import one_line, printable_streams
 from corank.errors import InputError, MissingExtra, reason, suggest_names
 
@@ -39,7 +39,7 @@ DEBUG = "--debug"
 DESCRIPTION = "Learn to rank from few relevance judgements and much unjudged data."
 
 
-_LIBRARY: dict[str, tuple[Verb, ...]] = {
+_LIBRARY: Sections = {
     "Learn": (
         Verb(fit, "Learn a ranker and save it.", "fit train.txt --model lcra --unjudged -1 --output model.safetensors"),
         Verb(rank, "Score rows with a saved model.", "rank model.safetensors test.txt --output scores.txt"),
@@ -81,18 +81,48 @@ _LIBRARY: dict[str, tuple[Verb, ...]] = {
 }
 """Commands of the library by group, in the order of the help."""
 
-GROUPS, SERVICE = with_added(_LIBRARY)
-"""All commands by group, and those that have commands of their own."""
-
-OTHER_NAMES = {
+_OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
-    "annotate": "suggest", "judge": "ask", "prefer": "ask", "review": "screen", "query": "search",
-    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export",
-    "deduplicate": "records", "dedup": "records", "web": "serve", "server": "serve",
-    "lab": "serve", "kappa": "agreement", "alpha": "agreement", "ope": "replay", "counterfactual": "replay",
+    "annotate": "suggest", "query": "search", "clicks": "learn-clicks", "links": "learn-links", "import": "convert",
+    "deploy": "export", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip
-"""Names that other tools use, and the command to suggest."""
+
+GROUPS, OTHER_NAMES = with_added(_LIBRARY, _OTHER_NAMES)
+"""All commands by group, in the order of the help; names that other tools use, and the command to suggest."""
+
+
+class LazyCommands(Mapping[str, Any]):
+    """Commands by name, made of their functions when they are looked up: that takes 4 ms each."""
+
+    def __init__(self, entries: Iterable[Verb | VerbGroup], before: str = "") -> None:
+        self._entries, self._before = {entry.name: entry for entry in entries}, before
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _make_command(self._entries[name], self._before)
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _make_command(entry: Verb | VerbGroup, before: str) -> Any:
+    example = next((verb.example for _, verb in all_verbs([entry])), "")
+    epilog = f"\b\nExample:\n  corank {example}"  # \b keeps the line breaks
+    if isinstance(entry, VerbGroup):
+        return Subcommands(entry, before + entry.name, short_help=entry.summary, epilog=epilog)
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    register = single.command(entry.name, short_help=entry.summary, epilog=epilog, hidden=not entry.summary)
+    register(_keeping_inputs(entry.function))
+    return typer.main.get_command(single)
 
 REMOVED = {
     "check-lambda": "call corank.models.check_lambda in Python",
@@ -122,6 +152,10 @@ class Command(Interruptible, TyperCommand):
 class CommandGroup(Interruptible, TyperGroup):
     """All commands: help by group, and a suggestion for an unknown name."""
 
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.commands = LazyCommands(_entries())  # type: ignore[assignment]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command, or exit with code 2 and one sentence that suggests another name."""
         name = args[0]
@@ -129,25 +163,60 @@ class CommandGroup(Interruptible, TyperGroup):
         if not is_known:
             meant = OTHER_NAMES.get(name.lower())
             hint = REMOVED.get(name) or (
-                f"use 'corank {meant}'" if meant else suggest_names(name, [*(verb.name for verb in _verbs()), *SERVICE])
+                f"use 'corank {meant}'" if meant else suggest_names(name, [entry.name for entry in _entries()])
             )
-            typer.echo(f"corank: there is no command {name!r}; {hint}.", err=True)
-            raise typer.Exit(2)
+            _refuse(f"there is no command {name!r}", hint)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands by group."""
-        width = max(len(verb.name) for verb in _verbs())
-        for title, verbs in GROUPS.items():
+        width = max(len(entry.name) for entry in _entries())
+        for title, entries in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(verb.name.ljust(width), verb.summary) for verb in verbs])
-        with formatter.section("Service"):
-            formatter.write_dl([(name.ljust(width), summary) for name, (_, summary) in SERVICE.items()])
+                formatter.write_dl([(entry.name.ljust(width), entry.summary) for entry in entries])
 
 
-def _verbs() -> list[Verb]:
-    return [verb for verbs in GROUPS.values() for verb in verbs]
+class Subcommands(TyperGroup):
+    """The commands of a `VerbGroup`: words that name none of them are for the default one, or refused."""
 
+    def __init__(self, group: VerbGroup, path: str, **more: Any) -> None:
+        super().__init__(name=group.name, help=group.summary, rich_markup_mode=None, **more)
+        self.group, self.path = group, path
+        self.commands = LazyCommands(group.verbs, f"{path} ")  # type: ignore[assignment]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Insert the default command; exit with code 2 and one sentence if there is none, or an option has moved."""
+        group = self.group
+        if ctx.resilient_parsing or (args and (args[0] in self.commands or args[0] in ctx.help_option_names)):
+            words = args
+        elif group.default:
+            words = [group.default, *args]
+        else:
+            listed = [name for name, command in self.commands.items() if not command.hidden]
+            # without a guess where the words may be those of another command
+            hint = suggest_names("" if group.hint or not args else args[0], listed)
+            hint = f"{group.hint}; {hint}" if group.hint else hint
+            name = f"{self.path} {args[0]}" if args else ""
+            _refuse(f"there is no command {name!r}" if name else f"'corank {self.path}' needs a command", hint)
+        moved = [word for word in words if word.partition("=")[0] in group.moved]
+        if moved and words[0] == group.default:
+            option = moved[0].partition("=")[0]
+            typer.echo(f"corank: {option} is now 'corank {group.moved[option]}'.", err=True)
+            raise typer.Exit(2)
+        return super().parse_args(ctx, words)
+
+
+def _refuse(problem: str, hint: str) -> NoReturn:
+    typer.echo(f"corank: {problem}; {hint}.", err=True)
+    raise typer.Exit(2)
+
+
+def _entries() -> list[Verb | VerbGroup]:
+    return [entry for entries in GROUPS.values() for entry in entries]
+
+
+VERBS = dict(all_verbs(_entries()))
+"""All commands by their full names, such as ``screen replay``."""
 
 app = typer.Typer(
     name="corank",
@@ -201,17 +270,6 @@ def _keeping_inputs(function: Callable[..., None]) -> Callable[..., None]:
         function(**given)
 
     return run
-
-
-for _verb in _verbs():
-    # \b keeps the line breaks
-    app.command(short_help=_verb.summary, epilog=f"\b\nExample:\n  corank {_verb.example}")(
-        _keeping_inputs(_verb.function)
-    )
-
-
-for _name, (_commands, _summary) in SERVICE.items():
-    app.add_typer(_commands, name=_name, short_help=_summary)
 
 
 def _translated(message: Exception | str, words: list[str], application: typer.Typer) -> str:

@@ -61,14 +61,21 @@ def translate_message(message: str, command: Any, words: list[str]) -> str:
     command: the group of all commands, from click.
     words: the command line.
     """
-    verb = next((word for word in words if word in getattr(command, "commands", ())), None)
-    if verb is None:
+    name = next((word for word in words if word in getattr(command, "commands", ())), None)
+    if name is None:
         return message
+    rest = words[words.index(name) + 1 :]
+    command = command.commands[name]
+    while hasattr(command, "commands"):
+        below = rest.pop(0) if rest and rest[0] in command.commands else command.group.default
+        if not below:
+            return message
+        command = command.commands[below]
     options = {"docid": "the column docid"}
-    for parameter in command.commands[verb].params:
+    for parameter in command.params:
         if parameter.opts[0].startswith("--"):
             options[_PARAMETERS.get(parameter.name, parameter.name)] = parameter.opts[0]
-    return replace_assignments(message, options, _model_parameters if verb == "fit" else list)
+    return replace_assignments(message, options, _model_parameters if name == "fit" else list)
 
 
 def _model_parameters() -> set[str]:

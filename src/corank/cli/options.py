@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -45,6 +46,17 @@ class JudgementFormat(StrEnum):
     qrels = "qrels"
     ranklib = "ranklib"
     pairs = "pairs"
+
+
+def list_choices(summaries: Mapping[str, str]) -> str:
+    """
+    Return names with one line on each, for the help of an option.
+
+    >>> list_choices({"top": "The best", "random": "Any"})
+    'top (the best) or random (any)'
+    """
+    *most, last = (f"{name} ({text[:1].lower()}{text[1:]})" for name, text in summaries.items())
+    return f"{', '.join(most)} or {last}"
 
 
 Data = Annotated[

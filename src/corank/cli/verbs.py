@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import NamedTuple
-
-import typer
 
 ENTRY_POINTS = "corank.commands"
 """Group of entry points; each names an object of the class `Commands`."""
 
 
 class Verb(NamedTuple):
-    """A command: the function, one line of help, and an example, which a test runs."""
+    """
+    A command.
+
+    summary: one line of help; a command without one is not listed.
+    example: a test runs it.
+    """
 
     function: Callable[..., None]
     summary: str
@@ -25,26 +28,53 @@ class Verb(NamedTuple):
         return self.function.__name__.replace("_", "-")
 
 
+class VerbGroup(NamedTuple):
+    """
+    A command that has commands of its own.
+
+    default: the command that is meant if the first word names none; empty if there is no such command.
+    hint: added to the refusal of an unknown command.
+    moved: options of the default command that have become commands, and those commands.
+    """
+
+    name: str
+    summary: str
+    verbs: tuple[Verb | VerbGroup, ...]
+    default: str = ""
+    hint: str = ""
+    moved: Mapping[str, str] = {}
+
+
+Sections = Mapping[str, tuple[Verb | VerbGroup, ...]]
+"""Commands by the title of their section in the help."""
+
+
 class Commands(NamedTuple):
     """
     Commands that a package adds.
 
-    verbs: commands by the title of their group in the help.
-    groups: commands that have commands of their own, each with one line of help.
+    other_names: names that other tools or earlier versions use, and the command to suggest.
     """
 
-    verbs: Mapping[str, tuple[Verb, ...]]
-    groups: Mapping[str, tuple[typer.Typer, str]]
+    sections: Sections
+    other_names: Mapping[str, str] = {}
 
 
-def with_added(
-    verbs: Mapping[str, tuple[Verb, ...]],
-) -> tuple[dict[str, tuple[Verb, ...]], dict[str, tuple[typer.Typer, str]]]:
-    """Return verbs together with those that installed packages add, and the added groups."""
-    all_verbs, groups = dict(verbs), dict[str, tuple[typer.Typer, str]]()
+def all_verbs(entries: Iterable[Verb | VerbGroup], before: str = "") -> Iterator[tuple[str, Verb]]:
+    """Yield all listed commands with their full names, such as ``screen replay``."""
+    for entry in entries:
+        if isinstance(entry, VerbGroup):
+            yield from all_verbs(entry.verbs, f"{before}{entry.name} ")
+        elif entry.summary:
+            yield before + entry.name, entry
+
+
+def with_added(sections: Sections, other_names: Mapping[str, str]) -> Commands:
+    """Return commands together with those that installed packages add."""
+    found, names = dict(sections), dict(other_names)
     for point in sorted(entry_points(group=ENTRY_POINTS)):
         added: Commands = point.load()
-        for title, more in added.verbs.items():
-            all_verbs[title] = (*all_verbs.get(title, ()), *more)
-        groups.update(added.groups)
-    return all_verbs, groups
+        for title, more in added.sections.items():
+            found[title] = (*found.get(title, ()), *more)
+        names.update(added.other_names)
+    return Commands(found, names)

@@ -167,7 +167,7 @@ class ServiceApp:
         self.training[name] = {"state": "running"}
         # the address of a database may hold a password, which other users would see among the words of a process
         environment = {**os.environ, "CORANK_DATABASE": self.service.store.address}
-        command = [sys.executable, "-m", "corank", "service", "train", "--", *words]
+        command = [sys.executable, "-m", "corank", "serve", "train", "--", *words]
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         self._process = subprocess.Popen(command, env=environment, text=True, **pipes)  # type: ignore[call-overload]
         threading.Thread(target=self._await_training, args=(name, self._process), daemon=True).start()

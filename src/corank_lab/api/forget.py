@@ -107,7 +107,7 @@ def _trained_again(log: EventLog, registry: Registry) -> dict[str, bytes]:
             except InputError as error:
                 raise InputError(
                     f"{row.name} version {row.version} cannot be trained without these events ({error}); remove it "
-                    "with corank service remove, then try again."
+                    "with corank serve remove, then try again."
                 ) from None
     return found
 

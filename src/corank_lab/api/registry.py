@@ -188,7 +188,7 @@ class Registry:
 
     def _require(self, name: str) -> None:
         if name not in self.active:
-            hint = suggest_names(name, sorted(self.active)) if self.active else "add one with corank service add"
+            hint = suggest_names(name, sorted(self.active)) if self.active else "add one with corank serve add"
             raise InputError(f"there is no model {name[:60]!r}; {hint}.")
 
 

@@ -1,4 +1,4 @@
-"""`corank serve`: web pages for people who judge."""
+"""`corank lab`: web pages for people who judge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-def serve(
+def pages(
     folder: Annotated[Path, typer.Argument(help="Folder of the database corank.db, created if needed.")] = Path(),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8642,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 is the whole network.")] = "127.0.0.1",

@@ -1,4 +1,4 @@
-"""`corank ask`: rank items by asking which of two is better."""
+"""`corank prefer`: rank items by asking which of two is better."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import PAIR_STRATEGIES, Force, Json, KeepFormulas, Seed, emit, print_json, table_fields
+from corank.choices import PAIR_STRATEGIES
+from corank.cli import Force, Json, KeepFormulas, Seed, emit, list_choices, print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ DEFAULT = "bald"
 """Default strategy, by which also questions to one of several judges are chosen."""
 
 
-def ask(
+def prefer(
     items: Annotated[Path, typer.Argument(help="Items to rank: .csv, .tsv, .jsonl (compressed or not) or .parquet.")],
     name: Annotated[
         str | None,
@@ -34,7 +35,7 @@ def ask(
         ),
     ] = None,
     judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
-    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {PAIR_STRATEGIES}.")] = DEFAULT,
+    strategy: Annotated[str, typer.Option(help=f"How to choose questions: {list_choices(PAIR_STRATEGIES)}.")] = DEFAULT,
     repeat: Annotated[float, typer.Option(help="Share of repeated questions.")] = 0.1,
     tol: Annotated[float, typer.Option(help="Stop when no answer is expected to give this information (nats).")] = 0.03,
     export: Annotated[
@@ -120,7 +121,7 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
     items, _ = read_items(path, **reading)
     judges = {judge: answers.pairwise for judge, answers in _judges(path, items).items()}
     if not judges:
-        raise InputError(f"there are no answers for {path} yet; run corank ask {path} first.")
+        raise InputError(f"there are no answers for {path} yet; run corank prefer {path} first.")
     ranking, by_judge, weights = _rankings(items, judges)
     write_ranking(target, items, ranking, by_judge, overwrite=force, keep_formulas=keep_formulas)
     n_answers = sum(map(len, judges.values()))
@@ -133,7 +134,7 @@ def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bo
         listed = ", ".join(f"{judge} {weight:.2f}" for judge, weight in weights.items())
         sentence += f" of {len(judges)} judges, who agree on {same} of {both} pairs that two of them answered"
         sentence += f" (weights, 0 for random answers to 1: {listed})"
-    emit(as_json, "ask", fields, f"{sentence}; about {100 * wrong:.0f} % of all pairs expected in wrong order")
+    emit(as_json, "prefer", fields, f"{sentence}; about {100 * wrong:.0f} % of all pairs expected in wrong order")
 
 
 def _rankings(
@@ -166,7 +167,7 @@ def _simulate(path: Path, reading: Options, starts: int, asking: Options, as_jso
     title = f"{path.name}: {n} items, {n * (n - 1) // 2} pairs, judged by {reading['judged']}"
     table = _replay_table(title, chosen, random)
     if as_json:
-        print_json("ask", {"table": table_fields(table)})
+        print_json("prefer", {"table": table_fields(table)})
     else:
         show(table, make_console())
 

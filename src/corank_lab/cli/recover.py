@@ -1,4 +1,4 @@
-"""`corank recover`: copy what can still be read of a damaged database."""
+"""`corank lab recover`: copy what can still be read of a damaged database."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ def recover(
         f"{result.n_rows['events']} events to {output / 'corank.db'}.",
         *(f"Lost: {what}." for what in result.lost),
     ]
-    emit(as_json, "recover", {"rows": dict(result.n_rows), "lost": result.lost}, "\n".join(lines))
+    emit(as_json, "lab recover", {"rows": dict(result.n_rows), "lost": result.lost}, "\n".join(lines))

@@ -1,4 +1,4 @@
-"""`corank service`: rank over HTTP and learn from clicks; and `corank events`: the log of events."""
+"""`corank serve`: rank over HTTP and learn from clicks; keys, models and the log of events."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank_lab.database.store import AnswerStore
-
-service = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Rank over HTTP, record what was shown and clicked, and learn."
-)
-events = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Check and export the log of a service, and forget people in it."
-)
 
 Place = Annotated[
     str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
@@ -48,7 +41,6 @@ def open_place(place: str, *, must_exist: bool = False) -> AnswerStore:
     return open_answer_store(folder / "corank.db")
 
 
-@service.command(epilog="\b\nExample:\n  corank service start shop --port 8700")
 def start(
     place: Place,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8643,
@@ -115,7 +107,6 @@ def start(
             running.close()
 
 
-@service.command(epilog="\b\nExample:\n  corank service add shop clicks --online PDGD --columns price,stars")
 def add(
     place: Place,
     name: Name,
@@ -139,11 +130,10 @@ def add(
         kind, content, recipe = make_version(registry, model, online, columns, interleave, has_prior=prior)
         version = registry.add(name, kind, content, recipe)
         is_active = registry.active[name] == version
-    sentence = f"added {name} version {version}" + ("" if is_active else "; activate it with corank service activate")
-    emit(as_json, "service add", {"name": name, "version": version, "is_active": is_active}, sentence)
+    sentence = f"added {name} version {version}" + ("" if is_active else "; activate it with corank serve activate")
+    emit(as_json, "serve add", {"name": name, "version": version, "is_active": is_active}, sentence)
 
 
-@service.command(epilog="\b\nExample:\n  corank service models shop")
 def models(place: Place, as_json: Json = False) -> None:
     """List the models and what they have learnt."""
     from corank_lab.api.registry import Registry
@@ -159,10 +149,9 @@ def models(place: Place, as_json: Json = False) -> None:
         f"{row.counts.get('lists', 0)} lists, {row.counts.get('clicked', 0)} with a click"
         for row in rows
     ]
-    emit(as_json, "service models", fields, "\n".join(lines) or "no models")
+    emit(as_json, "serve models", fields, "\n".join(lines) or "no models")
 
 
-@service.command(epilog="\b\nExample:\n  corank service activate shop clicks 2")
 def activate(place: Place, name: Name, version: Annotated[int, typer.Argument(help="Number of the version.")]) -> None:
     """Use a version of a model from now on; a running service notices it."""
     from corank_lab.api.registry import Registry
@@ -172,7 +161,6 @@ def activate(place: Place, name: Name, version: Annotated[int, typer.Argument(he
     typer.echo(f"{name} version {version} is active")
 
 
-@service.command(epilog="\b\nExample:\n  corank service rollback shop clicks")
 def rollback(place: Place, name: Name) -> None:
     """Use the version again that was active before."""
     from corank_lab.api.registry import Registry
@@ -182,7 +170,6 @@ def rollback(place: Place, name: Name) -> None:
     typer.echo(f"{name} version {version} is active")
 
 
-@service.command(epilog="\b\nExample:\n  corank service remove shop clicks 1")
 def remove(place: Place, name: Name, version: Annotated[int, typer.Argument(help="Number of the version.")]) -> None:
     """Remove a version that is not active."""
     from corank_lab.api.registry import Registry
@@ -192,7 +179,6 @@ def remove(place: Place, name: Name, version: Annotated[int, typer.Argument(help
     typer.echo(f"removed {name} version {version}")
 
 
-@service.command(epilog="\b\nExample:\n  corank service save shop clicks --output clicks.safetensors")
 def save(
     place: Place,
     name: Name,
@@ -215,7 +201,6 @@ def save(
     typer.echo(f"wrote {output}: {name} version {number}")
 
 
-@service.command(epilog="\b\nExample:\n  corank service key shop --scope rank --scope feedback --name web")
 def key(
     place: Place,
     scope: Annotated[list[str] | None, typer.Option(help="rank, feedback, judge or admin; repeatable.")] = None,
@@ -230,18 +215,17 @@ def key(
         keys = Keys(store)
         if revoke is not None:
             keys.revoke(revoke)
-            emit(as_json, "service key", {"revoked": revoke}, f"revoked {revoke}")
+            emit(as_json, "serve key", {"revoked": revoke}, f"revoked {revoke}")
         elif scope:
             made = keys.add(name, scope)
-            emit(as_json, "service key", {"key": made, "scopes": scope}, made)
+            emit(as_json, "serve key", {"key": made, "scopes": scope}, made)
         else:
             lines = [
                 f"{one.id} {one.name!r}: {', '.join(one.scopes)}{' (revoked)' * one.is_revoked}" for one in keys.all()
             ]
-            emit(as_json, "service key", {"keys": [one._asdict() for one in keys.all()]}, "\n".join(lines) or "no keys")
+            emit(as_json, "serve key", {"keys": [one._asdict() for one in keys.all()]}, "\n".join(lines) or "no keys")
 
 
-@service.command(hidden=True)
 def train(name: str, source: str, ranker: str, parameters: str) -> None:
     """Train a new version; the service starts this, with the database in CORANK_DATABASE."""
     import json
@@ -257,7 +241,6 @@ def train(name: str, source: str, ranker: str, parameters: str) -> None:
     typer.echo(f"added {name} version {version}, a {ranker} from {source}; it is not active")
 
 
-@events.command(epilog="\b\nExample:\n  corank events verify shop")
 def verify(place: Place, as_json: Json = False) -> None:
     """Replay the log from the initial models, and compare with what was learnt, byte by byte."""
     from corank_lab.api.forget import compare_with_replay
@@ -267,9 +250,13 @@ def verify(place: Place, as_json: Json = False) -> None:
         different, n_models, last = compare_with_replay(EventLog(store))
     fields = {"models": n_models, "last_event": last, "different": different}
     if different:
-        emit(as_json, "events verify", fields, f"different after a replay of {last} events: {', '.join(different)}")
+        emit(
+            as_json, "serve events verify", fields, f"different after a replay of {last} events: {', '.join(different)}"
+        )
         raise typer.Exit(1)
-    emit(as_json, "events verify", fields, f"a replay of {last} events gives the same bytes for {n_models} models")
+    emit(
+        as_json, "serve events verify", fields, f"a replay of {last} events gives the same bytes for {n_models} models"
+    )
 
 
 class ExportFormat(StrEnum):
@@ -280,7 +267,6 @@ class ExportFormat(StrEnum):
     parquet = "parquet"
 
 
-@events.command(epilog="\b\nExample:\n  corank events export shop --as ubi --output events.jsonl")
 def export(
     place: Place,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; a folder for parquet.")],
@@ -310,10 +296,9 @@ def export(
             write_rows = formats.write_letor_rows if kind is ExportFormat.letor else formats.write_parquet_parts
             n, what = write_rows(log, output, model, bias=bias, overwrite=force), "rows"
     fields = {"output": output, "as": kind.value, f"n_{what}": n}
-    emit(as_json, "events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
+    emit(as_json, "serve events export", fields, f"wrote {output}: {n} {what} as {kind.value}")
 
 
-@events.command(epilog="\b\nExample:\n  corank events forget shop ann")
 def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the user.")], as_json: Json = False) -> None:
     """Delete all events of a user, and learn everything again without them. Stop the service first."""
     from corank_lab.api.forget import forget_person
@@ -321,6 +306,6 @@ def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the use
     with open_place(place) as store:
         result = forget_person(store, user)
     emit(
-        as_json, "events forget", result._asdict(),
+        as_json, "serve events forget", result._asdict(),
         f"deleted {result.n_events} events, learnt {result.n_models} models again from {result.n_left} events",
     )  # fmt: skip

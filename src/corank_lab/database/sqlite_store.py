@@ -149,7 +149,7 @@ class SqliteStore(AnswerStore):
         """Return the error for a damaged part of the file."""
         return LostError(
             f"{self.path} is damaged ({what}); restore it from a copy, or copy what is sound to a new folder with: "
-            f"corank recover {self.path} --output FOLDER."
+            f"corank lab recover {self.path} --output FOLDER."
         )
 
     def _prepare(self) -> None:

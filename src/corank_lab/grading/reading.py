@@ -71,7 +71,7 @@ def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
     """
     if any(suffix_of(one) == ".index" for one in (path, *more_paths)):
         raise InputError(
-            "an index is opened by the command line: corank serve --grade queries.csv --index wiki.index --texts "
+            "an index is opened by the command line: corank lab --grade queries.csv --index wiki.index --texts "
             "documents.jsonl."
         )
     first, *rest = sorted([path, *more_paths], key=lambda one: suffix_of(one) in _TABLES)

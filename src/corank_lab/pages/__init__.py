@@ -1,1 +1,1 @@
-"""Web pages for people who judge: `corank serve`."""
+"""Web pages for people who judge: `corank lab`."""

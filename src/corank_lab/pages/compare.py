@@ -79,7 +79,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
         self.log.append((answer, entry))
 
     def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-        """Read a line of `corank ask`."""
+        """Read a line of `corank prefer`."""
         entry = read_entry(PreferenceEntry, values, values["place"])
         PreferenceAnswers(self.items).add(entry)  # checks the names
         numbers = [self.items.number.get(name, 0) for name in (entry.left, entry.right)]

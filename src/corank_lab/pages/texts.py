@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from corank_lab.choices import STOPPING_RULES
+
 LANGUAGE = "en"
 
 TEXTS = {
@@ -27,7 +29,7 @@ TEXTS = {
     "leave.title": "Signed out",
     "leave.help": "This browser has forgotten all links. Open your link again to continue; your answers are saved.",
     "error.link": "A link is needed",
-    "error.link.help": "Open the link that you were given, or the one that corank serve printed. It may have been "
+    "error.link.help": "Open the link that you were given, or the one that corank lab printed. It may have been "
     "replaced by a newer one.",
     "error.right": "Not for this link",
     "error.right.help": "Your link does not open this page. Ask the owner of the project for another link.",
@@ -46,7 +48,7 @@ TEXTS = {
     "error.kept": "Answers that were saved before are safe.",
     "error.bug": "Something went wrong",
     "error.bug.help": "An internal error occurred ({kind}). Your saved answers are safe. Go back and try again; the "
-    "terminal of corank serve shows the details.",
+    "terminal of corank lab shows the details.",
     "error.no_file": "No file was sent; choose a file that is not empty.",
     "error.no_name": "The name of the judge is empty; write a name.",
     "error.own_name": "{name} is your own name here; choose another name for the judge.",
@@ -61,9 +63,9 @@ TEXTS = {
     "upload.stage.save": "Saving the project",
     "upload.failed": "The files were not imported",
     "upload.attempts": "Reading the files was begun {n} times and never ended; send fewer or smaller files, and see "
-    "the terminal of corank serve.",
+    "the terminal of corank lab.",
     "upload.ended": "The process that read the files ended early (status {status}), probably because memory is short; "
-    "send fewer or smaller files, or read the terminal of corank serve.",
+    "send fewer or smaller files, or read the terminal of corank lab.",
     "upload.memory": "Reading the files takes more than {limit} GB of memory; send fewer or smaller files, or set the "
     "environment variable {variable} to the number of gigabytes it may take.",
     "kind.project": "Saved project",
@@ -80,7 +82,7 @@ TEXTS = {
     "kind.screen.help": "Find nearly all relevant records of a review while reading few of them.",
     "kind.screen.files": "Records of any database: .ris, .nbib, .bib, .csv, .xlsx, .xml and others; several files are "
     "joined",
-    "kind.compare": "Compare",
+    "kind.compare": "Preferences",
     "kind.compare.help": "Which of two is better? Every answer improves an order of all items.",
     "kind.compare.files": "A table of items (.csv, .tsv, .jsonl, .parquet), with or without images; or images only",
     "kind.grade": "Grade",
@@ -166,7 +168,7 @@ TEXTS = {
     "report.numbers": "Numbers of the diagram",
     "report.methods": "Methods paragraph",
     "report.certificate": "The archive holds the certificate as JSON and as a page, the record files and the logs: "
-    "corank verify computes it again from these on any computer.",
+    "corank screen verify computes it again from these on any computer.",
     "report.conflicts": "Conflicts: {n}, settled: {k}.",
     "report.question": "Question",
     "report.both": "Both read",
@@ -215,7 +217,7 @@ TEXTS = {
     "train.again": "Train again",
     "train.few": "{n} queries have two different grades; grade documents of at least {least} queries differently "
     "before rankers can be compared.",
-    "train.failed": "The comparison failed ({kind}). Try again; the terminal of corank serve shows the details.",
+    "train.failed": "The comparison failed ({kind}). Try again; the terminal of corank lab shows the details.",
     "train.running": "Comparing rankers: {what}, {share}. This takes some minutes; you may leave the page.",
     "train.starting": "Comparing rankers: starting. This takes some minutes; you may leave the page.",
     "train.bar": "Progress of this step",
@@ -389,13 +391,7 @@ TEXTS = {
     "setting.confidence.help": "Required probability that this recall is reached.",
     "setting.use_labels": "Use labels of the files as known answers",
     "setting.use_labels.help": "Records with a label are not shown to judges then.",
-    "choice.agree": "A model and an exact test agree",
-    "choice.decline": "A model of the finds alone",
-    "choice.poisson": "A Poisson process (Sneyd and Stevenson)",
-    "choice.hypergeometric": "An exact test on the ranking",
-    "choice.draws": "An exact test on random draws",
-    "choice.sample": "A proof by a random sample",
-    "choice.consecutive": "50 irrelevant records in a row (missed the target in half of the replays)",
+    **{f"choice.{name}": summary for name, summary in STOPPING_RULES.items()},
     "setting.tol": "Smallest useful information (nats)",
     "setting.tol.help": "Questions stop when no answer is expected to tell more; an answer tells 0.69 at most.",
 }

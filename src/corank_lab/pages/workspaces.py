@@ -60,23 +60,25 @@ class Setting:
         if self.kind == "flag":
             return text is not None
         text = clean(text or "").strip()
-        if self.kind in ("text", "lines"):
-            if len(text) > MOST_TEXT:
-                raise InputError(f"a text has {len(text)} characters; the limit is {MOST_TEXT}.")
-            return text
-        if self.kind == "choice":
-            if text not in self.choices:
-                raise InputError(f"{self.name} is {text!r}; choose one of {', '.join(self.choices)}.")
-            return text
+        if self.kind in ("text", "lines", "choice"):
+            return self.require(text)
         try:
             number = float(text)
         except ValueError:
             raise InputError(f"{self.name} is {text!r}; write a number.") from None
         if self.kind == "share":
             number /= 100
-        if not self.low <= number <= self.high:
-            raise InputError(f"{self.name} is {text}; write a number within the limits of the field.")
-        return number if self.kind == "share" or not number.is_integer() else int(number)
+        return self.require(number if self.kind == "share" or not number.is_integer() else int(number))
+
+    def require(self, value: Any) -> Any:
+        """Return a value; raise `InputError` if it is not allowed."""
+        if self.allows(value):
+            return value
+        if self.kind in ("text", "lines"):
+            raise InputError(f"a text has {len(value)} characters; the limit is {MOST_TEXT}.")
+        if self.kind == "choice":
+            raise InputError(f"{self.name} is {value!r:.100}; choose one of {', '.join(self.choices)}.")
+        raise InputError(f"{self.name} is {value}; write a number from {self.low:g} to {self.high:g}.")
 
     def allows(self, value: Any) -> bool:
         """Return whether a stored value is one that `read` may have returned."""

@@ -1,15 +1,12 @@
-"""What the tests of the verbs share: a small collection, half of its queries unjudged, and a way to say commands."""
+"""What the tests of the verbs share: a small collection, half of its queries unjudged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from corank.cli import app
 from corank.data.io.letor.writer import write_letor
 from corank.data.splits import mask_scores
 from corank.data.synthetic import SyntheticRanking, make_ranking
@@ -34,15 +31,3 @@ def text(made: SyntheticRanking, y: np.ndarray, tmp_path: Path) -> Path:
     comments = [f"docid = d{row}" for row in range(len(y))]
     write_letor(tmp_path / "rows.txt", made.X, np.where(np.isnan(y), -1, y), made.qid, comments=comments)
     return tmp_path / "rows.txt"
-
-
-@pytest.fixture
-def says() -> Callable[..., str]:
-    """Run a command that must end well, and return its standard output; what it raises is raised."""
-
-    def run(*words: object) -> str:
-        result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
-        assert result.exit_code == 0, result.output
-        return result.stdout
-
-    return run

@@ -36,12 +36,16 @@ COMMANDS = {
         "explain <model.safetensors <test.txt --pair 1 2 --plot >p.png",
     ],
     "suggest": ["suggest <model.safetensors <train.txt --unjudged -1 --output >n.txt"],
-    "screen": ["screen <records.csv --simulate --starts 1 --output >out", "screen <records.csv --export >e.csv"],
+    "screen read": [],  # tests/lab/cli/screening runs it
+    "screen replay": ["screen replay <records.csv --starts 1 --output >out"],
+    "screen report": ["screen report <reviewed.csv --output >report", "screen report <reviewed.csv"],
+    "screen export": ["screen export <records.csv --output >e.csv"],
+    "screen settle": ["screen settle <reviewed.csv --judge eve"],
     "records": ["records <records.csv --duplicates", "records <records.csv --output >r.ris"],
-    "certify": ["certify <reviewed.csv --output >c.json --page >c.html"],
-    "verify": ["verify <certificate.json <reviewed.csv"],
+    "screen certify": ["screen certify <reviewed.csv --output >c.json --page >c.html"],
+    "screen verify": ["screen verify <certificate.json <reviewed.csv"],
     "agreement": ["agreement <judged.csv --list", "agreement <judged.csv --output >c.csv"],
-    "ask": ["ask <items.csv --simulate grade --starts 1 --questions 3", "ask <items.csv --export >e.csv"],
+    "prefer": ["prefer <items.csv --simulate grade --starts 1 --questions 3", "prefer <items.csv --export >e.csv"],
     "index": ["index <articles --output >i", "index <articles --add-to <articles.index --output >i"],
     "search": [
         "search <articles.index pump --model <links.safetensors --output >run",
@@ -55,15 +59,15 @@ COMMANDS = {
         "export <model.safetensors --to solr --output >m.json",
         "export <model.safetensors --to sql --verify <test.txt --output >m.sql",
     ],
-    "recover": ["recover <damaged.db --output >recovered"],
+    "lab recover": ["lab recover <damaged.db --output >recovered"],
     "demo": ["demo --queries 60 --output >out"],
-    "serve": [],  # tests/lab/pages runs it
+    "lab pages": [],  # tests/lab/pages runs it
 }
 JUNK = bytes(range(256)) * 40
 
 
 def names() -> set[str]:
-    return {verb.name for verbs in cli.GROUPS.values() for verb in verbs}
+    return {name for name in cli.VERBS if not name.startswith("serve ")}  # tests/lab/api runs them
 
 
 def test_every_verb_is_fed_and_has_an_example():
@@ -109,6 +113,13 @@ def run(monkeypatch, capsys):
         return code, said.out, said.err
 
     return say
+
+
+def write_answers(folder, words):
+    """Write answers, if a command exports them."""
+    source = next((word.lstrip("<") for word in words if word.endswith(("records.csv", "items.csv"))), None)
+    if source is not None and ("--export" in words or words[:2] == ["screen", "export"]):
+        write_journal(folder, source)
 
 
 def plain(command):
@@ -170,8 +181,7 @@ def test_a_place_that_cannot_be_written(command, where, here, run):
     folder = {"under a file": "file/", "in no folder": "none/", "without the right": "locked/"}.get(where, "")
     words = [folder + word[1:] if word.startswith(">") else word for word in command.split()]
     words = [word.lstrip("<") for word in words]
-    if "--export" in words:
-        write_journal(here, words[1])
+    write_answers(here, words)
     if words[0] in ("demo", "compare") and where == "in no folder":
         pytest.skip("it makes its folder")
     before = tree(here)
@@ -196,8 +206,8 @@ class Calls:
     """Counts the calls of corank's functions inside a verb, and interrupts at one of them."""
 
     def __init__(self, words, last=None):
-        verbs = (verb for group in cli.GROUPS.values() for verb in group)
-        self.verb = next(verb.function.__code__ for verb in verbs if verb.name == words[0])
+        said = " ".join(words) + " "
+        self.verb = next(verb.function.__code__ for name, verb in cli.VERBS.items() if said.startswith(f"{name} "))
         self.last, self.count, self.inside = last, 0, False
 
     def __enter__(self):
@@ -226,8 +236,7 @@ class Calls:
 @pytest.mark.parametrize("command", EVERY)
 def test_control_c(command, here, run):
     words = plain(command)
-    if "--export" in words:
-        write_journal(here, words[1])
+    write_answers(here, words)
     before, places = tree(here), [1]
     after = before
     if words[0] != "demo" and "--plot" not in words:  # which take long, or end without data
@@ -239,7 +248,7 @@ def test_control_c(command, here, run):
         with Calls(words, last):
             code, out, err = run(words)
         assert code == 130
-        assert out == "" or "--simulate" in words  # which shows what it found before that is written
+        assert out == "" or words[:2] == ["screen", "replay"]  # which shows what it found before that is written
         assert err.count("\n") == 1
         assert err.startswith("corank: interrupted")
         assert tree(here).keys() in (before.keys(), after.keys())

@@ -35,12 +35,12 @@ def test_records_come_back_from_an_export(here, says):
     text = "".join(f"{row},@SUM(A1)\n" for row in rows).replace("study of", "=study of")
     source.write_text(f"{header},{EVIL}\n{text}")
     write_journal(here, "records.csv")
-    says("screen", source, "--export", here / "out.csv")
+    says("screen", "export", source, "-o", here / "out.csv")
     assert is_safe(here / "out.csv")
     before, after = read_records(source), read_records(here / "out.csv")
     assert (after.ids, after.titles, after.abstracts) == (before.ids, before.titles, before.abstracts)
     assert [row[EVIL] for row in after.fields] == [["@SUM(A1)"]] * len(before)
-    says("screen", source, "--export", here / "raw.csv", "--keep-formulas")
+    says("screen", "export", source, "-o", here / "raw.csv", "--keep-formulas")
     assert not is_safe(here / "raw.csv")
     assert read_records(here / "raw.csv").titles == before.titles
 
@@ -49,10 +49,10 @@ def test_names_of_items_come_back_from_an_export(here, says):
     source = here / "items.csv"
     source.write_text(source.read_text().replace("thing", "=thing"))
     write_journal(here, "items.csv")
-    says("ask", source, "--export", here / "out.csv")
+    says("prefer", source, "--export", here / "out.csv")
     assert is_safe(here / "out.csv")
     assert set(read_items(here / "out.csv", name="name")[0].names) == set(read_items(source)[0].names)
-    says("ask", source, "--export", here / "raw.csv", "--keep-formulas")
+    says("prefer", source, "--export", here / "raw.csv", "--keep-formulas")
     assert not is_safe(here / "raw.csv")
 
 

@@ -10,7 +10,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 from cli.some_files import files
-from cli.test_bad_things import COMMANDS, tree
+from cli.test_bad_things import COMMANDS, tree, write_answers
 
 from corank import cli
 from corank.cli import app
@@ -38,10 +38,10 @@ def takes_path(hint):
 
 def test_every_path_of_a_command_is_an_input_or_an_output():
     """A new name must be added to `INPUTS` here, or to `corank.cli.OUTPUTS`."""
-    for verb in (verb for verbs in cli.GROUPS.values() for verb in verbs):
+    for name, verb in cli.VERBS.items():
         hints = get_type_hints(verb.function)
         paths = {name for name, hint in hints.items() if takes_path(hint)}
-        assert paths <= INPUTS | set(cli.OUTPUTS), verb.name
+        assert paths <= INPUTS | set(cli.OUTPUTS), name
 
 
 # each command with an output, and an input in its place
@@ -63,8 +63,7 @@ CASES = [
 def test_an_output_that_is_an_input_is_refused(words, at, given, how, here):
     if given == "articles.index" and "--add-to" in words:
         pytest.skip("an index may be extended in its place")
-    if "--export" in words:
-        write_journal(here, words[1][1:])
+    write_answers(here, words)
     if how == "a hard link" and (here / given).is_dir():
         pytest.skip("folders have no hard links")
     name = {"the name": given, "another spelling": f"./articles/../{given}"}.get(how, "other.csv")
@@ -85,7 +84,7 @@ def test_a_folder_that_contains_an_input_is_not_replaced(here):
         (here / name).rename(here / "mine" / name)
     before = tree(here)
     for words in (
-        ["screen", "mine/records.csv", "--simulate", "--starts", "1", "-o", "mine"],
+        ["screen", "replay", "mine/records.csv", "--starts", "1", "-o", "mine"],
         ["convert", "mine/test.txt", "mine"],
     ):
         with pytest.raises(InputError, match=r"mine contains the input mine/.*, which would be lost"):
@@ -114,7 +113,7 @@ def test_a_report_replaces_only_a_report(here):
     """With --force too: the folder may hold answers, or anything else."""
     write_journal(here, "records.csv")
     before = tree(here)
-    simulate = ["screen", "records.csv", "--simulate", "--starts", "1", "--force", "-o"]
+    simulate = ["screen", "replay", "records.csv", "--starts", "1", "--force", "-o"]
     with pytest.raises(InputError, match=r"answers holds me\.jsonl, which is not part of a report, so it is kept"):
         app([*simulate, "records.csv.answers"], standalone_mode=False)
     assert tree(here) == before
@@ -128,7 +127,7 @@ def test_an_export_onto_a_journal_is_refused(here):
     os.symlink(ScreeningJournal.path_for("records.csv", "me"), "out.csv")
     before = tree(here)
     with pytest.raises(InputError, match=r"out\.csv is the same file as the input records\.csv\.answers/me\.jsonl"):
-        app(["screen", "records.csv", "--export", "out.csv", "--force"], standalone_mode=False)
+        app(["screen", "export", "records.csv", "-o", "out.csv", "--force"], standalone_mode=False)
     assert tree(here) == before
 
 
@@ -157,7 +156,7 @@ def test_links_out_of_the_folder_of_the_records_are_refused(link, here):
     else:
         folder.mkdir()
         os.symlink(outside / "me.jsonl", folder / "me.jsonl")
-    for words in (["screen", source], ["screen", source, "--export", "e.csv"]):
+    for words in (["screen", source], ["screen", "export", source, "-o", "e.csv"]):
         with pytest.raises(InputError, match=r"me\.jsonl leads to .*outside/me\.jsonl by a link, outside of .*home"):
             app([*map(str, words)], standalone_mode=False)
     assert (outside / "me.jsonl").read_text() == ""

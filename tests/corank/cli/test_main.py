@@ -115,7 +115,7 @@ def test_help_lists_every_command_once_under_its_group():
     assert list(cli.GROUPS) == ["Learn", "Judge", "Search and clicks", "Files"]
     assert at == sorted(at)
     listed = [line.split()[0] for line in lines[at[0] :] if line.startswith("  ")]
-    assert listed == [*(verb.name for verbs in cli.GROUPS.values() for verb in verbs), *cli.SERVICE]
+    assert listed == [*(entry.name for entries in cli.GROUPS.values() for entry in entries)]
     assert sorted(listed) == sorted(typer.main.get_command(cli.app).commands)
     assert max(map(len, lines)) <= 80
 
@@ -125,6 +125,9 @@ def test_help_lists_every_command_once_under_its_group():
     [
         ("train", "use 'corank fit'"), ("predict", "use 'corank rank'"), ("learn", "use 'corank fit'"),
         ("score", "use 'corank rank'"), ("eval", "use 'corank evaluate'"), ("label", "use 'corank suggest'"),
+        ("ask", "use 'corank prefer'"), ("service", "use 'corank serve'"), ("events", "use 'corank serve events'"),
+        ("certify", "use 'corank screen certify'"), ("verify", "use 'corank screen verify'"),
+        ("recover", "use 'corank lab recover'"),
         ("conver", "did you mean 'convert'? Choose one of fit, rank,"), ("xyzzy", "choose one of fit, rank,"),
         ("check-lambda", "call corank.models.check_lambda in Python."),
         ("simulate-clicks", "call corank.clicks.simulate_clicks in Python."),
@@ -137,14 +140,48 @@ def test_an_unknown_command_gets_one_sentence_with_a_suggestion_and_exit_code_2(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["serve"], "'corank serve' needs a command; the pages are now 'corank lab'; choose one of start, "),
+        (
+            ["serve", "reviews"],
+            "there is no command 'serve reviews'; the pages are now 'corank lab'; choose one of start",
+        ),
+        (["serve", "--no-browser"], "there is no command 'serve --no-browser'; the pages are now 'corank lab'; "),
+        (["serve", "events", "x"], "there is no command 'serve events x'; choose one of verify, export, forget."),
+        (["serve", "events", "verif"], "there is no command 'serve events verif'; did you mean 'verify'? "),
+    ],
+)
+def test_an_unknown_command_below_another_gets_one_sentence_too(words, problem, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.app, words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"corank: {problem}")
+    assert result.stderr.count("\n") == 1
+    assert "train" not in result.stderr  # which the service starts by itself
+    assert not list(tmp_path.iterdir())
+
+
+def test_words_that_name_no_command_are_for_the_default_one(tmp_path):
+    for words in (["lab", "pages"], ["lab"]):
+        result = CliRunner().invoke(cli.app, [*words, str(tmp_path / "none" / "x"), "--no-browser"])
+        assert (result.exit_code, "x is not a folder" in str(result.exception)) == (1, True)
+    assert "Usage: corank lab [OPTIONS] COMMAND" in CliRunner().invoke(cli.app, ["lab", "--help"]).stdout
+
+
 def test_suggested_commands_exist():
     commands = typer.main.get_command(cli.app).commands
-    assert not {meant for meant in cli.OTHER_NAMES.values() if meant not in commands}
+    groups = {name.rpartition(" ")[0] for name in cli.VERBS}
+    assert not {*cli.OTHER_NAMES.values()} - {*commands, *cli.VERBS, *groups}
     assert not {name for name in cli.OTHER_NAMES if name in commands}
 
 
 def test_options_of_commands_have_a_help_text():
-    for name, command in typer.main.get_command(cli.app).commands.items():
+    for name in cli.VERBS:
+        command = typer.main.get_command(cli.app)
+        for word in name.split():
+            command = command.commands[word]
         for parameter in command.params:
             assert getattr(parameter, "help", None), (name, parameter.name)
 

@@ -121,7 +121,7 @@ def test_a_reader_that_has_enough_ends_the_command_in_silence(output: str, says,
 
 
 @pytest.mark.parametrize(
-    "words", ["screen records.csv", "ask items.csv", pytest.param("fit - -m spd -o m", marks=long)]
+    "words", ["screen records.csv", "prefer items.csv", pytest.param("fit - -m spd -o m", marks=long)]
 )
 def test_closed_standard_input_is_one_sentence(words: str, tmp_path: Path) -> None:
     said = shell(f"cd {files(tmp_path)} && corank {words} <&-")

@@ -36,22 +36,20 @@ def test_models_are_added_listed_activated_rolled_back_saved_and_removed(tmp_pat
     ranker = RankSVM().fit(problem.X, problem.y, qid=problem.qid)
     save(ranker, tmp_path / "model.safetensors")
     place = tmp_path / "shop"
-    assert (
-        corank("service", "add", place, "main", "--model", tmp_path / "model.safetensors") == "added main version 1\n"
-    )
-    added = corank("service", "add", place, "main", "--online", "pdgd", "--columns", "20")
-    assert added == "added main version 2; activate it with corank service activate\n"
-    corank("service", "activate", place, "main", 2)
-    assert "main 2 (active): online" in corank("service", "models", place)
-    corank("service", "rollback", place, "main")
-    listed = json.loads(corank("service", "models", place, "--json"))["models"]
+    assert corank("serve", "add", place, "main", "--model", tmp_path / "model.safetensors") == "added main version 1\n"
+    added = corank("serve", "add", place, "main", "--online", "pdgd", "--columns", "20")
+    assert added == "added main version 2; activate it with corank serve activate\n"
+    corank("serve", "activate", place, "main", 2)
+    assert "main 2 (active): online" in corank("serve", "models", place)
+    corank("serve", "rollback", place, "main")
+    listed = json.loads(corank("serve", "models", place, "--json"))["models"]
     assert [(one["version"], one["is_active"]) for one in listed] == [(1, True), (2, False)]
-    corank("service", "save", place, "main", "--output", tmp_path / "again.safetensors")
+    corank("serve", "save", place, "main", "--output", tmp_path / "again.safetensors")
     assert (tmp_path / "again.safetensors").read_bytes() == (tmp_path / "model.safetensors").read_bytes()
     with pytest.raises(ValueError, match="is active; activate another"):
-        corank("service", "remove", place, "main", 1)
-    corank("service", "remove", place, "main", 2)
-    assert "main 2" not in corank("service", "models", place)
+        corank("serve", "remove", place, "main", 1)
+    corank("serve", "remove", place, "main", 2)
+    assert "main 2" not in corank("serve", "models", place)
     for words, sentence in [
         (["add", place, "x", "--online", "none", "--columns", "2"], "there is no online ranker 'none'"),
         (["add", place, "x", "--online", "pdgd", "--columns", "a,a"], "distinct names"),
@@ -61,17 +59,17 @@ def test_models_are_added_listed_activated_rolled_back_saved_and_removed(tmp_pat
         (["key", place, "--scope", "all"], "there is no scope 'all'"),
     ]:
         with pytest.raises(ValueError, match=re.escape(sentence)):
-            corank("service", *words)
+            corank("serve", *words)
 
 
 def test_keys_are_added_listed_and_revoked(tmp_path):
-    key = corank("service", "key", tmp_path, "--scope", "rank", "--name", "web").strip()
+    key = corank("serve", "key", tmp_path, "--scope", "rank", "--name", "web").strip()
     id, _, secret = key.partition(".")
-    listed = corank("service", "key", tmp_path)
+    listed = corank("serve", "key", tmp_path)
     assert f"{id} 'web': rank" in listed
     assert secret not in listed
-    corank("service", "key", tmp_path, "--revoke", id)
-    assert "(revoked)" in corank("service", "key", tmp_path)
+    corank("serve", "key", tmp_path, "--revoke", id)
+    assert "(revoked)" in corank("serve", "key", tmp_path)
 
 
 def write_log(store, users, seed=0):
@@ -92,10 +90,10 @@ def test_a_forgotten_user_leaves_no_event_and_no_trace_in_the_models(tmp_path, k
     users = ["ann", "bob", "cat", "bob", "ann", "cat", "bob"]
     with open_new(kind, tmp_path) as store:
         place = store.address if kind == "postgresql" else tmp_path
-        corank("service", "add", place, "shop", "--online", "PDGD", "--columns", "3")
+        corank("serve", "add", place, "shop", "--online", "PDGD", "--columns", "3")
         write_log(store, users)
         before = [event for part in EventLog(store).batches() for event in part]
-        said = json.loads(corank("events", "forget", place, "bob", "--json"))
+        said = json.loads(corank("serve", "events", "forget", place, "bob", "--json"))
         left = [event for part in EventLog(store).batches() for event in part]
         of_bob = {f"list{at}" for at, user in enumerate(users) if user == "bob"}
         expected = [
@@ -120,7 +118,7 @@ def test_a_forgotten_user_leaves_no_event_and_no_trace_in_the_models(tmp_path, k
                 )
         learnt = Registry(store).model("shop", 1).ranker
         np.testing.assert_array_equal(learnt.coef_, ranker.coef_)
-        assert "same bytes for 1 models" in corank("events", "verify", place)
+        assert "same bytes for 1 models" in corank("serve", "events", "verify", place)
         if kind == "sqlite":
             assert not any(b"bob" in path.read_bytes() for path in tmp_path.glob("corank.db*"))
         # the service goes on from there
@@ -130,16 +128,16 @@ def test_a_forgotten_user_leaves_no_event_and_no_trace_in_the_models(tmp_path, k
 
 def test_verify_finds_a_model_that_is_not_what_the_log_says(tmp_path):
     with open_new("sqlite", tmp_path) as store:
-        corank("service", "add", tmp_path, "shop", "--online", "PDGD", "--columns", "3")
+        corank("serve", "add", tmp_path, "shop", "--online", "PDGD", "--columns", "3")
         write_log(store, ["ann", "bob"])
-        assert "same bytes" in corank("events", "verify", tmp_path)
+        assert "same bytes" in corank("serve", "events", "verify", tmp_path)
         store.write(("UPDATE models SET state = initial",))
-        assert "different after a replay of 8 events: shop/1" in corank("events", "verify", tmp_path, code=1)
+        assert "different after a replay of 8 events: shop/1" in corank("serve", "events", "verify", tmp_path, code=1)
 
 
 def test_the_service_runs_as_a_process_goes_on_after_a_kill_and_stops_on_request(tmp_path):
-    corank("service", "add", tmp_path, "shop", "--online", "PDGD", "--columns", "3")
-    words = [sys.executable, "-m", "corank", "service", "start", str(tmp_path), "--port", "0"]
+    corank("serve", "add", tmp_path, "shop", "--online", "PDGD", "--columns", "3")
+    words = [sys.executable, "-m", "corank", "serve", "start", str(tmp_path), "--port", "0"]
     key, learnt = "", []
     for number, ending in enumerate((signal.SIGKILL, signal.SIGTERM)):
         process = subprocess.Popen(
@@ -164,5 +162,5 @@ def test_the_service_runs_as_a_process_goes_on_after_a_kill_and_stops_on_request
         assert "Traceback" not in rest, rest
     assert learnt == [1, 2]
     assert process.returncode in (0, 143)
-    corank("service", "save", tmp_path, "shop", "--output", tmp_path / "shop.safetensors")
+    corank("serve", "save", tmp_path, "shop", "--output", tmp_path / "shop.safetensors")
     assert load(tmp_path / "shop.safetensors", PDGD).n_learnt_ == 2

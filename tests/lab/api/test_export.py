@@ -79,24 +79,24 @@ def as_lists(log):
 def test_ubi_is_read_again_by_the_reader_of_ubi(shop, says):
     folder, _, wanted = shop
     target = folder / "events.jsonl"
-    assert "43 lists as ubi" in says("events", "export", folder, "--as", "ubi", "-o", target)
+    assert "43 lists as ubi" in says("serve", "events", "export", folder, "--as", "ubi", "-o", target)
     assert as_lists(read_clicks(target)) == list(wanted.values())
     text = target.read_text()
     assert "ann" not in text
     assert "purchase" not in text
-    says("events", "export", folder, "--as", "ubi", "-o", target, "--persons", "--force")
+    says("serve", "events", "export", folder, "--as", "ubi", "-o", target, "--persons", "--force")
     assert '"client_id": "ann"' in target.read_text()
     words = ("--as", "ubi", "--model", "shop", "-o", target, "--force", "--json")
-    said = json.loads(says("events", "export", folder, *words))
-    assert (said["verb"], said["n_lists"]) == ("events export", 40)
+    said = json.loads(says("serve", "events", "export", folder, *words))
+    assert (said["verb"], said["n_lists"]) == ("serve events export", 40)
     ids = [one["query_id"] for one in map(json.loads, text.splitlines()) if "action_name" not in one]
     assert ids == list(wanted)
 
 
 def test_letor_and_parquet_hold_the_rows_shown(shop, says):
     folder, _, wanted = shop
-    says("events", "export", folder, "--as", "letor", "--bias", 1, "-o", folder / "rows.txt")
-    says("events", "export", folder, "--as", "parquet", "--bias", 1, "-o", folder / "parts")
+    says("serve", "events", "export", folder, "--as", "letor", "--bias", 1, "-o", folder / "rows.txt")
+    says("serve", "events", "export", folder, "--as", "parquet", "--bias", 1, "-o", folder / "parts")
     text, table = (
         corank.read(folder / "rows.txt", dtype="float64"),
         corank.read(folder / "parts" / "part-00000.parquet"),
@@ -168,15 +168,17 @@ def test_a_saved_model_is_replayed_on_the_log_of_a_service(tmp_path, says):
 def test_refusals(shop, says, tmp_path):
     folder, store, _ = shop
     with pytest.raises(InputError, match="no list of the model 'none'"):
-        says("events", "export", folder, "--as", "ubi", "--model", "none", "-o", folder / "x.jsonl")
+        says("serve", "events", "export", folder, "--as", "ubi", "--model", "none", "-o", folder / "x.jsonl")
     with pytest.raises(InputError, match="has no database"):
-        says("events", "export", tmp_path, "--as", "ubi", "-o", folder / "x.jsonl")
+        says("serve", "events", "export", tmp_path, "--as", "ubi", "-o", folder / "x.jsonl")
     assert not (tmp_path / "corank.db").exists()
     with running(store, models=[("wide", "online", online_bytes(5))]) as client:
         assert client.post("/rank", ask(d=5, model="wide")).status_code == 200
     for kind in ("letor", "parquet"):
         with pytest.raises(InputError, match="choose one model"):
-            says("events", "export", folder, "--as", kind, "-o", folder / "x")
+            says("serve", "events", "export", folder, "--as", kind, "-o", folder / "x")
     assert not (folder / "x").exists()
     assert not (folder / "x.jsonl").exists()
-    assert "40 rows" not in says("events", "export", folder, "--as", "letor", "--model", "shop", "-o", folder / "x")
+    assert "40 rows" not in says(
+        "serve", "events", "export", folder, "--as", "letor", "--model", "shop", "-o", folder / "x"
+    )

@@ -42,9 +42,9 @@ def test_the_review_of_the_demo_can_be_screened_where_it_says(says, tmp_path):
     assert Path(path).parent == tmp_path
     # in a terminal, a fully labelled file leads to a question, unless its labels are ignored
     assert "All records have a label" not in says("screen", path, "--ignore-labels")
-    assert said.splitlines()[-1].startswith(f"open the pages for people who judge: corank serve {tmp_path}")
+    assert said.splitlines()[-1].startswith(f"open the pages for people who judge: corank lab {tmp_path}")
     assert corank_lab.screening.read_records(path).ids == corank_lab.screening.load_review().ids
-    replayed = says("screen", path, "--simulate", "--starts", 10)
+    replayed = says("screen", "replay", path, "--starts", 10)
     (atd, _, wss), *_ = re.findall(r"mean +(\S+) +(\S+) +(\S+)", replayed)
     (read, saved) = re.search(r"corank, until 95 % are found +(\d+) +100% +(\d+)%", said).groups()
     # WSS@95 is the share that is saved then, less 5 %

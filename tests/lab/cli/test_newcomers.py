@@ -37,7 +37,7 @@ def test_what_an_index_has_already_is_not_chosen_again(here, says, option):
         says("index", "articles", "--add-to", "articles.index", option, "english", "-o", "i")
 
 
-@pytest.mark.parametrize("words", ["screen -", "ask -"])
+@pytest.mark.parametrize("words", ["screen -", "prefer -"])
 def test_keys_and_records_cannot_both_come_from_standard_input(here, says, words):
     with pytest.raises(InputError, match="standard input\\), which is needed for the keys"):
         says(*words.split())

@@ -29,7 +29,7 @@ def things(tmp_path):
 
 
 def runs(path, *words):
-    result = CliRunner().invoke(app, ["ask", str(path), *map(str, words)], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["prefer", str(path), *map(str, words)], catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
@@ -37,7 +37,7 @@ def runs(path, *words):
 @on_posix
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), pytest.param(60, 20, marks=pytest.mark.long)])
 def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines):
-    terminal = OnTerminal("ask", things, columns=columns, lines=lines)
+    terminal = OnTerminal("prefer", things, columns=columns, lines=lines)
     terminal.wait_for(b"q quit")
     keys = {
         b"l": "left", b"\x1b[C": "right", b"e": "equal", b"s": "skip", b"u": "undo", b"\x1bOD": "left", b"=": "equal",
@@ -61,7 +61,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines
         assert len(shown.splitlines()) <= lines
         assert "..." in shown  # the story is cut off
     # a later session starts with the unanswered question
-    again = OnTerminal("ask", things, columns=columns, lines=lines)
+    again = OnTerminal("prefer", things, columns=columns, lines=lines)
     again.wait_for(b"q quit")
     again.type(b"\x04")
     again.wait_for(b"to continue")
@@ -74,7 +74,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines
 def test_messages_for_no_answer_to_undo_and_all_pairs_asked(tmp_path):
     path = tmp_path / "three.csv"
     path.write_text("item\na\x1b[2Jb\nb\nc\n")
-    terminal = OnTerminal("ask", path)
+    terminal = OnTerminal("prefer", path)
     terminal.wait_for(b"q quit")
     terminal.type(b"u")
     terminal.wait_for(b"There is no answer to undo")
@@ -87,7 +87,7 @@ def test_messages_for_no_answer_to_undo_and_all_pairs_asked(tmp_path):
 
 def test_piped_lines_are_keys_or_words(things):
     """As in `corank screen`; the end of the input quits, and an unknown line does not answer."""
-    arguments = ["ask", str(things)]
+    arguments = ["prefer", str(things)]
     result = CliRunner().invoke(app, arguments, input="l\nright\n x \nE\n", catch_exceptions=False)
     assert result.exit_code == 0
     assert "'x' is not a key" in result.output
@@ -133,7 +133,7 @@ def test_export_writes_the_ranking_of_all_judges(things):
 )
 def test_questions_to_a_second_judge_say_what_they_depend_on(things, strategy, message):
     answer(things, "ann", [(at + 1, at) for at in range(7)])
-    terminal = OnTerminal("ask", things, "--judge", "bob", *strategy)
+    terminal = OnTerminal("prefer", things, "--judge", "bob", *strategy)
     terminal.wait_for(b"q quit")
     terminal.type(b"lq")
     terminal.wait_for(b"to continue")
@@ -172,9 +172,10 @@ def test_bad_options_raise(words, message, things, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_sessions_lose_and_repeat_no_answer():
     tests = Path(__file__).parent.parent.parent
-    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    roots = (tests, tests / "corank", tests.parent)
+    paths = os.pathsep.join([*map(str, roots), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, tests / "faults" / "kill_ask.py", "--kills", "4"],
+        [sys.executable, tests / "faults" / "kill_prefer.py", "--kills", "4"],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -55,7 +55,7 @@ def test_a_changed_answer_is_named_and_the_file_stays_as_it_is(tmp_path):
     )
     with pytest.raises(LostError, match=message):
         open_answer_store(path)
-    for command in (["serve", str(tmp_path), "--no-browser"], ["service", "models", str(tmp_path)]):
+    for command in (["lab", str(tmp_path), "--no-browser"], ["serve", "models", str(tmp_path)]):
         result = CliRunner().invoke(cli.app, command)
         assert result.exit_code == 1
         assert "is damaged (answers: row 8)" in f"{result.output} {result.exception}"
@@ -84,7 +84,7 @@ def test_recover_copies_sound_rows_and_names_the_others(tmp_path):
     project = answered(path)
     replace(path, b'x7left{"action": "left"}', b'x7left{"action": "lefs"}')
     before = path.read_bytes()
-    result = CliRunner().invoke(cli.app, ["recover", str(path), "--output", str(tmp_path / "new")])
+    result = CliRunner().invoke(cli.app, ["lab", "recover", str(path), "--output", str(tmp_path / "new")])
     assert result.exit_code == 0, result.output
     assert result.output.splitlines()[1:] == ["Lost: answer 8, of 'ann' on 'x7'."]
     assert "Copied 1 projects, 29 answers and 0 events" in result.output

@@ -1,4 +1,4 @@
-"""What a page says when the database cannot be used, and `corank serve` itself."""
+"""What a page says when the database cannot be used, and `corank lab` itself."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_database_server_that_is_away_is_one_sentence(tmp_path):
 )
 def test_wrong_commands_are_one_sentence(words_, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = CliRunner().invoke(cli.app, ["serve", "--no-browser", *words_])
+    said = CliRunner().invoke(cli.app, ["lab", "--no-browser", *words_])
     assert said.exit_code != 0
     assert message in f"{said.output} {said.exception}"
     assert list(tmp_path.iterdir()) == []

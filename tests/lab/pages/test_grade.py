@@ -279,7 +279,7 @@ def test_the_command_opens_an_index_and_the_same_project_again(owner, store, tmp
     assert "1 of 2 documents" in words(owner.get(path).text)
     assert open_grading(store, [case], None, (), 3) == path
     page = owner.post("/projects", {"kind": "grade"}, [("files", ("a.index", b"x"))])
-    assert (page.status_code, "corank serve --grade queries.csv --index" in words(page.text)) == (422, True)
+    assert (page.status_code, "corank lab --grade queries.csv --index" in words(page.text)) == (422, True)
 
 
 def test_training_needs_grades_of_several_queries(owner, path):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.choices import ROW_STRATEGIES
 from corank.errors import InputError, suggest_names
 
 Floats = NDArray[np.float64]
@@ -96,9 +97,7 @@ def random(pool: Pool) -> Floats:
     return pool.rng.random(len(pool.y))
 
 
-STRATEGIES: dict[str, Strategy] = {
-    "uncertain": uncertain, "top": top, "representative": representative, "random": random,
-}  # fmt: skip
+STRATEGIES: dict[str, Strategy] = dict(zip(ROW_STRATEGIES, (uncertain, top, representative, random), strict=True))
 """Strategies by name."""
 
 

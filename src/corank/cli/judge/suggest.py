@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.judge import PAIR_STRATEGIES, ROW_STRATEGIES
+from corank.choices import PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import (
     Drop,
     Force,
@@ -24,6 +24,7 @@ from corank.cli.options import (
     Qid,
     Seed,
     Unjudged,
+    list_choices,
 )
 from corank.cli.output import print_json
 from corank.errors import InputError
@@ -51,7 +52,8 @@ def suggest(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"What to judge first: {ROW_STRATEGIES}. For pairs: {PAIR_STRATEGIES}; default entropy.",
+            help=f"What to judge first: {list_choices(ROW_STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}.  "
+            "[default: uncertain; entropy for pairs]",
             show_default=False,
         ),
     ] = None,

@@ -11,16 +11,42 @@ from corank.errors import InputError, import_extra
 if TYPE_CHECKING:
     from corank_lab.database.store import AnswerStore
 
+REFUSED = {
+    "title": "name the column title in the file", "text": "name the column abstract in the file",
+    "known": "include the records on the page, which finds them by their ids", "seed": "pages use 0",
+    "answers": "the database corank.db next to the file keeps them",
+    "overlap": "set the number of readers on the page", "keep_duplicates": "separate duplicates on the page",
+}  # fmt: skip
+"""Options of `screen read` that pages do not have, and what to do instead."""
 
-def read_on_page(paths: Sequence[Path], judge: str, options: Mapping[str, Any], *, port: int = 0) -> None:
+
+def require_possible(**given: Any) -> None:
+    """Raise `InputError` for an option that pages do not have."""
+    for name, instead in REFUSED.items():
+        if given[name]:
+            raise InputError(f"--{name.replace('_', '-')} does not work with --page: {instead}; or leave --page out.")
+
+
+def read_on_page(
+    paths: Sequence[Path],
+    judge: str,
+    options: Mapping[str, Any],
+    reasons: Sequence[str] = (),
+    listed: Path | None = None,
+    *,
+    port: int = 0,
+) -> None:
     """
     Serve the project of these files, which is made at the first time, and open its page.
 
     paths: files of records; the database is next to the first one.
     judge: name of the reader.
-    options: settings of a new project.
+    options: settings; None or an empty text means that one is not given.
+    reasons: reasons of exclusion.
+    listed: a file of further reasons, one per line.
     port: 0 takes a free one.
     """
+    from corank.data import read_utf8
     from corank_lab.cli.lab import run_server
 
     for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
@@ -28,19 +54,31 @@ def read_on_page(paths: Sequence[Path], judge: str, options: Mapping[str, Any], 
     for path in paths:
         if not path.is_file():
             raise InputError(f"{path} is not a file; pass a file of records.")
+    lines = [*reasons, *(read_utf8(listed).splitlines() if listed is not None else ())]
+    settings = read_settings({**options, "reasons": "\n".join(line for line in lines if line.strip())})
 
     def begin(store: AnswerStore) -> str:
-        return open_project(store, paths, options)
+        return open_project(store, paths, settings)
 
     folder = paths[0].absolute().parent
     run_server(folder, port, "127.0.0.1", (), None, judge, no_browser=False, begin=begin)
 
 
-def open_project(store: AnswerStore, paths: Sequence[Path], options: Mapping[str, Any]) -> str:
+def read_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are given, as the pages read them; raise `InputError` if one is not allowed."""
+    from corank_lab.pages.screening.workspace import ScreenWorkspace
+
+    known = {one.name: one for one in ScreenWorkspace.settings}
+    found = {name: known[name].require(value) for name, value in options.items() if value not in (None, "")}
+    ScreenWorkspace.check_settings({name: one.default for name, one in known.items()} | found)
+    return found
+
+
+def open_project(store: AnswerStore, paths: Sequence[Path], settings: Mapping[str, Any]) -> str:
     """
     Return the address of the project of these files; a new one begins with the summary of the import.
 
-    options: settings of a new project; those of an existing one stay.
+    settings: of a new project; in an existing one, those that differ from the defaults replace the stored ones.
     """
     from hashlib import sha256
 
@@ -50,13 +88,24 @@ def open_project(store: AnswerStore, paths: Sequence[Path], options: Mapping[str
 
     files = [UploadedFile(file_name(path.name), read_regular(path)) for path in paths]
     wanted = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
+    known = {one.name: one for one in ScreenWorkspace.settings}
     for project in store.projects():
         if project.kind == ScreenWorkspace.kind and project.settings.get("files") == wanted:
+            stored = project.settings
+            changed = {
+                name: value
+                for name, value in settings.items()
+                if value != known[name].default or not known[name].allows(stored.get(name, value))
+            }
+            if any(stored.get(name) != value for name, value in changed.items()):
+                store.change_project(
+                    project.id, name=project.name, settings={**stored, **changed}, is_archived=project.is_archived
+                )
             return f"/p/{project.id}/judge"
     created = ScreenWorkspace.create(sort_upload(files))
-    settings = {one.name: one.default for one in ScreenWorkspace.settings} | dict(created.settings) | dict(options)
+    defaults = {name: one.default for name, one in known.items()}
     project = store.add_project(
-        ScreenWorkspace.kind, paths[0].name.split(".")[0], {**settings, "files": wanted}, created.payload,
-        files=created.files,
+        ScreenWorkspace.kind, paths[0].name.split(".")[0],
+        {**defaults, **created.settings, **settings, "files": wanted}, created.payload, files=created.files,
     )  # fmt: skip
     return f"/p/{project.id}/import"

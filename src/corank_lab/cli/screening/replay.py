@@ -1,4 +1,4 @@
-"""Replays of `corank screen --simulate`: how fast the relevant records of a judged collection are found."""
+"""`corank screen replay`: how fast the relevant records of a judged collection are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from corank_lab.screening import ScreeningReplay
 
 REPORT_FILES = ("curves.csv", "recall.png", "report.html", "report.json", "report.md")
-"""Files of the folder that `--simulate --output` writes."""
+"""Files of the folder that it writes."""
 
 
 def replay(
@@ -36,7 +36,7 @@ def replay(
     title = f"{name}: {len(records)} records, {int(records.labels.sum())} relevant"
     table = _replay_table(title, replays, stopping["rule"], stopping["target"])
     if as_json:
-        print_json("screen", {"output": output, "table": table_fields(table)})
+        print_json("screen replay", {"output": output, "table": table_fields(table)})
     else:
         console = make_console()
         show(table, console)

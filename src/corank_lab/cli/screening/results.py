@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from corank.cli import emit, print_json, table_fields
-from corank.errors import InputError
 
 if TYPE_CHECKING:
     from corank_lab.cli.screening.files import ScreeningFiles
@@ -57,12 +56,12 @@ def export(
             else ""
         )
     )
-    emit(as_json, "screen", fields, "\n".join([sentence, *counts.changes]))
+    emit(as_json, "screen export", fields, "\n".join([sentence, *counts.changes]))
 
 
 def report(
     files: ScreeningFiles,
-    folder: Path,
+    folder: Path | None,
     stopping: dict[str, Any],
     seed: int,
     *,
@@ -70,14 +69,20 @@ def report(
     as_json: bool,
     keep_formulas: bool,
 ) -> None:
-    """Write the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement of judges."""
+    """
+    Print what is known of the recall, and how far the judges agree.
+
+    folder: for the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement; may be None.
+    """
+    from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening.agreement import screening_agreement
     from corank_lab.screening.reporting.facts import screening_facts
     from corank_lab.screening.reporting.report import require_report_place, write_report
 
-    require_report_place(folder)
-    require_place(folder, overwrite=force, folder=True)
+    if folder is not None:
+        require_report_place(folder)
+        require_place(folder, overwrite=force, folder=True)
     certificate, remark = _certificate(files, stopping, seed)
     is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
     agreement = screening_agreement(files.judges)
@@ -85,13 +90,28 @@ def report(
         files.unique, files.judges, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound
     )
     table = agreement.table() if agreement.pairs else None
-    names = write_report(
-        folder, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
-        keep_formulas=keep_formulas,
-    )  # fmt: skip
+    names: list[str] = []
+    if folder is not None:
+        names += write_report(
+            folder, facts, agreement=table, files=_certificate_files(certificate), overwrite=force,
+            keep_formulas=keep_formulas,
+        )  # fmt: skip
     state = _state(facts, certificate, remark)
-    fields = {"output": folder, "files": list(names), "finished": facts.is_reached or not facts.counts.unread}
-    emit(as_json, "screen", {**fields, "state": state}, f"{state}\nwrote {folder}: {', '.join(names)}")
+    if as_json:
+        fields = {
+            "output": folder, "files": names, "finished": facts.is_reached or not facts.counts.unread, "state": state,
+            "n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled,
+            "agreement": table and table_fields(table),
+        }  # fmt: skip
+        print_json("screen report", fields)
+        return
+    typer.echo(state)
+    if table is not None:
+        show(table, make_console())
+    if agreement.n_conflicts > agreement.n_settled:
+        typer.echo("Settle conflicts with corank screen settle --judge NAME.")
+    if folder is not None:
+        typer.echo(f"wrote {folder}: {', '.join(names)}")
 
 
 def _goal(stopping: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +119,7 @@ def _goal(stopping: dict[str, Any]) -> dict[str, Any]:
 
 
 def _certificate(files: ScreeningFiles, stopping: dict[str, Any], seed: int) -> tuple[dict[str, Any] | None, str]:
-    """Make the certificate as `corank certify` does; if the judges have sampled apart, return None and the reason."""
+    """Make the certificate, as `screen certify` does; None and the reason if the judges have sampled apart."""
     from corank_lab.screening.reporting.certificate import SeparateSamplesError, make_certificate
 
     try:
@@ -130,23 +150,3 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
         return str(said)
     left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
     return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {said}"
-
-
-def show_agreement(files: ScreeningFiles, *, as_json: bool) -> None:
-    """Print how far the judges agree."""
-    from corank.cli import make_console, show
-    from corank_lab.screening.agreement import screening_agreement
-
-    agreement = screening_agreement(files.judges)
-    if not agreement.pairs:
-        raise InputError(
-            f"no two of the judges {', '.join(files.judges)} have read the same record; agreement needs records that "
-            "two judges read, for example with --share --overlap 0.1."
-        )
-    if as_json:
-        fields = {"n_conflicts": agreement.n_conflicts, "n_settled": agreement.n_settled}
-        print_json("screen", {**fields, "table": table_fields(agreement.table())})
-        return
-    show(agreement.table(), make_console())
-    if agreement.n_conflicts > agreement.n_settled:
-        typer.echo("Settle conflicts with --adjudicate --judge NAME.")

@@ -48,7 +48,7 @@ def read(
         if not has_read and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
             return choice == "quit"
         ignore_labels = True
-        notices.append("All records have a label. Pass --simulate to replay them.")
+        notices.append("All records have a label. corank screen replay replays them.")
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
         unique = files.unique
     given = files.reasons(reasons, reasons_file)
@@ -108,7 +108,7 @@ def _ask_for_labels(n: int) -> str:
     console = make_console()
     with terminal() as ask:
         console.print(f"{said} Is a replay meant: how fast would the relevant records be found?")
-        console.print("s replay (--simulate)   i ignore the labels and read (--ignore-labels)   q quit")
+        console.print("s replay   i ignore the labels and read (--ignore-labels)   q quit")
         while (key := ask().lower()) not in ("s", "i", "q", "quit"):
             console.print(f"{key!r} is not a key; press s, i or q.")
     return {"s": "simulate", "i": "read"}.get(key, "quit")

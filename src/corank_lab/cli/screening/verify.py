@@ -1,4 +1,4 @@
-"""`corank certify` and `corank verify`: state what is known of the recall, so that others can compute it again."""
+"""`corank screen certify` and `corank screen verify`: certificates of the recall that others can compute again."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from typing import Annotated
 
 import typer
 
-from corank.cli import STOPPING_RULES, Force, Json, Seed, emit
+from corank.cli import Force, Json, Seed, emit
 from corank.errors import InputError
-
-Files = Annotated[list[Path], typer.Argument(help="Files of records, as they were screened.", metavar="RECORDS...")]
-Answers = Annotated[
-    Path | None,
-    typer.Option(help="Folder of the answers.  [default: RECORDS.answers]", metavar="FOLDER", show_default=False),
-]
+from corank_lab.cli.screening.screen import Answers, Confidence, Files, KeepDuplicates, Rule, Target, Text, Title
 
 
 def certify(
@@ -26,16 +21,12 @@ def certify(
         Path | None, typer.Option(help="Also write the certificate as a page, a .html file.", show_default=False)
     ] = None,
     answers: Answers = None,
-    rule: Annotated[str, typer.Option(help=f"Stopping rule: {STOPPING_RULES}.")] = "agree",
-    target: Annotated[float, typer.Option(help="Recall to reach: share of the relevant records.")] = 0.95,
-    confidence: Annotated[float, typer.Option(help="Required probability that it is reached.")] = 0.95,
-    keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Duplicates were judged as single records.")
-    ] = False,
-    title: Annotated[str | None, typer.Option(help="Column of titles.", metavar="COLUMN", show_default=False)] = None,
-    text: Annotated[
-        str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)
-    ] = None,
+    rule: Rule = "agree",
+    target: Target = 0.95,
+    confidence: Confidence = 0.95,
+    keep_duplicates: KeepDuplicates = False,
+    title: Title = None,
+    text: Text = None,
     judge: Annotated[
         str | None,
         typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
@@ -46,7 +37,6 @@ def certify(
 ) -> None:
     """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
     from corank.data import atomic_file, require_place
-    from corank.errors import InputError
     from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
     from corank_lab.screening.reporting.certificate_page import certificate_page
 
@@ -67,11 +57,11 @@ def certify(
     result = certificate["result"]
     written = f"{output}, {page}" if page is not None else f"{output}"
     fields = {"output": output, "page": page, **result}
-    emit(as_json, "certify", fields, f"{result['statement']}\nwrote {written}")
+    emit(as_json, "screen certify", fields, f"{result['statement']}\nwrote {written}")
 
 
 def verify(
-    certificate: Annotated[Path, typer.Argument(help="Certificate: the .json file that corank certify wrote.")],
+    certificate: Annotated[Path, typer.Argument(help="Certificate: the .json file that corank screen certify wrote.")],
     records: Files,
     answers: Answers = None,
     as_json: Json = False,
@@ -84,4 +74,4 @@ def verify(
         lines = verify_certificate(read_regular(certificate), records, answers)
     except InputError as error:
         raise InputError(f"{certificate}: {error}") from None
-    emit(as_json, "verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))
+    emit(as_json, "screen verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))

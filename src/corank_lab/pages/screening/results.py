@@ -117,7 +117,7 @@ class Results:
         return "".join(self._logs().values())
 
     def _certificate(self) -> bytes:
-        """Return an archive with the certificate, the files of records and the journals, as `corank verify` needs."""
+        """Return an archive with certificate, files of records and journals, as `corank screen verify` needs it."""
         store, project = self._workspace.store, self._workspace.project
         rule = self._workspace.session.rule
         files = []

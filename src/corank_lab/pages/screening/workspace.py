@@ -266,7 +266,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             return Saved(False)
         return self._store(judge, number, entry, client_id)
 
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
+    @staticmethod
+    def check_settings(settings: Mapping[str, Any]) -> None:
         """Raise if there are more reasons than keys."""
         lines = [line for line in settings["reasons"].splitlines() if line.strip()]
         if len(lines) > MAX_REASONS:

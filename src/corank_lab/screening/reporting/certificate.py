@@ -167,9 +167,13 @@ def _opened(content: bytes) -> Values:
         values = json.loads(content)
         text = certificate_bytes(values)
     except (ValueError, RecursionError):
-        raise InputError("the certificate is not valid JSON; pass the .json file that corank certify wrote.") from None
+        raise InputError(
+            "the certificate is not valid JSON; pass the .json file that corank screen certify wrote."
+        ) from None
     if not isinstance(values, dict) or values.get("kind") != KIND or values.get("format") != FORMAT:
-        raise InputError(f"the file is not a {KIND} of format {FORMAT}; pass the .json file that corank certify wrote.")
+        raise InputError(
+            f"the file is not a {KIND} of format {FORMAT}; pass the .json file that corank screen certify wrote."
+        )
     if values.get("sha256") != _hash_of({key: value for key, value in values.items() if key != "sha256"}):
         raise InputError(
             "the certificate was changed after it was made: its hash does not fit its content; ask for the original."
@@ -324,7 +328,8 @@ def _require_order(sample: RandomSample, judges: Mapping[str, ScreeningAnswers],
         drew = "drew a random sample" if len(sampling) == 1 else "each drew a random sample"
         raise SeparateSamplesError(
             f"{names} {drew} from the records that this judge alone had not read, so no sample covers the answers of "
-            f"all judges; certify one judge (corank certify --judge {sampling[0]}), or sample together (--share)."
+            f"all judges; certify one judge (corank screen certify --judge {sampling[0]}), or sample together "
+            "(--share)."
         )
     raise InputError(
         f"record {ids[wrong]!r} was answered as part of the sample, but the order of seed {sample.seed} does not draw "

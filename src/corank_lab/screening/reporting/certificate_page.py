@@ -57,7 +57,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
         })),
         ("sample", "The random sample", _sample(sample) if sample else ""),
         ("files", "Files", _hashes(certificate)),
-        ("verify", "Verify it", f"<pre>corank verify {escape(name)} {escape(files)} --answers FOLDER</pre>"
+        ("verify", "Verify it", f"<pre>corank screen verify {escape(name)} {escape(files)} --answers FOLDER</pre>"
          "<p>The command computes everything on this page anew from records and logs, and names what differs.</p>"),
         ("limits", "What is not proved", f"<p>{escape(NOT_PROVED)}</p>"),
     ]  # fmt: skip

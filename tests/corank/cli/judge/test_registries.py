@@ -8,15 +8,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from corank import choices
 from corank.base.suggestions import STRATEGIES, suggest
 from corank.cli import app
 from corank.errors import InputError
 from corank.models.gp.preference.questions import PAIR_STRATEGIES, suggest_pairs
+from corank_lab import choices as lab_choices
+from corank_lab.pages.screening.workspace import ScreenWorkspace
+from corank_lab.pages.texts import text
 from corank_lab.preferences import Items, PreferenceSession
 from corank_lab.screening import STOPPING_RULES, Screening, simulate
 from some_records import collection
 
 DOCS = Path(__file__).parents[4] / "docs"
+RULE = next(setting for setting in ScreenWorkspace.settings if setting.name == "rule")
 
 
 def names_in(text, registry):
@@ -26,13 +31,14 @@ def names_in(text, registry):
 @pytest.mark.parametrize(
     ("command", "option", "registry"),
     [
-        ("screen", "--rule", STOPPING_RULES),
-        ("ask", "--strategy", PAIR_STRATEGIES),
+        ("screen read", "--rule", STOPPING_RULES),
+        ("screen certify", "--rule", STOPPING_RULES),
+        ("prefer", "--strategy", PAIR_STRATEGIES),
         ("suggest", "--strategy", {**STRATEGIES, **PAIR_STRATEGIES}),
     ],
 )
 def test_help_lists_the_registry(command, option, registry):
-    text = CliRunner().invoke(app, [command, "--help"]).stdout
+    text = CliRunner().invoke(app, [*command.split(), "--help"]).stdout
     (entry,) = re.findall(rf"^  {option} .*?(?=^  --)", text, flags=re.MULTILINE | re.DOTALL)
     assert names_in(entry, registry) == set(registry)
 
@@ -42,7 +48,7 @@ def test_help_lists_the_registry(command, option, registry):
     [
         ("guide/screening.md", STOPPING_RULES),
         ("experiments/screening.md", STOPPING_RULES),
-        ("guide/asking.md", PAIR_STRATEGIES),
+        ("guide/preferences.md", PAIR_STRATEGIES),
         ("guide/command-line.md", STRATEGIES),
         ("guide/command-line.md", PAIR_STRATEGIES),
     ],
@@ -62,7 +68,15 @@ def test_docstrings_list_the_registry(thing, registry):
 def test_every_entry_has_a_summary():
     for entry in (*STOPPING_RULES.values(), *STRATEGIES.values()):
         assert entry.__doc__.strip()
-    assert all(entry.summary.endswith(".") for entry in PAIR_STRATEGIES.values())
+
+
+def test_the_light_tables_are_those_of_the_registries():
+    assert list(choices.ROW_STRATEGIES) == list(STRATEGIES)
+    assert list(choices.PAIR_STRATEGIES) == list(PAIR_STRATEGIES)
+    assert list(lab_choices.STOPPING_RULES) == list(STOPPING_RULES)
+    assert dict(zip(RULE.choices, map(text, (f"choice.{name}" for name in RULE.choices)), strict=True)) == (
+        lab_choices.STOPPING_RULES
+    )
 
 
 def test_unknown_names_list_the_registry():

@@ -33,7 +33,7 @@ def screening(folder: Path) -> str:
     pytest.importorskip("matplotlib")
     source = files(folder) / "<script>.csv"
     (folder / "records.csv").rename(source)
-    done = CliRunner().invoke(app, ["screen", str(source), "--simulate", "--starts", "1", "-o", str(folder / "out")])
+    done = CliRunner().invoke(app, ["screen", "replay", str(source), "--starts", "1", "-o", str(folder / "out")])
     assert done.exit_code == 0, done.output
     return (folder / "out" / "report.html").read_text(encoding="utf-8")
 

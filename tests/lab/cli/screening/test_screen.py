@@ -36,8 +36,9 @@ def judged(tmp_path):
     return tmp_path / "judged.csv"
 
 
-def types(path, keys, *words):
-    result = CliRunner().invoke(app, ["screen", str(path), *map(str, words)], input=keys, catch_exceptions=False)
+def types(path, keys, *words, verb=()):
+    words = ["screen", *verb, str(path), *map(str, words)]
+    result = CliRunner().invoke(app, words, input=keys, catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
@@ -59,7 +60,7 @@ def test_a_complete_screening_by_keys(works):
     assert shown(again) == [records[-1]]
     types(works, "r\n", "--judge", "bob", "--topic", "topic1 topic2")
     out = works.parent / "out.csv"
-    assert "4 relevant" in types(works, "", "--export", out)
+    assert "4 relevant" in types(works, "", "-o", out, verb=["export"])
     rows = {row["id"]: row for row in csv.DictReader(out.read_text().splitlines())}
     answers = {one: row["included_me"] for one, row in rows.items() if row["included_me"]}
     assert answers == dict(zip((known, *records[:3], *records[5:7]), "110100", strict=True))
@@ -72,7 +73,7 @@ def test_records_on_which_judges_disagree_are_left_empty(works):
     record = shown(types(works, "r\n", "--known", first[0]))[0]
     assert shown(types(works, "n\n", "--known", first[0], "--judge", "bob"))[0] == record
     out = works.parent / "out.ris"
-    assert "1 on which the judges disagree" in types(works, "", "--export", out)
+    assert "1 on which the judges disagree" in types(works, "", "-o", out, verb=["export"])
     labels = dict(zip(RECORDS.ids, read_records(out).labels, strict=True))
     assert labels[first[0]] == 1.0
     assert labels[record] != labels[record]
@@ -100,7 +101,7 @@ def test_the_advice_to_stop_names_its_evidence():
 def test_a_replay_prints_its_measures_and_writes_them(judged):
     pytest.importorskip("matplotlib")
     folder = judged.parent / "out"
-    said = types(judged, "", "--simulate", "--starts", 2, "-o", folder)
+    said = types(judged, "", "--starts", 2, "-o", folder, verb=["replay"])
     assert re.search(r"^mean +0\.\d{3}", said, flags=re.MULTILINE)
     assert "60 records, 10 relevant" in said
     assert sorted(os.listdir(folder)) == ["curves.csv", "recall.png", "report.html", "report.json", "report.md"]
@@ -108,16 +109,14 @@ def test_a_replay_prints_its_measures_and_writes_them(judged):
     assert len(curves) == 1 + 2 * 58
     assert sum(line.endswith(",1") for line in curves) == 2 * 9
     with pytest.raises(InputError, match="exists already"):
-        types(judged, "", "--simulate", "-o", folder)
+        types(judged, "", "-o", folder, verb=["replay"])
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--simulate", "--export", "a.csv"], "cannot be combined"),
-        (["--output", "a"], "pass --simulate too"),
-        (["--export", "a.txt"], r"choose a name that ends in \.ris, \.csv"),
-        (["--export", "a.csv"], "no answers for .* yet"),
+        (["export", "-o", "a.txt"], r"choose a name that ends in \.ris, \.csv"),
+        (["export", "-o", "a.csv"], "no answers for .* yet"),
         (["--judge", "a/b"], "judge is 'a/b'"),
         (["--known", "r99"], "there is no record 'r99'"),
         (["--target", "1.5"], "target is 1.5"),
@@ -126,7 +125,34 @@ def test_a_replay_prints_its_measures_and_writes_them(judged):
 def test_bad_options_raise(words, message, works, monkeypatch):
     monkeypatch.chdir(works.parent)
     with pytest.raises(InputError, match=message):
-        types(works, "", *words)
+        types(works, "", *words[words[0] == "export" :], verb=["export"] if words[0] == "export" else [])
+
+
+MOVED = {
+    "--simulate": "corank screen replay RECORDS", "--export": "corank screen export RECORDS --output FILE",
+    "--report": "corank screen report RECORDS --output FOLDER", "--agreement": "corank screen report RECORDS",
+    "--adjudicate": "corank screen settle RECORDS", "--settle": "corank screen settle RECORDS",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["screen"], ["screen", "read"]])
+@pytest.mark.parametrize("option", MOVED)
+def test_an_option_that_became_a_command_is_refused_with_its_name(option, words, works):
+    for given in ([option], [f"{option}=out.csv"]):
+        said = CliRunner().invoke(app, [*words, str(works), *given])
+        assert (said.exit_code, said.stdout) == (2, "")
+        assert said.stderr == f"corank: {option} is now '{MOVED[option]}'.\n"
+    assert os.listdir(works.parent) == ["works.csv"]
+
+
+def test_a_file_named_like_a_command_is_read_by_its_path(works, monkeypatch):
+    monkeypatch.chdir(works.parent)
+    works.rename(works.parent / "report.csv")
+    (works.parent / "report").write_bytes((works.parent / "report.csv").read_bytes())
+    said = CliRunner().invoke(app, ["screen", "./report"], input="q\n", catch_exceptions=False)
+    assert (said.exit_code, "read 0 of 60" in said.output) == (0, True)
+    said = CliRunner().invoke(app, ["screen", "report"])
+    assert (said.exit_code, "Missing argument 'records'" in said.stderr) == (2, True)
 
 
 def test_control_characters_are_removed(tmp_path):
@@ -172,7 +198,8 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_screenings_lose_and_repeat_no_answer():
     tests = Path(__file__).parents[3]
-    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    roots = (tests, tests / "corank", tests.parent)
+    paths = os.pathsep.join([*map(str, roots), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, tests / "faults" / "kill_screen.py", "--kills", "4"],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -186,7 +213,7 @@ def test_killed_screenings_lose_and_repeat_no_answer():
 def test_slow_imports_are_avoided():
     """Each of these imports takes longer than reading a thousand abstracts."""
     code = (
-        "import sys; from corank.cli import app; from corank.data import load_review; "
+        "import sys; from corank.cli import app; from corank_lab.records import load_review; "
         "from corank_lab.screening import simulate; import corank_lab.cli.screening.curve, corank.cli.output; "
         "import corank_lab.cli.screening.pages; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "

@@ -25,8 +25,9 @@ RELEVANT = [one for one, label in zip(RECORDS.ids, RECORDS.labels, strict=True) 
 LINE = ("time", "judge", "version", "records")
 
 
-def types(path, keys, *words):
-    result = CliRunner().invoke(app, ["screen", str(path), *map(str, words)], input=keys, catch_exceptions=False)
+def types(path, keys, *words, verb=()):
+    words = ["screen", *verb, str(path), *map(str, words)]
+    result = CliRunner().invoke(app, words, input=keys, catch_exceptions=False)
     assert result.exit_code == 0
     return result.output
 
@@ -90,7 +91,7 @@ def test_earlier_answers_are_listed_searched_and_changed(works):
     assert f"'{last} not' is not a change" in said
     types(works, "u\nq\n")
     (works.parent / "out.csv").unlink(missing_ok=True)
-    types(works, "", "--export", works.parent / "out.csv")
+    types(works, "", "-o", works.parent / "out.csv", verb=["export"])
     rows = {row["id"]: row for row in csv.DictReader((works.parent / "out.csv").read_text().splitlines())}
     assert rows[two]["included"] == "1"
     assert rows[one]["included"] == "1"  # the second change is withdrawn
@@ -128,7 +129,7 @@ def test_a_labelled_file_is_explained(tmp_path):
     path = tmp_path / "judged.csv"
     write_records(path, RECORDS, RECORDS.labels, {})
     said = types(path, "q\n")
-    assert "All records have a label. Pass --simulate to replay them" in said
+    assert "All records have a label. corank screen replay replays them" in said
     assert "read 0 of 60" in said
     first = shown(types(path, "r\nq\n", "--ignore-labels"))
     assert shown(types(path, "q\n")) == first[1:]  # who has read on goes on
@@ -150,9 +151,9 @@ def test_duplicates_are_judged_and_exported_once(tmp_path):
     assert "judged together with 1 duplicate; s separates them:" in said
     assert "evidence: " in said
     assert "All records are read." in said
-    said = types(path, "", "--export", tmp_path / "out.csv")
+    said = types(path, "", "-o", tmp_path / "out.csv", verb=["export"])
     assert "2 records, 2 relevant, 0 not relevant, 0 unread; 1 duplicate left out" in " ".join(said.split())
-    types(path, "", "--export", tmp_path / "all.csv", "--all-copies")
+    types(path, "", "-o", tmp_path / "all.csv", "--all-copies", verb=["export"])
     for name, n in (("out.csv", 2), ("all.csv", 3)):
         rows = list(csv.DictReader((tmp_path / name).read_text().splitlines()))
         assert [row["included"] for row in rows] == ["1"] * n
@@ -178,19 +179,19 @@ def test_judges_disagree_and_an_adjudicator_settles(works):
     first = shown(types(works, "r\nn\nnote why\nn dose\nq\n", *known, "--judge", "ann"))
     bob = shown(types(works, "n age\nn\nq\n", *known, "--judge", "bob"))
     assert first[0] == bob[0]
-    said = types(works, "", "--agreement")
+    said = types(works, "", verb=["report"])
     assert "1 conflict, 0 settled" in said
-    assert "Settle conflicts with --adjudicate" in said
-    said = types(works, "?\nd\nn age\nq\n", "--adjudicate", "--judge", "eve")
+    assert "Settle conflicts with corank screen settle" in said
+    said = types(works, "?\nd\nn age\nq\n", "--judge", "eve", verb=["settle"])
     assert shown(said) == [first[0]]
     assert "ann: relevant" in said
     assert "bob: not: age" in said
     assert "All conflicts are settled." in said
     assert "This key has no meaning" in said
-    assert "All 1 conflicts are settled." in types(works, "", "--adjudicate", "--judge", "eve")
+    assert "All 1 conflicts are settled." in types(works, "", "--judge", "eve", verb=["settle"])
     assert log(works, "eve")[-1]["by"] == "adjudication"
     out = works.parent / "out.csv"
-    types(works, "", "--export", out)
+    types(works, "", "-o", out, verb=["export"])
     rows = {row["id"]: row for row in csv.DictReader(out.read_text().splitlines())}
     assert (rows[first[0]]["included"], rows[first[0]]["included_ann"], rows[first[0]]["included_bob"]) == (
         "0",
@@ -198,15 +199,14 @@ def test_judges_disagree_and_an_adjudicator_settles(works):
         "0",
     )
     assert rows[first[0]]["conflict"] == "settled by eve"
-    table = json.loads(types(works, "", "--agreement", "--json"))
+    table = json.loads(types(works, "", "--json", verb=["report"]))
     assert (table["n_conflicts"], table["n_settled"]) == (1, 1)
 
 
-def test_agreement_needs_common_records(works):
+def test_agreement_and_conflicts_need_common_records(works):
     types(works, "r\nq\n", "--known", RELEVANT[0])
-    with pytest.raises(InputError, match="no two of the judges me have read the same record"):
-        types(works, "", "--agreement")
-    assert "have no conflict" in types(works, "", "--adjudicate", "--judge", "eve")
+    assert "kappa" not in types(works, "", verb=["report"])
+    assert "have no conflict" in types(works, "", "--judge", "eve", verb=["settle"])
 
 
 def test_shared_reading_goes_on_where_others_are(works):
@@ -225,10 +225,10 @@ def test_shared_reading_goes_on_where_others_are(works):
 def test_parts_are_exported(only, n, works):
     types(works, "r\nn\nq\n", "--known", RELEVANT[0])
     out = works.parent / "out.ris"
-    said = json.loads(types(works, "", "--export", out, "--only", only, "--json"))
+    said = json.loads(types(works, "", "-o", out, "--only", only, "--json", verb=["export"]))
     assert said["n_records"] == n == len(read_records(out))
     with pytest.raises(InputError, match="no record is in conflict"):
-        types(works, "", "--export", works.parent / "c.csv", "--only", "conflicts")
+        types(works, "", "-o", works.parent / "c.csv", "--only", "conflicts", verb=["export"])
 
 
 REPORT = ["certificate.html", "certificate.json", "methods.txt", "prisma.csv", "prisma.md", "prisma.svg"]
@@ -237,7 +237,7 @@ REPORT = ["certificate.html", "certificate.json", "methods.txt", "prisma.csv", "
 def test_a_report_holds_numbers_diagram_methods_and_certificate(works):
     types(works, "r\nn dose\nq\n", "--known", RELEVANT[0])
     folder = works.parent / "report"
-    said = types(works, "", "--report", folder)
+    said = types(works, "", "-o", folder, verb=["report"])
     assert sorted(os.listdir(folder)) == REPORT
     assert said.startswith("The screening is not finished: 57 records are unread, and the rule does not advise to stop")
     assert "methods.txt" in said
@@ -248,9 +248,9 @@ def test_a_report_holds_numbers_diagram_methods_and_certificate(works):
     assert "The screening was not finished: 57 records were not screened" in methods
     assert "(random seed 0)" in methods
     with pytest.raises(InputError, match="exists already"):
-        types(works, "", "--report", folder)
+        types(works, "", "-o", folder, verb=["report"])
     words = ("--rule", "consecutive", "--target", "0.9", "--seed", "3", "--force", "--json")
-    fields = json.loads(types(works, "", "--report", folder, *words))
+    fields = json.loads(types(works, "", "-o", folder, *words, verb=["report"]))
     assert fields["finished"] is False
     certificate = json.loads((folder / "certificate.json").read_text())
     assert (certificate["rule"]["name"], certificate["rule"]["target"]) == ("consecutive", 0.9)
@@ -284,7 +284,7 @@ def test_the_report_of_a_finished_screening_says_by_what(works, rule, target, wo
     goal = ("--target", target, "--seed", "4")
     answer_until(works, rule, *goal, "--known", RELEVANT[0])
     folder = works.parent / "report"
-    said = types(works, "", "--report", folder, "--rule", rule, *goal)
+    said = types(works, "", "-o", folder, "--rule", rule, *goal, verb=["report"])
     certificate = json.loads((folder / "certificate.json").read_text())
     n = certificate["reading"]["unread"]
     assert n > 0
@@ -294,7 +294,7 @@ def test_the_report_of_a_finished_screening_says_by_what(works, rule, target, wo
     methods = (folder / "methods.txt").read_text()
     assert f"Screening stopped after {len(RECORDS) - n} records by the rule '{rule}'" in methods
     assert words in methods
-    result = CliRunner().invoke(app, ["verify", str(folder / "certificate.json"), str(works)])
+    result = CliRunner().invoke(app, ["screen", "verify", str(folder / "certificate.json"), str(works)])
     assert "Confirmed." in result.output
 
 
@@ -302,7 +302,7 @@ def test_a_report_says_which_rule_stopped_the_reading(works):
     types(works, "n\n" * 55 + "q\n", "--known", RELEVANT[0])
     for rule, reason in (("agree", "screening not finished"), ("consecutive", "stopped by the rule 'consecutive'")):
         folder = works.parent / rule
-        types(works, "", "--report", folder, "--rule", rule)
+        types(works, "", "-o", folder, "--rule", rule, verb=["report"])
         assert f"Records not screened: {reason}" in (folder / "prisma.md").read_text()
 
 
@@ -366,7 +366,7 @@ def test_a_terminal_shows_pages_history_and_help(tmp_path):
 def test_a_terminal_asks_what_a_labelled_file_is_for(keys, said, tmp_path):
     path = tmp_path / "judged.csv"
     write_records(path, RECORDS, RECORDS.labels, {})
-    terminal = OnTerminal("screen", path, "--starts", "1")
+    terminal = OnTerminal("screen", path)
     terminal.wait_for(b"q quit")
     terminal.type(keys)
     if keys == b"xi":

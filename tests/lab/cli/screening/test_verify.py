@@ -1,4 +1,4 @@
-"""`corank certify` and `corank verify`."""
+"""`corank screen certify` and `corank screen verify`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def test_a_certificate_is_written_and_verified(tmp_path):
     path, log = write_screening(tmp_path)
     target = tmp_path / "certificate.json"
     code, said, _ = run(
+        "screen",
         "certify",
         path,
         "--rule",
@@ -46,15 +47,15 @@ def test_a_certificate_is_written_and_verified(tmp_path):
     assert code == 0
     assert said.startswith("Tested: the rule 'hypergeometric' considers 50 % recall reached.")
     assert (tmp_path / "certificate.html").read_text().startswith("<!doctype html>")
-    code, said, _ = run("verify", target, path)
+    code, said, _ = run("screen", "verify", target, path)
     assert code == 0
     assert "Confirmed. Tested" in said
-    code, said, _ = run("verify", target, path, "--json")
+    code, said, _ = run("screen", "verify", target, path, "--json")
     *_, assumed, not_proved = json.loads(said)["confirmed"]
     assert assumed.startswith("Assumed: ")
     assert not_proved.startswith("Not proved: ")
     log.write_bytes(log.read_bytes().replace(b'"relevant"', b'"not"', 1))
-    code, _, error = run("verify", target, path)
+    code, _, error = run("screen", "verify", target, path)
     assert code == 1
     assert "differs from the log of the certificate" in error
 
@@ -63,11 +64,11 @@ def test_an_existing_certificate_is_kept(tmp_path):
     path, _ = write_screening(tmp_path)
     target = tmp_path / "certificate.json"
     target.write_text("mine")
-    assert run("certify", path, "-o", target)[0] == 1
+    assert run("screen", "certify", path, "-o", target)[0] == 1
     assert target.read_text() == "mine"
     assert not (tmp_path / "certificate.html").exists()
-    assert run("certify", path, "-o", target, "--force")[0] == 0
-    code, _, error = run("certify", path, "-o", tmp_path / "certificate.txt")
+    assert run("screen", "certify", path, "-o", target, "--force")[0] == 0
+    code, _, error = run("screen", "certify", path, "-o", tmp_path / "certificate.txt")
     assert code == 1
     assert "pass a name that ends in .json" in error
 
@@ -80,10 +81,10 @@ def test_named_columns_are_read_in_every_mode(tmp_path):
     named = ["--title", "Betreff", "--text", "Inhalt"]
     code, said, _ = run("screen", path, *named, keys="r\n" * 6)
     assert (code, "Price of zinc" in said) == (0, True)
-    run("screen", path, "--export", tmp_path / "out.csv", *named)
+    run("screen", "export", path, "-o", tmp_path / "out.csv", *named)
     assert "The price of zinc rises" in (tmp_path / "out.csv").read_text()
     made = tmp_path / "certificate.json"
-    run("certify", path, "-o", made, *named)
+    run("screen", "certify", path, "-o", made, *named)
     assert json.loads(made.read_text())["records"]["columns"] == {"title": "Betreff", "text": "Inhalt"}
-    assert "byte for byte" in run("verify", made, path)[1]
+    assert "byte for byte" in run("screen", "verify", made, path)[1]
     assert "--title does not work with --page" in run("screen", path, "--page", *named)[2]

@@ -238,7 +238,7 @@ def test_lines_of_earlier_versions_are_read(tmp_path):
     "content", [b"", b"[]", b"{}", b"\xff", b'{"kind": "corank screening certificate"}', b"[" * 9999]
 )
 def test_other_files_are_refused(tmp_path, content):
-    with pytest.raises(InputError, match=r"pass the \.json file that corank certify wrote"):
+    with pytest.raises(InputError, match=r"pass the \.json file that corank screen certify wrote"):
         verify(content, [tmp_path / "works.csv"])
 
 
@@ -260,7 +260,7 @@ def test_the_page_escapes_texts_and_loads_nothing(sampled):
     assert "Content-Security-Policy" in text
     assert "default-src 'none'" in text
     assert certificate["result"]["statement"] in text
-    assert "corank verify certificate.json" in text
+    assert "corank screen verify certificate.json" in text
 
 
 def test_samples_of_two_judges_apart_are_certified_one_by_one(tmp_path):
@@ -268,7 +268,7 @@ def test_samples_of_two_judges_apart_are_certified_one_by_one(tmp_path):
     screen(path, truth, "sample", judge="ann")
     alone = certify(path, "sample")
     screen(path, truth, "sample", judge="ben", at=5)
-    with pytest.raises(SeparateSamplesError, match=r"ann and ben each drew .* \(corank certify --judge ann\)"):
+    with pytest.raises(SeparateSamplesError, match=r"ann and ben each drew .* \(corank screen certify --judge ann\)"):
         certify(path, "sample")
     one = certify(path, "sample", judge="ann")
     assert one == alone

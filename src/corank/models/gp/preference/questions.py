@@ -35,24 +35,19 @@ class PairStrategy:
     """
     How pairs are valued; the pair with the highest value is asked first.
 
-    summary: one line for documentation.
     code: the number by which the kernels choose the formula; None draws pairs at random.
     has_gain: whether values are expected gains in nats, which `tol` applies to.
     """
 
-    summary: str
     code: int | None
     has_gain: bool = False
 
 
 PAIR_STRATEGIES = {
-    "entropy": PairStrategy("Largest expected decrease of the entropy of f.", ENTROPY, has_gain=True),
-    "bald": PairStrategy("Largest mutual information of the answer and f.", BALD, has_gain=True),
-    "uncertainty": PairStrategy("Most uncertain order.", UNCERTAINTY),
-    "order": PairStrategy("Largest expected decrease of the entropy of the orders of all pairs.", ORDER),
-    "random": PairStrategy("Random pairs.", None),
-}
-"""Strategies by name."""
+    "entropy": PairStrategy(ENTROPY, has_gain=True), "bald": PairStrategy(BALD, has_gain=True),
+    "uncertainty": PairStrategy(UNCERTAINTY), "order": PairStrategy(ORDER), "random": PairStrategy(None),
+}  # fmt: skip
+"""Strategies by name; `corank.choices.PAIR_STRATEGIES` describes them."""
 
 # largest number of pairs that are valued; if there are more, this many are drawn at random
 MAX_PAIRS = 2_000_000

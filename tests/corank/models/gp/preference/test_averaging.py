@@ -111,7 +111,7 @@ def test_many_answers_leave_few_processes():
     assert len(model.process_.maps) <= 12
 
 
-@pytest.mark.parametrize("method", ["PreferenceGP", "corank ask"])
+@pytest.mark.parametrize("method", ["PreferenceGP", "corank prefer"])
 def test_few_noisy_answers_do_not_make_it_too_sure(method):
     """12 answers of noise 1, useless features: the single best kernel and noise were too sure by 0.32 and 0.18."""
     count, stated, right, _ = np.array(measure(method, "unrelated", 12, 1.0, 12, 0))[0].T

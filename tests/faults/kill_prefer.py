@@ -1,4 +1,4 @@
-"""Kill `corank ask` (see `faults.sessions`): ``python tests/faults/kill_ask.py --kills 200``."""
+"""Kill `corank prefer` (see `faults.sessions`): ``python tests/faults/kill_prefer.py --kills 200``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from faults.sessions import Session, main
 
 
 class Ask(Session):
-    name = "ask"
+    name = "prefer"
     keys = ("l", "r", "e", "s", "l", "u", "r", "r", "l", "u", "s", "l", "r", "r")
     words: ClassVar = {"l": "left", "r": "right", "e": "equal", "s": "skip", "u": "undo"}
     mark = "question "
@@ -30,7 +30,7 @@ class Ask(Session):
         ours, theirs = os.openpty()
         os.write(ours, "".join((*keys, "q")).encode())
         with open(theirs) as sys.stdin, (self.folder / "shown").open("w") as sys.stdout:
-            app(["ask", str(self.path), "--repeat", "0.3"], standalone_mode=False)
+            app(["prefer", str(self.path), "--repeat", "0.3"], standalone_mode=False)
 
     def lines(self) -> list[PreferenceEntry]:
         return next((lines for _, lines in PreferenceJournal.read_all(self.path)), [])
