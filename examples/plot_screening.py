@@ -17,7 +17,7 @@ import sys
 import matplotlib.pyplot as plt
 import numpy as np
 
-from corank.data import load_review
+from corank_lab.records import load_review
 from corank_lab.screening import simulate
 
 records = load_review()

@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank import RankRLS, suggest
 from corank.base import judging_curve
-from corank.data import load_review
+from corank_lab.records import load_review
 
 records = load_review()
 texts = [f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True)]

@@ -87,7 +87,7 @@ def test_a_bar_is_told_of_what_was_done(model, expected, told):
 
 def test_every_ranker_can_show_one():
     kinds = {type(model) for model, _ in BARS}
-    kinds = [registry.find(name) for name in registry.names()]
-    rankers = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, corank.Ranker)}
+    exported = [registry.find(name) for name in registry.names()]
+    rankers = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, corank.Ranker)}
     # one that only hands work on has no bar of its own
     assert kinds == {kind for kind in rankers - {corank.Ranker} if "verbose" in signature(kind).parameters}

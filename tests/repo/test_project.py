@@ -55,7 +55,7 @@ def test_hooks_before_a_commit_are_the_lines_of_make_lint():
 
 def test_types_travel_with_the_package():
     assert (Path(corank.__file__).parent / "py.typed").is_file()
-    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/corank"]
+    assert PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/corank", "src/corank_lab"]
 
 
 @pytest.mark.parametrize("name", PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])

@@ -106,9 +106,8 @@ def test_every_public_name_is_in_the_reference():
         corank.clicks,
         corank.comparison,
         corank.data,
-        corank.deploy,
         corank.metrics,
-        corank.models,
+        corank.text,
     ):
         for name in folder.__all__:
             thing = getattr(folder, name)

@@ -124,6 +124,7 @@ def _make_command(entry: Verb | VerbGroup, before: str) -> Any:
     register(_keeping_inputs(entry.function))
     return typer.main.get_command(single)
 
+
 REMOVED = {
     "check-lambda": "call corank.models.check_lambda in Python",
     "simulate-clicks": "call corank.clicks.simulate_clicks in Python",

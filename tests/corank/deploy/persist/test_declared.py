@@ -155,7 +155,7 @@ def test_predictions_of_new_items_are_tried(forged):
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_a_missing_attribute_is_refused(forged, kind):
     """`PreferenceGP.partial_fit` needs `is_exact_`, which no prediction does."""
-    for name in _required(getattr(corank, kind)):
+    for name in _required(registry.find(kind)):
 
         def change(header, tensors, name=name):
             del header["state"][name]

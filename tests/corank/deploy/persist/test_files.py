@@ -10,6 +10,7 @@ import pytest
 from safetensors import SafetensorError
 
 import corank
+from corank import registry
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError
 from plain_ranker import PlainRanker
@@ -162,6 +163,7 @@ def test_the_expected_class_is_checked(path):
 LOADED = """
 import sys
 import corank
+from corank import registry
 
 corank.load(sys.argv[1])
 print(*(name for name in sys.modules if name.startswith("corank.") or name == "sklearn.pipeline"), sep="\\n")
@@ -173,7 +175,7 @@ FOLDERS = {"SPD": "linear", "RankRLS": "rls", "RankingPursuit": "pursuit", "Cali
 def test_loading_imports_only_the_folder_of_the_model(name, tmp_path):
     y = PROBLEM.y if name != "CalibratedLabelRanker" else np.arange(len(PROBLEM.y)) % 3
     given = {} if name == "CalibratedLabelRanker" else {"qid": PROBLEM.qid}
-    corank.save(getattr(corank, name)().fit(PROBLEM.X, y, **given), tmp_path / "model")
+    corank.save(registry.find(name)().fit(PROBLEM.X, y, **given), tmp_path / "model")
     words = [sys.executable, "-c", LOADED, tmp_path / "model"]
     found = set(subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
     assert {one.split(".")[2] for one in found if one.startswith("corank.models.")} == {FOLDERS[name]}
