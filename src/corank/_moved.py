@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partialmethod, wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -128,15 +128,14 @@ def old_parameters(**renamed: str) -> Callable[[Called], Called]:
     return wrap
 
 
-def old_method(old: str, new: str) -> Callable[..., Any]:
+def old_method(old: str, new: str) -> Any:
     """Return a method that calls another one, with a warning that this is its name now."""
+    return partialmethod(_call_method, old, new)
 
-    def call(self: Any, *given: Any, **named: Any) -> Any:
-        _warn(f"{type(self).__name__}.{old}", new, level=3)
-        return getattr(self, new)(*given, **named)
 
-    call.__doc__ = f"Call `{new}`, with a warning: the name of 0.2."
-    return call
+def _call_method(model: Any, old: str, new: str, *given: Any, **named: Any) -> Any:
+    _warn(f"{type(model).__name__}.{old}", new, level=3)
+    return getattr(model, new)(*given, **named)
 
 
 def _warn(old: str, new: str, level: int = 4) -> None:

@@ -1,4 +1,4 @@
-"""Scores, ranks and metrics of a fitted model over parts."""
+"""Scores of a fitted model over parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,12 @@ def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
     array of shape (n_rows,)
         Scores in the order of the parts and of the rows in them.
     """
-    return np.asarray(_in_order(model, parts, client, _scores_part, "scores", np.float64))
+    parts = _checked(model, parts, client)
+    out = np.empty(parts.n_rows)
+    for some in parts.engine.gather(parts.over(_scores_part, model, "scores")):
+        for numbers, values in some:
+            out[numbers] = values
+    return out
 
 
 def _checked(model: Any, parts: Any, client: Any) -> Parts:
@@ -56,18 +61,8 @@ def _checked(model: Any, parts: Any, client: Any) -> Parts:
     )
 
 
-def _in_order(model: Any, parts: Any, client: Any, task: Any, name: str, dtype: Any) -> Any:
-    parts = _checked(model, parts, client)
-    out = np.empty(parts.n_rows, dtype=dtype)
-    for some in parts.engine.gather(parts.over(task, model, name)):
-        for numbers, values in some:
-            out[numbers] = values
-    return out
-
-
 def _scores_part(problems: Iterator[WholeQueries], model: Any) -> list[tuple[Integers, Floats]]:
-    return [(problem.numbers, _scores(model, problem)) for problem in problems]
-
-
-def _scores(model: Any, problem: WholeQueries) -> Floats:
-    return predict_with_qid(model, laid_out_for(model, problem.data.X), problem.data.queries.codes)
+    return [
+        (problem.numbers, predict_with_qid(model, laid_out_for(model, problem.data.X), problem.data.queries.codes))
+        for problem in problems
+    ]

@@ -67,7 +67,7 @@ def test_the_data_section_lists_counts_and_peculiarities():
     facts = dict(zip(PAGE.text_of("dt"), PAGE.text_of("dd"), strict=True))
     assert facts["queries"] == "200"
     assert facts["rows"] == "2,400"
-    assert (facts["queries of a single grade"], facts["repeated rows"], facts["unscored rows"]) == ("17", "22", "120")
+    assert (facts["queries of a single grade"], facts["repeated rows"], facts["unjudged rows"]) == ("17", "22", "120")
     grades = PAGE.table("Scored rows by grade")
     assert [int(row[1]) for row in grades.rows] == [n for _, n in STUDY.data.grades]
     assert sum(float(row[2]) for row in grades.rows) == pytest.approx(100, abs=0.2)

@@ -45,7 +45,8 @@ def test_files_are_made_of_every_class_that_can_be_saved():
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unchanged_file_is_read(forged, kind):
     for description in saved(kind):
-        assert type(forged(kind, lambda header, tensors: None, description)).__name__ == kind
+        name = "PairSums" if kind == "Summary" else kind
+        assert type(forged(kind, lambda header, tensors: None, description)).__name__ == name
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS)

@@ -12,7 +12,9 @@ from safetensors import SafetensorError
 import corank
 from corank import registry
 from corank.data.synthetic import make_ranking
+from corank.deploy.persist.container import read_container
 from corank.errors import InputError
+from hostile import forge_model
 from plain_ranker import PlainRanker
 
 PROBLEM = make_ranking(5, 6, random_state=0)
@@ -181,3 +183,14 @@ def test_loading_imports_only_the_folder_of_the_model(name, tmp_path):
     assert {one.split(".")[2] for one in found if one.startswith("corank.models.")} == {FOLDERS[name]}
     assert not {"corank.text", "corank.clicks", "corank.comparison", "corank.deploy.export", "corank.cli"} & found
     assert "sklearn.pipeline" not in found
+
+
+def test_sums_keep_their_name_of_earlier_versions_in_files_and_a_removed_ranker_is_named(tmp_path):
+    sums = corank.RankRLS(1.0).pair_sums(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid)
+    corank.save(sums, tmp_path / "sums")
+    assert read_container(tmp_path / "sums")[0]["class"] == "Summary"
+    assert type(corank.load(tmp_path / "sums")) is corank.models.PairSums
+    corank.save(corank.PDGD(random_state=0).fit(PROBLEM.X, PROBLEM.y), tmp_path / "model")
+    forge_model(tmp_path / "model", lambda header, tensors: header.update({"class": "DBGD"}))
+    with pytest.raises(InputError, match=r"holds a DBGD of corank 0.2, .* experiments/clicks .*; use corank.PDGD"):
+        corank.load(tmp_path / "model")
