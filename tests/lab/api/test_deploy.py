@@ -42,7 +42,7 @@ def test_the_container_runs_without_root_and_writes_to_its_volume_only():
 def test_the_unit_of_systemd_starts_the_service_on_this_computer_only():
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str
-    unit.read(DEPLOY / "corank_lab.api", encoding="utf-8")
+    unit.read(DEPLOY / "corank.service", encoding="utf-8")
     service = unit["Service"]
     options = parsed(service["ExecStart"].removeprefix("/usr/bin/env ").split())
     assert (options["place"], options["host"]) == (f"/var/lib/{service['StateDirectory']}", "127.0.0.1")
@@ -52,6 +52,6 @@ def test_the_unit_of_systemd_starts_the_service_on_this_computer_only():
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_unit():
     done = subprocess.run(
-        ["systemd-analyze", "verify", DEPLOY / "corank_lab.api"], capture_output=True, text=True, check=False
+        ["systemd-analyze", "verify", DEPLOY / "corank.service"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
