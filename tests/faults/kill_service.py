@@ -187,7 +187,7 @@ def free_port():
 
 def add_models(store):
     registry = Registry(store)
-    for name, online in (("shop", "PDGD"), ("duel", "DBGD")):
+    for name, online in (("shop", "PDGD"), ("duel", "PairwiseEpsilonGreedy")):
         registry.add(name, *make_version(registry, None, online, str(D), None, has_prior=False))
     registry.add("test", *make_version(registry, None, None, None, "shop,duel", has_prior=False))
 
