@@ -22,6 +22,7 @@ from corank.data import ClickLog, atomic_folder, write_letor, write_parquet, wri
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.registry import version_of
+from corank_lab.database.times import format_time
 
 Floats = NDArray[np.float64]
 LISTS_AT_ONCE = 500
@@ -327,4 +328,4 @@ def _require_lists(n_lists: int, model: str | None) -> None:
 
 
 def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return format_time(datetime.fromtimestamp(milliseconds / 1000, UTC))

@@ -6,11 +6,12 @@ import secrets
 import threading
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from corank.errors import InputError, suggest_names
+from corank_lab.api.tables import TABLES
 from corank_lab.database.store import AnswerStore
+from corank_lab.database.times import utc_now
 from corank_lab.database.tokens import hash_secret, is_secret, new_secret
 
 SCOPES = ("rank", "feedback", "judge", "admin")
@@ -42,6 +43,7 @@ class Keys:
     """
 
     def __init__(self, store: AnswerStore, rate: float = 1000.0) -> None:
+        store.install(TABLES)
         self._store, self._rate = store, rate
         self._known: dict[str, tuple[str, Key]] = {}
         self._read_at = 0.0
@@ -54,7 +56,7 @@ class Keys:
             if scope not in SCOPES:
                 raise InputError(f"there is no scope {scope!r}; {suggest_names(scope, SCOPES)}.")
         id, secret = secrets.token_hex(4), new_secret()
-        created = datetime.now(UTC).isoformat(timespec="seconds")
+        created = utc_now()
         row = (id, name, ",".join(dict.fromkeys(scopes)), hash_secret(secret), created)
         sql = "INSERT INTO api_keys (id, name, scopes, hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)"
         self._store.write((sql, *row))

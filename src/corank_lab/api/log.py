@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from corank_lab.api.tables import TABLES
 from corank_lab.database.store import AnswerStore, Statements
 
 KINDS = ("impression", "feedback", "judgement", "user", "tick")
@@ -81,6 +82,7 @@ class EventLog:
     """
 
     def __init__(self, store: AnswerStore) -> None:
+        store.install(TABLES)
         self.store = store
 
     def append(self, events: Sequence[NewEvent]) -> Future[list[int]]:

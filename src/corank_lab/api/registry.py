@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 import threading
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from corank.errors import InputError, suggest_names
 from corank_lab.api.rankers import ServedModel, load_model
+from corank_lab.api.tables import TABLES
 from corank_lab.database.store import AnswerStore, Statements
+from corank_lab.database.times import utc_now
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_HISTORY = 100
@@ -48,6 +49,7 @@ class Registry:
     """
 
     def __init__(self, store: AnswerStore) -> None:
+        store.install(TABLES)
         self.store = store
         self._lock = threading.RLock()
         self._loaded: dict[tuple[str, int], tuple[int, ServedModel]] = {}
@@ -71,7 +73,7 @@ class Registry:
             db(
                 "INSERT INTO models (name, version, kind, recipe, initial, state, counts, learnt, created) "
                 "VALUES (?, ?, ?, ?, ?, ?, '{}', 0, ?)",
-                name, version, kind, json.dumps(recipe), content, content, _now(),
+                name, version, kind, json.dumps(recipe), content, content, utc_now(),
             )  # fmt: skip
             db(
                 "INSERT INTO active_models (name, version, history) VALUES (?, ?, '[]') ON CONFLICT (name) DO NOTHING",
@@ -201,7 +203,3 @@ def version_of(subject: str) -> tuple[str, int]:
     """Return name and version of a subject."""
     name, _, version = subject.rpartition("/")
     return name, int(version)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

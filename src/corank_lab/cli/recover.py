@@ -18,10 +18,11 @@ def recover(
 ) -> None:
     """Copy the sound rows of a damaged database to a new one, and list the answers that are lost."""
     from corank.cli import emit
+    from corank_lab.api.tables import TABLES
     from corank_lab.database.recover import recover as copy_sound_rows
 
     damaged = database / "corank.db" if database.is_dir() else database
-    result = copy_sound_rows(damaged, output, overwrite=force)
+    result = copy_sound_rows(damaged, output, apps=(TABLES,), overwrite=force)
     lines = [
         f"Copied {result.n_rows['projects']} projects, {result.n_rows['answers']} answers and "
         f"{result.n_rows['events']} events to {output / 'corank.db'}.",

@@ -13,13 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-CHECKED = (
-    "meta", "projects", "files", "judges", "answers", "events", "event_arrays", "items", "models", "active_models",
-    "learner", "api_keys",
-)  # fmt: skip
-"""Tables whose rows have checksums; the others hold questions that wait and uploads that are being read."""
-FIRST_VERSION = 5
-"""Version of the database from which on rows have checksums."""
 MAX_SHOWN = 5
 """Number of damaged rows that a message names."""
 MAX_MISSES = 10_000
@@ -60,6 +53,12 @@ def add_schema_checksum(execute: Execute) -> None:
     execute("INSERT INTO meta (key, value) VALUES ('schema', ?)", (_schema(execute),))
 
 
+def checked_tables(execute: Execute) -> list[str]:
+    """Return the tables whose rows have checksums, ``meta`` first."""
+    sql = "SELECT tbl_name FROM sqlite_master WHERE type = 'trigger' AND name = tbl_name || '_added' ORDER BY tbl_name"
+    return sorted((str(name) for (name,) in execute(sql)), key=lambda name: (name != "meta", name))
+
+
 def has_checksums(execute: Execute) -> bool:
     """Return whether the rows of a database have checksums."""
     return "checksum" in _all_columns(execute, "meta")
@@ -86,7 +85,7 @@ def check_database(connection: sqlite3.Connection) -> None:
         return
     if execute("SELECT value FROM meta WHERE key = 'schema'").fetchone() != (_schema(execute),):
         raise Damage("the definition of a table or trigger was changed")
-    for table in CHECKED:
+    for table in checked_tables(execute):
         found = execute(
             f"SELECT rowid FROM {table} WHERE NOT ({is_sound(execute, table)}) LIMIT {MAX_SHOWN}"
         ).fetchall()
@@ -152,6 +151,7 @@ def _all_columns(execute: Execute, table: str) -> list[str]:
 
 
 def _schema(execute: Execute) -> str:
-    marks = ", ".join("?" * len(CHECKED))
+    tables = checked_tables(execute)
+    marks = ", ".join("?" * len(tables))
     sql = f"SELECT name, sql FROM sqlite_master WHERE type <> 'index' AND tbl_name IN ({marks}) ORDER BY name"
-    return _checksum(repr(execute(sql, CHECKED).fetchall()).encode())
+    return _checksum(repr(execute(sql, tables).fetchall()).encode())

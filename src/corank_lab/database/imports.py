@@ -8,10 +8,10 @@ An upload is stored before it is acknowledged. It ends with a project, which app
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from corank_lab.database.store import AnswerStore
+from corank_lab.database.times import utc_now
 
 MOST_ATTEMPTS = 3
 """Number of times that reading begins, such as after the server was killed."""
@@ -52,7 +52,7 @@ def add_import(store: AnswerStore, id: str, kind: str, name: str, files: Sequenc
     """
     if find_import(store, id) is not None:
         return
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    now = utc_now()
     store.write(
         (
             "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "

@@ -1,17 +1,19 @@
 """
 Versions of the database: numbered functions, each of which leads from one version to the next.
 
-A database of an older version is copied before it is changed (`SqliteStore`). A newer one is refused.
+Here are the tables of projects and answers. Other apps define their own as `AppTables` and call
+`AnswerStore.install`; the database only runs them and keeps a version for each. A database of an older version is
+copied before it is changed (`SqliteStore`). A newer one is refused.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from corank.errors import InputError
-from corank_lab.database.checksums import CHECKED, FIRST_VERSION, add_checksums, add_schema_checksum
+from corank_lab.database.checksums import add_checksums, add_schema_checksum, checked_tables, has_checksums
 
 TYPES = {
     "sqlite": {
@@ -67,52 +69,52 @@ def _add_imports(execute: Callable[..., Any], types: dict[str, str]) -> None:
     )
 
 
-_SERVICE = """
-CREATE TABLE events (number {number}, kind TEXT NOT NULL, id TEXT NOT NULL, time BIGINT NOT NULL, person TEXT NOT NULL,
-    subject TEXT NOT NULL, item TEXT NOT NULL, flag BIGINT NOT NULL, body TEXT NOT NULL, UNIQUE (kind, id));
-CREATE TABLE event_arrays (number {key}, content {bytes} NOT NULL);
-CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT NOT NULL);
-CREATE TABLE models (name TEXT NOT NULL, version INTEGER NOT NULL, kind TEXT NOT NULL, recipe TEXT NOT NULL,
-    initial {bytes} NOT NULL, state {bytes} NOT NULL, counts TEXT NOT NULL, learnt BIGINT NOT NULL,
-    created TEXT NOT NULL, PRIMARY KEY (name, version));
-CREATE TABLE active_models (name TEXT PRIMARY KEY, version INTEGER NOT NULL, history TEXT NOT NULL);
-CREATE TABLE learner (id {key}, number BIGINT NOT NULL, oldest BIGINT NOT NULL, counts TEXT NOT NULL);
-CREATE TABLE api_keys (id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, hash TEXT NOT NULL,
-    created TEXT NOT NULL, is_revoked INTEGER NOT NULL)
-"""
-
-
-def _add_service(execute: Callable[..., Any], types: dict[str, str]) -> None:
-    """Version 4: the log of events, models and keys of the ranking service."""
-    for statement in _SERVICE.split(";"):
-        execute(statement.format(**types))
-    execute("INSERT INTO learner (id, number, oldest, counts) VALUES (1, 0, 1, '{}')")
+def _nothing(execute: Callable[..., Any], types: dict[str, str]) -> None:
+    """Version 4 added the tables of the service, which it creates itself since version 6 (`AppTables`)."""
 
 
 def _add_checksums(execute: Callable[..., Any], types: dict[str, str]) -> None:
     """Version 5: checksums of rows, in SQLite."""
     if types is TYPES["sqlite"]:
-        for table in CHECKED:
+        for table in TABLES:
             add_checksums(execute, table)
 
 
-MIGRATIONS: tuple[Callable[[Callable[..., Any], dict[str, str]], None], ...] = (
-    _create, _add_version, _add_imports, _add_service, _add_checksums,
-)  # fmt: skip
+Step = Callable[[Callable[..., Any], dict[str, str]], None]
+"""Changes a database; gets the function that runs statements, and `TYPES` of the dialect."""
+MIGRATIONS: tuple[Step, ...] = (_create, _add_version, _add_imports, _nothing, _add_checksums, _nothing)
 """Number k, from 0, leads from version k to version k + 1."""
 
 VERSION = len(MIGRATIONS)
+TABLES = ("meta", "projects", "files", "judges", "answers")
+"""Tables whose rows have checksums; the others hold questions that wait and uploads that are being read."""
 
 
-def version_of(connection: Any, dialect: str) -> int:
-    """Return the version of a database; 0 if it is empty."""
+class AppTables(NamedTuple):
+    """
+    Tables that an app adds to the database.
+
+    name: of the app.
+    tables: names; in SQLite their rows get checksums.
+    steps: as `MIGRATIONS`.
+    after_recovery: called after rows of a damaged database were copied, with their numbers by table.
+    """
+
+    name: str
+    tables: tuple[str, ...]
+    steps: tuple[Step, ...]
+    after_recovery: Callable[[Callable[..., Any], Mapping[str, int]], None] = lambda db, n_rows: None
+
+
+def version_of(connection: Any, dialect: str, app: str = "") -> int:
+    """Return the version of a database, or of the tables of an app; 0 if there are none."""
     if dialect == "sqlite":
         found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'").fetchone()
     else:
         found = connection.execute("SELECT 1 WHERE to_regclass('meta') IS NOT NULL").fetchone()
     if found is None:
         return 0
-    row = connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+    row = connection.execute(f"SELECT value FROM meta WHERE key = '{_key(app)}'").fetchone()
     return int(row[0]) if row else 0
 
 
@@ -123,17 +125,43 @@ def migrate(connection: Any, dialect: str, to: int = VERSION) -> None:
     to: the version; tests make databases of older ones.
     """
     version = version_of(connection, dialect)
-    if version > VERSION:
-        raise InputError(
-            f"the database has version {version}, which a newer corank wrote; this one reads versions up to {VERSION}, "
-            "so install a newer corank (pip install -U corank)."
-        )
+    _require_known("the database has", version, VERSION)
     if version >= to:
         return
     connection.execute("CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
     for number in range(version, to):
         MIGRATIONS[number](connection.execute, TYPES[dialect])
-    connection.execute("DELETE FROM meta WHERE key = 'version'")
-    connection.execute(f"INSERT INTO meta (key, value) VALUES ('version', '{int(to)}')")
-    if dialect == "sqlite" and to >= FIRST_VERSION:
+    _set_version(connection, dialect, "", to)
+
+
+def install(connection: Any, dialect: str, app: AppTables) -> None:
+    """Bring the tables of an app to its version, inside the caller's transaction."""
+    version, latest = version_of(connection, dialect, app.name), len(app.steps)
+    _require_known(f"tables of {app.name} have", version, latest)
+    if version == latest:
+        return
+    for step in app.steps[version:]:
+        step(connection.execute, TYPES[dialect])
+    if dialect == "sqlite":
+        for table in set(app.tables) - set(checked_tables(connection.execute)):
+            add_checksums(connection.execute, table)
+    _set_version(connection, dialect, app.name, latest)
+
+
+def _key(app: str) -> str:
+    return f"version.{app}" if app else "version"
+
+
+def _set_version(connection: Any, dialect: str, app: str, version: int) -> None:
+    connection.execute(f"DELETE FROM meta WHERE key = '{_key(app)}'")
+    connection.execute(f"INSERT INTO meta (key, value) VALUES ('{_key(app)}', '{version}')")
+    if dialect == "sqlite" and has_checksums(connection.execute):
         add_schema_checksum(connection.execute)
+
+
+def _require_known(what: str, version: int, latest: int) -> None:
+    if version > latest:
+        raise InputError(
+            f"{what} version {version}, which a newer corank wrote; this one reads versions up to {latest}, so install "
+            "a newer corank (pip install -U corank)."
+        )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from corank.data import atomic_folder
 from corank.errors import InputError, reason
-from corank_lab.database.checksums import CHECKED, add_function, columns_of, readable
+from corank_lab.database.checksums import add_function, columns_of, readable
+from corank_lab.database.migrations import TABLES, AppTables
 from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.database.store import Statements
 from corank_lab.database.write_ahead_log import log_damage
@@ -28,12 +30,13 @@ class Recovered(NamedTuple):
     lost: list[str]
 
 
-def recover(path: Path, folder: Path, *, overwrite: bool = False) -> Recovered:
+def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwrite: bool = False) -> Recovered:
     """
     Copy all sound rows of a database, which is opened for reading only.
 
     path: the damaged file.
     folder: the folder of the new file ``corank.db``, which appears when it is complete.
+    apps: whose tables are copied, besides projects and answers.
     overwrite: whether an existing folder is replaced.
     """
     if not path.is_file():
@@ -48,9 +51,12 @@ def recover(path: Path, folder: Path, *, overwrite: bool = False) -> Recovered:
             source.execute("PRAGMA writable_schema = ON")  # skips damaged definitions; the file stays as it is
             add_function(source)
             source.text_factory = _text
-            tables = {table: columns_of(source.execute, table) for table in CHECKED}
+            names = (*TABLES, *(table for app in apps for table in app.tables))
+            tables = {table: columns_of(source.execute, table) for table in names}
             with SqliteStore(scratch / "corank.db") as store:
-                result = store.run(lambda db: _copy(source, tables, db))
+                for app in apps:
+                    store.install(app)
+                result = store.run(lambda db: _copy(source, tables, db, apps))
             if not result.n_rows:
                 raise InputError(f"nothing can be read of {path}; restore it from a copy.")
     except (sqlite3.Error, UnicodeDecodeError) as error:
@@ -61,7 +67,9 @@ def recover(path: Path, folder: Path, *, overwrite: bool = False) -> Recovered:
     return result
 
 
-def _copy(source: sqlite3.Connection, tables: dict[str, list[str]], db: Statements) -> Recovered:
+def _copy(
+    source: sqlite3.Connection, tables: dict[str, list[str]], db: Statements, apps: Sequence[AppTables]
+) -> Recovered:
     n_rows: Counter[str] = Counter()
     lost = []
     for table, columns in tables.items():
@@ -77,15 +85,14 @@ def _copy(source: sqlite3.Connection, tables: dict[str, list[str]], db: Statemen
                     raise ValueError
                 if table == "meta" and values[0] != "database":  # of the format, not of the content
                     continue
-                if table in ("meta", "learner"):  # a new database has these rows
-                    db(f"DELETE FROM {table} WHERE {columns[0]} = ?", values[0])
+                if not n_rows[table]:  # a new database has rows of its own
+                    db(f"DELETE FROM {table}" + " WHERE key = 'database'" * (table == "meta"))
                 db(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", *values)
                 n_rows[table] += 1
             except (ValueError, sqlite3.IntegrityError):
                 lost.append(_name(table, number, dict(zip(columns, values, strict=True))))
-    if not n_rows["learner"]:  # nothing is learnt twice
-        db("UPDATE learner SET number = (SELECT COALESCE(MAX(number), 0) FROM events)")
-        db("UPDATE learner SET oldest = number + 1")
+    for app in apps:
+        app.after_recovery(db, n_rows)
     return Recovered(n_rows, lost)
 
 

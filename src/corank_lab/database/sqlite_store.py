@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from corank.errors import InputError, reason
-from corank_lab.database.checksums import CHECKED, Damage, add_function, check_database, is_sound
+from corank_lab.database.checksums import Damage, add_function, check_database, checked_tables, is_sound
 from corank_lab.database.migrations import VERSION, version_of
 from corank_lab.database.store import AnswerStore, LostError, StoreError
 from corank_lab.database.write_ahead_log import HEADER, MAGIC, log_damage
@@ -48,7 +48,9 @@ class SqliteStore(AnswerStore):
         self._file = self._identity("")
         super().__init__()
         with self._explaining():
-            self._sound = self._pool.run(lambda db: {table: is_sound(db.execute, table) for table in CHECKED})
+            self._sound = self._pool.run(
+                lambda db: {table: is_sound(db.execute, table) for table in checked_tables(db.execute)}
+            )
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(

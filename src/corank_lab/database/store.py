@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from corank import __version__
 from corank.errors import InputError
-from corank_lab.database.migrations import migrate
+from corank_lab.database.migrations import AppTables, install, migrate
+from corank_lab.database.times import utc_now
 from corank_lab.database.tokens import hash_secret, is_secret, new_secret
 from corank_lab.database.writer import Pool, Writer
 
@@ -118,6 +119,7 @@ class AnswerStore(ABC):
     """A database of projects, judges and answers. It may be used by many threads."""
 
     def __init__(self) -> None:
+        self._installed: set[str] = set()
         self._pool = Pool(self._connect, self._is_usable)
         self._writer = Writer(self._connect, self._begin, self._is_usable, self._confirm)
         try:
@@ -157,6 +159,13 @@ class AnswerStore(ABC):
     @abstractmethod
     def explained(self, error: Exception) -> Exception:
         """Return a `StoreError` for an error of the database; other errors as they are."""
+
+    def install(self, app: AppTables) -> None:
+        """Create or upgrade the tables of an app, once for each time that the database is opened."""
+        if app.name not in self._installed:
+            with self._explaining():
+                self._writer.run(lambda db: install(db, self.dialect, app))
+            self._installed.add(app.name)
 
     def close(self) -> None:
         """End the thread that writes, and close all connections."""
@@ -240,7 +249,7 @@ class AnswerStore(ABC):
         upload: id of the upload (`corank_lab.database.imports`); the project of an upload is made once.
         Returns: the project, or the one that was made of the upload before.
         """
-        project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), _now())
+        project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), utc_now())
         packed = zlib.compress(json.dumps(payload).encode(), 1)
 
         def job(db: Statements) -> str:
@@ -420,7 +429,7 @@ class AnswerStore(ABC):
         Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
         """
         client = client_id or secrets.token_urlsafe(12)
-        action, line, time = str(entry["action"]), json.dumps(dict(entry)), _now()
+        action, line, time = str(entry["action"]), json.dumps(dict(entry)), utc_now()
 
         def job(db: Statements) -> tuple[StoredAnswer, bool]:
             values = (project, judge, client, item, action, line, time, __version__)
@@ -556,17 +565,13 @@ def _put_files(db: Statements, project: str, files: Mapping[str, tuple[str, byte
 def _append_rows(db: Statements, project: str, rows: Sequence[AnswerRow]) -> int:
     n_new = 0
     for judge, item, entry, client, time in rows:
-        values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or _now())
+        values = (project, judge, client, item, str(entry["action"]), json.dumps(dict(entry)), time or utc_now())
         n_new += db(_INSERT, *values, __version__).fetchone() is not None
     return n_new
 
 
 def _add_judge(db: Statements, judge: Judge) -> str:
     secret = new_secret()
-    values = (judge.id, judge.project, judge.name, hash_secret(secret), _now())
+    values = (judge.id, judge.project, judge.name, hash_secret(secret), utc_now())
     db("INSERT INTO judges (id, project, name, token_hash, created, is_revoked) VALUES (?, ?, ?, ?, ?, 0)", *values)
     return f"{judge.id}.{secret}"
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from corank import cli
 from corank.errors import InputError
+from corank_lab.api.log import EventLog, NewEvent
+from corank_lab.api.tables import TABLES
 from corank_lab.database.open_store import open_answer_store
 from corank_lab.database.recover import recover
 from corank_lab.database.sqlite_store import SqliteStore
@@ -112,6 +114,26 @@ def test_recover_reads_around_a_page_that_is_lost(tmp_path):
     with open_answer_store(tmp_path / "new" / "corank.db") as store:
         assert {one.entry["action"] for one in store.answers(project)} == {"left"}
         assert len(store.answers(project)) == found.n_rows["answers"]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_recovered_events_are_not_learnt_twice(is_lost, tmp_path):
+    path = tmp_path / "corank.db"
+    with SqliteStore(path) as store:
+        EventLog(store).append([NewEvent("feedback", f"f{at}", 1, "{}") for at in range(5)]).result()
+        store.write(("UPDATE learner SET number = 2, oldest = 3",))
+    if is_lost:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("DROP TRIGGER learner_changed")
+            connection.execute("UPDATE learner SET number = 1")
+            connection.commit()
+    found = recover(path, tmp_path / "new", apps=[TABLES])
+    assert (found.n_rows["events"], found.n_rows["learner"], found.lost) == (
+        (5, 0, ["learner: row 1"]) if is_lost else (5, 1, [])
+    )
+    with SqliteStore(tmp_path / "new" / "corank.db") as store:
+        assert EventLog(store).last_number() == 5
+        assert store.read("SELECT number, oldest FROM learner") == ([(5, 6)] if is_lost else [(2, 3)])
 
 
 def test_recover_refuses_what_holds_nothing(tmp_path):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+import secrets
 import sqlite3
 import threading
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from corank.data.io.items import Items
 from corank.errors import InputError
+from corank_lab.api.keys import Keys
+from corank_lab.api.log import EventLog, NewEvent
+from corank_lab.api.tables import TABLES
 from corank_lab.database import migrations
 from corank_lab.database import store as stores
+from corank_lab.database.checksums import add_function, check_database, checked_tables
+from corank_lab.database.migrations import AppTables
 from corank_lab.database.open_store import open_answer_store
 from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.database.store import Candidate, StoreError
@@ -88,14 +97,14 @@ def test_a_new_link_and_a_revoked_one(store, project):
 
 def test_the_last_ten_tokens_of_the_owner_are_valid(store, monkeypatch):
     times = iter(f"2030-01-01T00:00:{second:02}" for second in range(60))
-    monkeypatch.setattr(stores, "_now", lambda: next(times))
+    monkeypatch.setattr(stores, "utc_now", lambda: next(times))
     tokens = [store.add_owner() for _ in range(12)]
     assert [store.judge_of(token) is not None for token in tokens] == [False] * 2 + [True] * 10
 
 
 def test_links_of_the_owner_that_were_opened_survive_many_starts_and_a_clock_that_goes_back(store, monkeypatch):
     times = iter(f"2030-01-01T00:00:{second:02}" for second in reversed(range(60)))
-    monkeypatch.setattr(stores, "_now", lambda: next(times))
+    monkeypatch.setattr(stores, "utc_now", lambda: next(times))
     opened = store.add_owner()
     store.mark_opened(store.judge_of(opened).id)
     for _ in range(12):
@@ -239,13 +248,17 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
     address = address_of(kind, tmp_path)
     if kind == "sqlite":
         connection = sqlite3.connect(address, isolation_level=None)
+        add_function(connection)
     else:
         import psycopg
 
         connection = psycopg.connect(address, autocommit=True)
     migrations.migrate(connection, kind, to=version)
     mark = "?" if kind == "sqlite" else "%s"
-    connection.execute("INSERT INTO projects VALUES ('p', 'compare', 'old', '{}', '2020', 0)")
+    connection.execute(
+        "INSERT INTO projects (id, kind, name, settings, created, is_archived) "
+        "VALUES ('p', 'compare', 'old', '{}', '2020', 0)"
+    )
     connection.execute(
         "INSERT INTO answers (project, judge, client_id, item, action, entry, time) "
         f"VALUES ('p', 'ann', 'c', 'x', 'left', {mark}, '2020')",
@@ -261,6 +274,57 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
         assert copy.execute("SELECT COUNT(*) FROM answers").fetchone() == (1,)
         assert migrations.version_of(copy, "sqlite") == version
         copy.close()
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_stored_database_of_an_earlier_version_keeps_answers_events_and_keys(version, tmp_path):
+    """Version 4 has no checksums; the database itself created the tables of the service in both."""
+    path = tmp_path / "corank.db"
+    with closing(sqlite3.connect(path)) as connection:
+        add_function(connection)
+        connection.executescript((Path(__file__).parent / "old" / f"version{version}.sql").read_text())
+    for _ in range(2):
+        with open_answer_store(path) as store:
+            assert [(one.action, one.time) for one in store.answers("p")] == [("left", "2026-01-31T12:00:01.000+00:00")]
+            assert [one.created[:19] for one in store.projects()] == ["2026-01-31T12:00:00"]
+            log, keys = EventLog(store), Keys(store)
+            assert [(one.kind, one.id) for one in log.after(0)][:3] == [
+                ("impression", "l1"), ("user", "u1"), ("feedback", "c1"),
+            ]  # fmt: skip
+            keys.refresh()
+            assert keys.find("k1.secret").scopes == ("rank", "feedback")
+            new = log.append([NewEvent("feedback", secrets.token_hex(4), 1, "{}", "", "l1", "a")]).result()
+            assert new[0] > 3
+            versions = dict(store.read("SELECT key, value FROM meta WHERE key LIKE 'version%'"))
+            assert versions == {"version": str(migrations.VERSION), "version.api": "1"}
+    with closing(sqlite3.connect(path)) as connection:  # new rows have checksums, in every table of the service
+        add_function(connection)
+        assert set(TABLES.tables) < set(checked_tables(connection.execute))
+        assert connection.execute("SELECT COUNT(*) FROM events WHERE checksum = '0000000000000000'").fetchone() == (0,)
+        check_database(connection)
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_only_an_app_that_is_installed_has_tables(kind, tmp_path):
+    with open_new(kind, tmp_path) as store:
+        with pytest.raises(StoreError):
+            store.read("SELECT number FROM events")
+        assert EventLog(store).last_number() == 0
+        assert store.read("SELECT number, oldest FROM learner") == [(0, 1)]
+        newer = AppTables("api", TABLES.tables, ())
+        store._installed.clear()
+        with pytest.raises(InputError, match="tables of api have version 1, which a newer corank wrote"):
+            store.install(newer)
+
+
+def test_times_have_one_format(store, project):
+    store.append(project, "ann", "x", {"action": "left"})
+    store.add_judge(project, "bob")
+    Keys(store).add("shop", ["rank"])
+    times = [store.answers(project)[-1].time, store.projects()[0].created]
+    times += [row[0] for row in store.read("SELECT created FROM judges UNION ALL SELECT created FROM api_keys")]
+    assert len(times) >= 4
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time) for time in times), times
 
 
 @pytest.mark.parametrize("kind", DATABASES)
