@@ -27,7 +27,9 @@ long = pytest.mark.long
 def test_a_killed_writer_leaves_the_old_or_the_new_version(kills, writers):
     # a new process: a fork of this one would inherit the threads of the test runner
     tests = Path(__file__).parent.parent
-    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    paths = os.pathsep.join(
+        [str(tests), str(tests / "corank"), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     done = subprocess.run(
         [sys.executable, tests / "faults" / "kill.py", "--kills", str(kills), *writers],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -64,7 +66,9 @@ def test_a_killed_service_loses_no_event_and_learns_none_twice(database):
 def kill(program, *options):
     """Run a program that kills servers, and check that it found no fault."""
     tests = Path(__file__).parent.parent
-    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    paths = os.pathsep.join(
+        [str(tests), str(tests / "corank"), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     done = subprocess.run(
         [sys.executable, tests / "faults" / program, *options],
         env={**os.environ, "PYTHONPATH": paths},

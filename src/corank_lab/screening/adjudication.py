@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from corank.errors import InputError
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
-from corank_lab.screening.judges import Judges, find_conflicts
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.journal import ScreeningJournal
+from corank_lab.screening.judges import find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 
 
@@ -38,10 +39,8 @@ class Adjudication:
     ----------
     unique : UniqueRecords
         The records.
-    judges : mapping of str to ScreeningAnswers
-        The answers of each judge, the adjudicator's included.
     journal : ScreeningJournal
-        Journal of the adjudicator.
+        Journal of the adjudicator, which has the answers of all judges.
 
     Attributes
     ----------
@@ -51,12 +50,12 @@ class Adjudication:
         Records in conflict, settled or not.
     """
 
-    def __init__(self, unique: UniqueRecords, judges: Judges, journal: ScreeningJournal) -> None:
+    def __init__(self, unique: UniqueRecords, journal: ScreeningJournal) -> None:
         self.unique, self.records = unique, unique.unique
-        self._judges, self._journal = dict(judges), journal
-        journal.source = unique.hash
-        self._answers = ScreeningAnswers(unique, journal.entries)
-        self._judges[journal.path.stem] = self._answers
+        self._journal = journal
+        journal.begin(unique)
+        self._judges = {judge: ScreeningAnswers(unique, entries) for judge, entries in journal.by_judge().items()}
+        self._answers = self._judges.setdefault(journal.judge, ScreeningAnswers(unique))
         self.conflicts = find_conflicts(self._judges, settled=True)
         self._aside: dict[int, None] = {}
 
@@ -112,9 +111,7 @@ class Adjudication:
         if record not in self.conflicts:
             raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
         action = "relevant" if relevant else "not"
-        self._record(
-            ScreeningEntry(action, self.records.ids[record], "adjudication", reason=reason, tags=tuple(tags)), record
-        )
+        self._record(ScreeningEntry(action, self.records.ids[record], "adjudication", reason=reason, tags=tuple(tags)))
 
     change = answer
 
@@ -143,7 +140,7 @@ class Adjudication:
         text : str
             The note; it replaces an older one of the adjudicator.
         """
-        self._record(ScreeningEntry("note", self.records.ids[record], text=text), record)
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def undo(self) -> int | None:
         """
@@ -156,7 +153,7 @@ class Adjudication:
         """
         last = self._answers.last_adjudicated
         if last is not None:
-            self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"), last)
+            self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"))
         return last
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
@@ -190,6 +187,8 @@ class Adjudication:
         """The tags that the adjudicator last gave to each record; those of a withdrawn answer stay."""
         return self._answers.tags
 
-    def _record(self, entry: ScreeningEntry, record: int) -> None:
-        self._journal.append(entry.about(self.unique, record))
-        self._answers.add(self._journal.entries[-1])
+    def _record(self, entry: ScreeningEntry) -> None:
+        n_before = len(self._journal.entries)
+        self._journal.append(entry)
+        for added in self._journal.entries[n_before:]:
+            self._answers.add(added)

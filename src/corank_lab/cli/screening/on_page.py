@@ -42,21 +42,15 @@ def open_project(store: AnswerStore, paths: Sequence[Path], options: Mapping[str
 
     options: settings of a new project; those of an existing one stay.
     """
-    from hashlib import sha256
+    import numpy as np
 
-    from corank.data import read_regular
+    from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.pages.screening.workspace import ScreenWorkspace
-    from corank_lab.pages.uploads import UploadedFile, file_name, sort_upload
 
-    files = [UploadedFile(file_name(path.name), read_regular(path)) for path in paths]
-    wanted = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
-    for project in store.projects():
-        if project.kind == ScreenWorkspace.kind and project.settings.get("files") == wanted:
-            return f"/p/{project.id}/judge"
-    created = ScreenWorkspace.create(sort_upload(files))
-    settings = {one.name: one.default for one in ScreenWorkspace.settings} | dict(created.settings) | dict(options)
-    project = store.add_project(
-        ScreenWorkspace.kind, paths[0].name.split(".")[0], {**settings, "files": wanted}, created.payload,
-        files=created.files,
-    )  # fmt: skip
-    return f"/p/{project.id}/import"
+    for setting in ScreenWorkspace.settings:
+        if setting.name in options and not setting.allows(options[setting.name]):
+            raise InputError(f"{setting.name} is {options[setting.name]!r}, which a page does not allow.")
+    files = ScreeningFiles(tuple(paths), None, is_grouped=True)
+    is_labelled = bool(np.isnan(files.records.labels).any())
+    with files.journal(store=store, **{"use_labels": is_labelled, **options}) as (journal, _):
+        return f"/p/{journal.id}/{'import' if journal.is_new else 'judge'}"

@@ -26,10 +26,12 @@ def screen(
     text: Annotated[
         str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)
     ] = None,
-    judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
+    judge: Annotated[str, typer.Option(help="Name of the judge.")] = "me",
     answers: Annotated[
         Path | None,
-        typer.Option(help="Folder of the answers.  [default: RECORDS.answers]", metavar="FOLDER", show_default=False),
+        typer.Option(
+            help="Folder of the database corank.db.  [default: that of RECORDS]", metavar="FOLDER", show_default=False
+        ),
     ] = None,
     ignore_labels: Annotated[
         bool, typer.Option("--ignore-labels", help="Do not use labels of the file as known answers.")
@@ -67,7 +69,10 @@ def screen(
     confidence: Annotated[float, typer.Option(help="Required probability that it is reached.")] = 0.95,
     export: Annotated[
         Path | None,
-        typer.Option(help="Write records and answers to this .ris, .csv or .xlsx, and exit.", show_default=False),
+        typer.Option(
+            help="Write records and answers to this .ris, .csv or .xlsx, or the log to this .jsonl, and exit.",
+            show_default=False,
+        ),
     ] = None,
     only: Annotated[str, typer.Option(help="Records to export: all, included, excluded, conflicts or unread.")] = "all",
     all_copies: Annotated[

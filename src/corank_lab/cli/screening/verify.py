@@ -13,7 +13,9 @@ from corank.errors import InputError
 Files = Annotated[list[Path], typer.Argument(help="Files of records, as they were screened.", metavar="RECORDS...")]
 Answers = Annotated[
     Path | None,
-    typer.Option(help="Folder of the answers.  [default: RECORDS.answers]", metavar="FOLDER", show_default=False),
+    typer.Option(
+        help="Folder of the database corank.db.  [default: that of RECORDS]", metavar="FOLDER", show_default=False
+    ),
 ]
 
 

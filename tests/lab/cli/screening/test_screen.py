@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.screening.actions import summary
+from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import RecallEstimate, ScreeningProgress
@@ -163,8 +164,9 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     text = terminal.text
     assert "found 2 relevant, read 4 of 60" in text
     assert max(map(len, text.splitlines())) <= 80 or "answers are saved in" in text
-    journal = (works.parent / "works.csv.answers" / "me.jsonl").read_text().splitlines()
-    assert [re.search(r'"action": "(\w+)"', line)[1] for line in journal] == [
+    with SqliteStore(works.parent / "corank.db") as store:
+        actions = [one.action for one in store.answers(store.projects()[0].id)]
+    assert actions == [
         "relevant", "relevant", "not", "later", "undo", "note", "not",
     ]  # fmt: skip
 
@@ -172,7 +174,9 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_screenings_lose_and_repeat_no_answer():
     tests = Path(__file__).parents[3]
-    paths = os.pathsep.join([str(tests), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    paths = os.pathsep.join(
+        [str(tests), str(tests / "corank"), str(tests.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
     done = subprocess.run(
         [sys.executable, tests / "faults" / "kill_screen.py", "--kills", "4"],
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
@@ -186,9 +190,9 @@ def test_killed_screenings_lose_and_repeat_no_answer():
 def test_slow_imports_are_avoided():
     """Each of these imports takes longer than reading a thousand abstracts."""
     code = (
-        "import sys; from corank.cli import app; from corank.data import load_review; "
-        "from corank_lab.screening import simulate; import corank_lab.cli.screening.curve, corank.cli.output; "
-        "import corank_lab.cli.screening.pages; "
+        "import sys; from corank.cli import app; "
+        "from corank_lab.screening import load_review, simulate; import corank_lab.cli.screening.curve; "
+        "import corank.cli.output, corank_lab.cli.screening.pages; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
         "'matplotlib') if name in sys.modules])"
     )
