@@ -166,6 +166,8 @@ class Journal(ABC, Generic[E]):
             self.store.change_payload(found.id, payload(), files or {}, known)
             found, self.is_new = replace(found, settings=known), True
         self.project = found
+        if file and found.settings.get("file") != file:  # of version 0.2, or renamed
+            self.change_settings(files=wanted, file=file)
         self.refresh()
 
     def find(self, wanted: str, file: str) -> Project | None:
@@ -179,7 +181,7 @@ class Journal(ABC, Generic[E]):
         for one in projects:
             known = one.settings.get("files")
             if known == wanted or (known is None and self.hash_of(self.store.payload(one.id)) == wanted):
-                return one
+                return replace(one, settings={**one.settings, "files": wanted})
         named = (one for one in projects if one.settings.get("file") == file)
         return next((one for one in named if self.shares(self.store.payload(one.id))), None)
 

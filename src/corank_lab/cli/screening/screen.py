@@ -29,9 +29,7 @@ def screen(
     judge: Annotated[str, typer.Option(help="Name of the judge.")] = "me",
     answers: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of the database corank.db.  [default: that of RECORDS]", metavar="FOLDER", show_default=False
-        ),
+        typer.Option(help="Folder of corank.db.  [default: that of RECORDS]", metavar="FOLDER", show_default=False),
     ] = None,
     ignore_labels: Annotated[
         bool, typer.Option("--ignore-labels", help="Do not use labels of the file as known answers.")
@@ -70,7 +68,7 @@ def screen(
     export: Annotated[
         Path | None,
         typer.Option(
-            help="Write records and answers to this .ris, .csv or .xlsx, or the log to this .jsonl, and exit.",
+            help="Write records and answers (.ris, .csv, .xlsx) or the log (.jsonl), and exit.",
             show_default=False,
         ),
     ] = None,

@@ -13,9 +13,7 @@ from corank.errors import InputError
 Files = Annotated[list[Path], typer.Argument(help="Files of records, as they were screened.", metavar="RECORDS...")]
 Answers = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder of the database corank.db.  [default: that of RECORDS]", metavar="FOLDER", show_default=False
-    ),
+    typer.Option(help="Folder of corank.db or logs.  [default: that of RECORDS]", metavar="FOLDER", show_default=False),
 ]
 
 

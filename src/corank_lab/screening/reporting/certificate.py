@@ -95,7 +95,7 @@ def make_certificate(
     """
     columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
     if answers is None or isinstance(answers, Path):
-        logs = {}
+        logs: dict[str, bytes] = {}
         for name, lines in read_logs(records, read_records(*records, **columns), answers):
             logs.setdefault(name, lines)  # that of a project comes first, and has what was imported of a file
     else:
