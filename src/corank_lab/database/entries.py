@@ -154,14 +154,14 @@ def split_journal(content: bytes, path: Path) -> dict[str, bytes]:
     in files that pages and `corank screen --export` write, each line is of the judge that it names.
     """
     complete = content[: content.rfind(b"\n") + 1]
-    lines = complete.splitlines(keepends=True)
+    lines = complete.splitlines()
     judges = [_judge_in(line) for line in lines]
     names = set(judges) - {""}
     if len(names) < 2 and not (names and path.stem.isdecimal()):
         return {path.stem: complete}
     found: dict[str, list[bytes]] = {}
     for judge, line in zip(judges, lines, strict=True):
-        found.setdefault(judge or path.stem, []).append(line)
+        found.setdefault(judge or path.stem, []).append(line + b"\n")
     return {judge: b"".join(listed) for judge, listed in found.items()}
 
 

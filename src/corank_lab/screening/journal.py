@@ -48,6 +48,8 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
             for number, (name, content) in enumerate((contents or {}).items())
         }
         self._begin(records_hash(records), lambda: records_payload(unique), file, files, **settings)
+        if files and not self.store.file_names(self.id):  # a project that was made from Python
+            self.store.add_files(self.id, files)
 
     def find_records(self, records: Records) -> Project | None:
         """

@@ -126,6 +126,8 @@ class Results:
                 files.append((int(parts[1]), name, parts[2]))
             elif name.startswith(RECORDS):
                 raise InputError(f"the project has a file {name!r:.80}, which corank does not name so; import it anew.")
+        if not files:
+            raise InputError("the project keeps no files of records; open it with corank screen FILE --page first.")
         out = io.BytesIO()
         with tempfile.TemporaryDirectory(prefix="corank-") as folder:
             # names of files and of judges come from outside: they are data, and the files have numbers
