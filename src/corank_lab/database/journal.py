@@ -186,25 +186,11 @@ class Journal(ABC, Generic[E]):
         return next((one for one in named if self.shares(self.store.payload(one.id))), None)
 
     def append(self, entry: E) -> None:
-        """
-        Append an entry. When this returns, it is on the disk; when it raises, nothing is stored.
-
-        Parameters
-        ----------
-        entry : JournalEntry
-            The entry; time, judge, version and the hash of the judged file are added.
-        """
+        """Append an entry. When this returns, it is on the disk; when it raises, nothing is stored."""
         self.extend([entry])
 
     def extend(self, entries: Iterable[E]) -> None:
-        """
-        Append several entries at once, such as answers that were known beforehand: all of them or none.
-
-        Parameters
-        ----------
-        entries : iterable of JournalEntry
-            The entries.
-        """
+        """Append several entries at once, such as answers that were known beforehand: all of them or none."""
         now, rows = utc_now(), []
         for given in entries:
             item, entry = self.completed(given)
@@ -226,14 +212,7 @@ class Journal(ABC, Generic[E]):
             self.last = answer.number
 
     def by_judge(self) -> dict[str, list[E]]:
-        """
-        Return the entries of all judges.
-
-        Returns
-        -------
-        dict from str to list
-            The entries of each judge who has answered, in the order of names.
-        """
+        """Return the entries of all judges."""
         found: dict[str, list[E]] = {}
         for judge, entry in self.log:
             found.setdefault(judge, []).append(entry)
@@ -242,16 +221,6 @@ class Journal(ABC, Generic[E]):
     def import_files(self, paths: Sequence[Path]) -> int:
         """
         Add the answers of files of JSON lines, one file for each judge; a file that was added before changes nothing.
-
-        Parameters
-        ----------
-        paths : sequence of Path
-            The files, which stay as they are.
-
-        Returns
-        -------
-        int
-            Number of answers that are new.
         """
         rows = []
         for path in paths:
@@ -269,19 +238,7 @@ class Journal(ABC, Generic[E]):
         return n_new
 
     def import_old(self, folder: Path) -> str:
-        """
-        Add the journals of version 0.2 in a folder, once.
-
-        Parameters
-        ----------
-        folder : Path
-            The folder, which need not exist and stays as it is.
-
-        Returns
-        -------
-        str
-            What was done, in a sentence; empty if there was nothing to do.
-        """
+        """Add the journals of version 0.2 in a folder, once; return what was done, empty if nothing was."""
         assert self.project is not None, "a session sets the project"
         paths = journal_paths(folder)
         if not paths or self.project.settings.get("has_journals"):
@@ -293,14 +250,7 @@ class Journal(ABC, Generic[E]):
         return f"{n_new} answers of {folder} were added to {self.store.address}; the files stay as they are."
 
     def change_settings(self, **settings: Any) -> None:
-        """
-        Change settings of the project.
-
-        Parameters
-        ----------
-        **settings
-            The new values.
-        """
+        """Change settings of the project."""
         old = self.store.project(self.id) or self.project
         assert old is not None
         new = replace(old, settings={**old.settings, **settings})
@@ -308,33 +258,12 @@ class Journal(ABC, Generic[E]):
         self.project = new
 
     def claim(self, item: str, slots: int = ANY_NUMBER) -> bool:
-        """
-        Hold an item instead of what the judge held before, so that other judges get other ones.
-
-        Parameters
-        ----------
-        item : str
-            Key of the item.
-        slots : int
-            Number of judges who may hold it at once.
-
-        Returns
-        -------
-        bool
-            False if others hold it, or have answered it since the last `refresh`.
-        """
+        """Hold an item for the judge; return False if others hold it, or have answered it since the last `refresh`."""
         self._has_claimed = True
         return self.store.claim(self.id, self.judge, [Candidate(item, slots)], self.last) is not None
 
     def held_by_others(self) -> set[str]:
-        """
-        Return what other judges hold.
-
-        Returns
-        -------
-        set of str
-            Keys of items.
-        """
+        """Return what other judges hold."""
         return {item for item, judge in self.store.holds(self.id) if judge != self.judge}
 
     def release(self) -> None:

@@ -18,18 +18,7 @@ class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
     folder = "preferences"
 
     def begin(self, items: Items, file: str = "", **settings: Any) -> None:
-        """
-        Use the project of items, which is made at the first time.
-
-        Parameters
-        ----------
-        items : Items
-            The items.
-        file : str
-            Name of the file that they were read from, not a path.
-        **settings
-            Settings of a new project.
-        """
+        """Use the project of items, which is made at the first time."""
         self._items = items
         payload = items_payload(items)
         self._begin(self.hash_of(payload), lambda: payload, file, **settings)

@@ -109,14 +109,7 @@ class PreferenceSession:
         self._model = PreferenceModel(items.X)
 
     def next(self) -> Question | None:
-        """
-        Choose the next question.
-
-        Returns
-        -------
-        Question or None
-            The same until it is answered, also in a later session; None if no question is informative enough.
-        """
+        """Choose the next question, the same until it is answered; None if no question is informative enough."""
         if self._journal is not None:
             self._journal.refresh()
             self._apply_log()
@@ -129,30 +122,13 @@ class PreferenceSession:
         return question
 
     def answer(self, question: Question, answer: str) -> None:
-        """
-        Record an answer. If there is a journal, the answer is on the disk when this returns.
-
-        Parameters
-        ----------
-        question : Question
-            The question.
-        answer : {"left", "right", "equal", "bad", "skip"}
-            The better side; "bad" means that both are equally bad; "skip" gives no answer, and the pair is not asked
-            again.
-        """
+        """Record an answer. If there is a journal, the answer is on the disk when this returns."""
         if answer not in PreferenceEntry.ACTIONS[:-1]:
             raise InputError(f"answer is {answer!r}; pass one of {', '.join(PreferenceEntry.ACTIONS[:-1])}.")
         self._record(answer, question)
 
     def undo(self) -> Question | None:
-        """
-        Withdraw the last answer or skip.
-
-        Returns
-        -------
-        Question or None
-            The question, which is asked again; None if there is no answer.
-        """
+        """Withdraw the last answer or skip."""
         last = self._answers.last
         if last is not None:
             self._record("undo", last)
@@ -160,26 +136,12 @@ class PreferenceSession:
         return last
 
     def ranking(self) -> Ranking | None:
-        """
-        Rank the items by the answers so far.
-
-        Returns
-        -------
-        Ranking or None
-            None before the first answer.
-        """
+        """Rank the items by the answers so far."""
         answers = self._answers.pairwise
         return Ranking.of(self._model.learn(answers).values) if answers else None
 
     def progress(self) -> PreferenceProgress:
-        """
-        Return the state of the session.
-
-        Returns
-        -------
-        PreferenceProgress
-            Counts of answers, and the expected information gain of the next one.
-        """
+        """Return the state of the session."""
         answers, repeats, n = self._answers.pairwise, self._answers.repeats, len(self.items)
         return PreferenceProgress(
             answered=len(answers), equal=sum(one.is_equal for one in answers), skipped=self._answers.n_skipped,

@@ -67,30 +67,11 @@ class Adjudication:
         return sorted(left, key=lambda number: number in self._aside)
 
     def next(self) -> int | None:
-        """
-        Return the next record in conflict.
-
-        Returns
-        -------
-        int or None
-            Its number; None if all are settled.
-        """
+        """Return the next record in conflict."""
         return next(iter(self.left), None)
 
     def verdicts(self, record: int) -> list[JudgeVerdict]:
-        """
-        Return what the judges answered.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-
-        Returns
-        -------
-        list of JudgeVerdict
-            One for each judge who has read it.
-        """
+        """Return what the judges answered."""
         return [
             JudgeVerdict(judge, answers.current[record], answers.notes.get(record, ""))
             for judge, answers in self._judges.items()
@@ -98,16 +79,7 @@ class Adjudication:
         ]
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """
-        Settle a conflict; the answer is on the disk when this returns.
-
-        Parameters
-        ----------
-        record : int
-            Number of a record in conflict.
-        relevant, reason, tags
-            As in `Screening.answer`.
-        """
+        """Settle a conflict; the answer is on the disk when this returns."""
         if record not in self.conflicts:
             raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
         action = "relevant" if relevant else "not"
@@ -116,60 +88,23 @@ class Adjudication:
     change = answer
 
     def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
-        """
-        Put a record aside until no other conflict is left, in this session.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        tags : iterable of str
-            Not used.
-        """
+        """Put a record aside until no other conflict is left, in this session."""
         self._aside.pop(record, None)
         self._aside[record] = None
 
     def note(self, record: int, text: str) -> None:
-        """
-        Attach a note to a record.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        text : str
-            The note; it replaces an older one of the adjudicator.
-        """
+        """Attach a note to a record."""
         self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def undo(self) -> int | None:
-        """
-        Withdraw the adjudicator's last answer.
-
-        Returns
-        -------
-        int or None
-            Number of the record, which is in conflict again; None if there is no answer.
-        """
+        """Withdraw the adjudicator's last answer."""
         last = self._answers.last_adjudicated
         if last is not None:
             self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"))
         return last
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """
-        Return the settled conflicts, the last one first.
-
-        Parameters
-        ----------
-        search : str
-            As in `Screening.history`.
-
-        Returns
-        -------
-        list of (int, ScreeningEntry)
-            Number of each record, and the adjudicator's answer.
-        """
+        """Return the settled conflicts, the last one first."""
         return self._answers.search(search, self._answers.adjudicated)
 
     @property

@@ -28,18 +28,7 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
     folder = "answers"
 
     def begin(self, unique: UniqueRecords, contents: Mapping[str, bytes] | None = None, **settings: Any) -> None:
-        """
-        Use the project of records, which is made at the first time.
-
-        Parameters
-        ----------
-        unique : UniqueRecords
-            The records.
-        contents : mapping from str to bytes, optional
-            Name and content of the files that they were read from, which a new project keeps.
-        **settings
-            Settings of a new project.
-        """
+        """Use the project of records, which is made at the first time."""
         self._unique, self._single = unique, UniqueRecords(unique.everything)
         records = unique.everything
         file = records.sources[0].name if records.sources else ""
@@ -52,19 +41,7 @@ class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
             self.store.add_files(self.id, files)
 
     def find_records(self, records: Records) -> Project | None:
-        """
-        Find the project of records.
-
-        Parameters
-        ----------
-        records : Records
-            The records.
-
-        Returns
-        -------
-        Project or None
-            None if there is none yet.
-        """
+        """Find the project of records."""
         self._single = UniqueRecords(records)
         return self.find(records_hash(records), records.sources[0].name if records.sources else "")
 

@@ -125,15 +125,7 @@ class Screening:
         self._shown: tuple[int, ScreeningEntry] | None = None
 
     def next(self) -> int | None:
-        """
-        Choose the record to read next.
-
-        Returns
-        -------
-        int or None
-            Its number, from 0; None if every record is answered, or with another judge. Postponed records come when
-            no other is left.
-        """
+        """Choose the record to read next; None if every record is answered, or with another judge."""
         journal = self._journal
         if journal is None:
             return self._choose(self._open)
@@ -152,20 +144,7 @@ class Screening:
                 return record
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """
-        Record an answer. If there is a journal, the answer is on the disk when this returns.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record, which must not be answered yet.
-        relevant : bool
-            Whether it is relevant.
-        reason : str
-            Why it is excluded.
-        tags : iterable of str
-            Words to find it again.
-        """
+        """Record an answer. If there is a journal, the answer is on the disk when this returns."""
         self._require_open(record)
         self._record(self._entry("relevant" if relevant else "not", record, reason=reason, tags=tuple(tags)))
         prefetched = self._prefetched
@@ -174,16 +153,7 @@ class Screening:
             self._scores = prefetched[1].get(relevant)
 
     def change(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """
-        Change an earlier answer, or answer a record that was put aside.
-
-        Parameters
-        ----------
-        record : int
-            Number of a record that was answered or put aside.
-        relevant, reason, tags
-            As in `answer`.
-        """
+        """Change an earlier answer, or answer a record that was put aside."""
         self._require(record)
         if record not in self._answers.current:
             raise InputError(f"record {self.records.ids[record]!r} is not answered; answer it when it is shown.")
@@ -192,30 +162,12 @@ class Screening:
         self._forget_scores()
 
     def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
-        """
-        Put a record aside until no other is left.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record, which must not be answered yet.
-        tags : iterable of str
-            Words to find it again.
-        """
+        """Put a record aside until no other is left."""
         self._require_open(record)
         self._record(self._entry("later", record, tags=tuple(tags)))
 
     def duplicate(self, record: int, of: int) -> None:
-        """
-        Record that a record is a duplicate of another one, whose answer counts for both.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        of : int
-            Number of the other record.
-        """
+        """Record that a record is a duplicate of another one, whose answer counts for both."""
         self._require(record)
         self._require(of)
         if record == of:
@@ -228,14 +180,7 @@ class Screening:
         self._forget_scores()
 
     def distinct(self, record: int) -> None:
-        """
-        Record that the duplicates that are judged with a record are other works; the next session shows them.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        """
+        """Record that the duplicates that are judged with a record are other works; the next session shows them."""
         self._require(record)
         first, *others = (self.unique.everything.ids[number] for number in self.unique.members(record))
         if not others:
@@ -243,28 +188,12 @@ class Screening:
         self._record(*(ScreeningEntry("distinct", first, of=other) for other in others))
 
     def note(self, record: int, text: str) -> None:
-        """
-        Attach a note to a record.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        text : str
-            The note; it replaces an older one.
-        """
+        """Attach a note to a record."""
         self._require(record)
         self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def undo(self) -> int | None:
-        """
-        Withdraw the last answer, change or postponement; an answer before it holds again.
-
-        Returns
-        -------
-        int or None
-            Number of the record; None if there is no answer.
-        """
+        """Withdraw the last answer, change or postponement, and return its record; an answer before it holds again."""
         last = self._answers.last
         if last is None:
             return None
@@ -275,14 +204,7 @@ class Screening:
         return last
 
     def prefetch(self, record: int) -> None:
-        """
-        Fit the model for both answers to a record while it is being read, so that `next` returns at once.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        """
+        """Fit the model for both answers to a record while it is being read, so that `next` returns at once."""
         self._require(record)
         self._prefetched = None
         if self._open[record]:
@@ -292,14 +214,7 @@ class Screening:
             self._prefetched = (record, fitted)
 
     def progress(self) -> ScreeningProgress:
-        """
-        Return the state of the screening.
-
-        Returns
-        -------
-        ScreeningProgress
-            Counts, an estimate of the recall, and whether reading may stop.
-        """
+        """Return the state of the screening."""
         team = self._team
         sample = self._sample()
         to_sample = len(sample.left) if sample is not None else 0
@@ -322,19 +237,7 @@ class Screening:
         )  # fmt: skip
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """
-        Return the answered and postponed records, the last one first.
-
-        Parameters
-        ----------
-        search : str
-            Words that all occur in the title, id, authors, reason, tags or note of a record, in any case.
-
-        Returns
-        -------
-        list of (int, ScreeningEntry)
-            Number of each record, and the entry that holds for it.
-        """
+        """Return the answered and postponed records, the last one first."""
         return self._answers.search(search)
 
     @property

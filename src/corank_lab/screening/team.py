@@ -138,21 +138,7 @@ class TeamScreening:
         self.forecast = TeamForecast()
 
     def add(self, judge: str, entry: ScreeningEntry) -> int | None:
-        """
-        Apply an entry of a judge.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        entry : ScreeningEntry
-            The entry.
-
-        Returns
-        -------
-        int or None
-            Number of the record; None if the entry is about none of these.
-        """
+        """Apply an entry of a judge."""
         answers = self.answers_of(judge)
         number = answers.add(entry)
         if entry.action == "topic":
@@ -209,18 +195,6 @@ class TeamScreening:
 
         Records that others have read and that need another judge come first, then the records that the model finds
         most likely relevant. What the judge put aside comes after these, and last what others put aside.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        most : int, optional
-            Number of records; all by default.
-
-        Returns
-        -------
-        list of OpenRecord
-            Records that the judge has not answered.
         """
         mine = self.answers_of(judge)
         is_open = self._n_read < self._needed
