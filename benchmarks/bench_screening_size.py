@@ -92,7 +92,7 @@ def one_size(path: Path, n_questions: int) -> None:
     """Print the figures of one file."""
     from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.records.summary import summarise
-    from corank_lab.screening import Screening, ScreeningJournal, make_views
+    from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 
     y, clock = np.load(path.with_suffix(".npy")), Clock()
     files = ScreeningFiles((path,), None, True)
@@ -100,8 +100,8 @@ def one_size(path: Path, n_questions: int) -> None:
         with clock.measure("read the file"):
             n = len(files.records)
         with clock.measure("find duplicates"):
-            unique = files.unique
-        journal = ScreeningJournal(ScreeningJournal.path_for(path, "me"))
+            unique = UniqueRecords(files.records, files.groups)
+        journal = ScreeningJournal(files.database)
         labels = y[unique.originals]
         known = unique.unique.ids[int(np.flatnonzero(labels)[0])]
         with clock.measure("match references"):

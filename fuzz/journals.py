@@ -1,4 +1,4 @@
-"""Journals of screening and of preferences, valid or damaged: compared with a plain reader, continued and exported."""
+"""Files of JSON lines, valid or damaged: compared with a plain reader, imported into a database and exported."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ import numpy as np
 from corank.data.io.items import Items
 from corank.errors import InputError
 from corank.models.gp.ep.process import Posterior
-from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
+from corank_lab.database.entries import parse_lines
+from corank_lab.database.open_store import open_answer_store
+from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
+from corank_lab.preferences.journal import PreferenceJournal
 from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
 from corank_lab.records.records import Records
 from corank_lab.records.writer import write_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.journal import ScreeningJournal
+from corank_lab.screening.matching import UniqueRecords
 from fuzz.format import Format, Wrong
 from fuzz.mutations import ODD_BYTES, ODD_VALUES, mutate, mutate_json
 
@@ -35,10 +40,8 @@ ACTIONS = {
     "screen": ("relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic"),
     "ask": ("left", "right", "equal", "skip", "undo"),
 }
-MORE: dict[str, Any] = {"screen": ScreeningEntry("note", "W1", text="\udce9t\x00"), "ask": PreferenceEntry("undo")}
-"""Entries that are appended."""
 TEXTS = ("start", "model", "é\u2028", "=2+3", "🦀")
-WAYS = ("read", "continued", "exported")
+WAYS = ("read", "imported", "exported")
 
 
 class JournalFile(Format):
@@ -58,18 +61,13 @@ class JournalFile(Format):
         return text if rng.random() < 0.5 else mutate(text, rng, WORDS, lambda: self._text(rng))
 
     def check(self, content: bytes, way: int, folder: Path) -> bool:
-        place = folder / f"works.csv.{'answers' if self.kind == 'screen' else 'preferences'}"
-        place.mkdir(exist_ok=True)
-        path = place / "me.jsonl"
+        path = folder / "me.jsonl"
         path.write_bytes(content)
         expected, fault = _plain(content, self.kind)
         screens = self.kind == "screen"
         try:
-            with (ScreeningJournal if screens else PreferenceJournal)(path) as journal:
-                entries: Any = list(journal.entries)
-                answers = ScreeningAnswers(RECORDS, entries) if screens else PreferenceAnswers(ITEMS, entries)
-                if WAYS[way] == "continued":
-                    journal.append(MORE[self.kind])
+            entries: Any = parse_lines(ScreeningEntry if screens else PreferenceEntry, content, path)
+            answers = ScreeningAnswers(RECORDS, entries) if screens else PreferenceAnswers(ITEMS, entries)
         except InputError as error:
             if fault is None:
                 raise Wrong("refused", error) from error
@@ -81,17 +79,26 @@ class JournalFile(Format):
         found = [_filled({key: getattr(entry, key) for key in KEYS[self.kind]}) for entry in entries]
         if found != expected:
             raise Wrong("entries", f"{found} for {expected}")
-        if WAYS[way] == "continued":
-            self._read_again(folder, len(entries))
+        if WAYS[way] == "imported":
+            self._import(path, len(entries))
         if WAYS[way] == "exported":
             _export_records(answers, folder) if screens else _export_items(answers, folder)
         return True
 
-    def _read_again(self, folder: Path, n: int) -> None:
-        kind: Any = ScreeningJournal if self.kind == "screen" else PreferenceJournal
-        ((judge, entries),) = kind.read_all(folder / "works.csv")
-        if (judge, len(entries)) != ("me", n + 1):
-            raise Wrong("continued", entries)
+    def _import(self, path: Path, n: int) -> None:
+        for old in path.parent.glob("corank.db*"):
+            old.unlink()
+        with open_answer_store(path.parent / "corank.db") as store:
+            journal: Any
+            if self.kind == "screen":
+                journal = ScreeningJournal(store)
+                journal.begin(UniqueRecords(RECORDS))
+            else:
+                journal = PreferenceJournal(store)
+                journal.begin(ITEMS)
+            found = [journal.import_files([path]) for _ in range(2)]
+            if found != [n, 0] or len(journal.log) != n:
+                raise Wrong("imported", f"{found} of {n}")
 
     def _text(self, rng: Random) -> bytes:
         lines = []

@@ -22,6 +22,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
@@ -36,8 +37,8 @@ from faults.functions import FUNCTIONS, IN_PARTS, RESULTS
 from faults.writers import Writer, tree
 
 CHANGES = {
-    "chmod", "flock", "mkdir", "open", "posix_fallocate", "rename", "replace", "rmdir", "serialize_file", "truncate",
-    "unlink", "write", "write_table",
+    "chmod", "execute", "flock", "mkdir", "open", "posix_fallocate", "rename", "replace", "rmdir", "serialize_file",
+    "truncate", "unlink", "write", "write_table",
 }  # fmt: skip
 RENAMES = {"rename", "replace"}
 WRITES = {"posix_fallocate", "serialize_file", "write", "write_table"}
@@ -91,7 +92,7 @@ def events_of(work: Callable[[], None], folder: Path) -> list[str]:
 
     def note() -> None:
         events = Events()
-        sys.setprofile(events)
+        watch(events)
         work()
         sys.setprofile(None)
         (folder / "events").write_text(json.dumps(events.names))
@@ -99,6 +100,12 @@ def events_of(work: Callable[[], None], folder: Path) -> list[str]:
     if ended(forked(note)):
         raise RuntimeError("an undisturbed run fails")
     return list(json.loads((folder / "events").read_text()))
+
+
+def watch(events: Events) -> None:
+    """Count events of this thread and of those that it starts, such as the one that writes to a database."""
+    threading.setprofile(events)
+    sys.setprofile(events)
 
 
 def chosen(names: list[list[str]], kills: int) -> list[tuple[int, int]]:
@@ -160,7 +167,7 @@ def killed(writer: Writer, folder: Path, overwrite: bool, last: int | None, afte
 
     def work() -> None:
         if last is not None:
-            sys.setprofile(Events(last))
+            watch(Events(last))
         writer(folder, 1, overwrite)
 
     child = forked(work)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from corank.cli import app
-from corank_lab.preferences.answers import PreferenceEntry, PreferenceJournal
+from corank_lab.preferences.answers import PreferenceEntry
 from faults.sessions import Session, main
 
 
@@ -33,10 +33,7 @@ class Ask(Session):
             app(["prefer", str(self.path), "--repeat", "0.3"], standalone_mode=False)
 
     def lines(self) -> list[PreferenceEntry]:
-        return next((lines for _, lines in PreferenceJournal.read_all(self.path)), [])
-
-    def journals(self) -> Path:
-        return PreferenceJournal.path_for(self.path, "me").parent
+        return self.stored(PreferenceEntry)
 
     def fault_of_lines(self, lines: list[PreferenceEntry]) -> str:
         kept: list[PreferenceEntry] = []

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from corank.cli import app
 from corank_lab.records.records import read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from faults.sessions import Session, main
 
 FILL = [f"word{k}" for k in range(30)]
@@ -43,13 +43,10 @@ class Screen(Session):
             app(["screen", str(self.path), "--known", "w0", "--reason", "dose"], standalone_mode=False)
 
     def all_lines(self) -> list[ScreeningEntry]:
-        return next((lines for _, lines in ScreeningJournal.read_all(self.path)), [])
+        return self.stored(ScreeningEntry)
 
     def lines(self) -> list[ScreeningEntry]:
         return [line for line in self.all_lines() if line.by != "known"]
-
-    def journals(self) -> Path:
-        return ScreeningJournal.path_for(self.path, "me").parent
 
     def fault_of_lines(self, lines: list[ScreeningEntry]) -> str:
         records = read_records(self.path)

@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
@@ -21,7 +20,10 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
-from faults.kill import Events, ended, events_of, forked
+from corank_lab.database.entries import read_entry
+from corank_lab.database.journal import NAME
+from corank_lab.database.open_store import open_answer_store
+from faults.kill import Events, ended, events_of, forked, watch
 
 
 class Session(ABC):
@@ -52,9 +54,15 @@ class Session(ABC):
     def lines(self) -> list[Any]:
         """Entries of the journal that come from keys."""
 
-    @abstractmethod
-    def journals(self) -> Path:
-        """The folder of the journals."""
+    def stored(self, kind: type[Any]) -> list[Any]:
+        """Entries of the judge in the database; none if it was killed before there was a project."""
+        if not (self.folder / NAME).exists():
+            return []
+        with open_answer_store(self.folder / NAME) as store:
+            projects = store.projects()
+            assert len(projects) < 2
+            found = store.answers(projects[0].id) if projects else []
+            return [read_entry(kind, one.entry, "") for one in found]
 
     def fault_of_lines(self, lines: list[Any]) -> str:
         """Further errors of a journal."""
@@ -78,7 +86,8 @@ class Session(ABC):
         return sum(line.startswith(self.mark) for line in shown.read_text().splitlines()) if shown.exists() else 0
 
     def afresh(self) -> None:
-        shutil.rmtree(self.journals(), ignore_errors=True)
+        for path in self.folder.glob(f"{NAME}*"):
+            path.unlink()
         (self.folder / "shown").unlink(missing_ok=True)
 
 
@@ -113,7 +122,7 @@ def kill(session: Session, kills: int, rng: random.Random) -> dict[str, Any]:
 
         def work(last: int | None = last) -> None:
             if last is not None:
-                sys.setprofile(Events(last))
+                watch(Events(last))
             session.run(keys)
 
         child = forked(work)

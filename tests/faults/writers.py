@@ -20,7 +20,7 @@ from corank.data.io.items import read_items
 from corank.data.synthetic import make_ranking
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from corank_lab.records.records import read_records
-from corank_lab.screening.answers import ScreeningJournal
+from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.screening import Screening
 
 PROBLEMS = [make_ranking(n, 8, features_per_view=5, random_state=n) for n in (6, 9)]
@@ -108,10 +108,10 @@ def _more_sources(folder: Path, version: int) -> None:
 def write_journal(folder: Path, source: str) -> None:
     """Answers that can be exported."""
     if source == "records.csv":
-        with ScreeningJournal(ScreeningJournal.path_for(folder / source, "me")) as journal:
+        with ScreeningJournal(folder / "corank.db") as journal:
             Screening(read_records(folder / source), known=["0"], journal=journal).answer(1, True)
         return
-    with PreferenceJournal(PreferenceJournal.path_for(folder / source, "me")) as journal:
+    with PreferenceJournal(folder / "corank.db") as journal:
         session = PreferenceSession(read_items(folder / source)[0], journal=journal)
         session.answer(session.next(), "left")
 

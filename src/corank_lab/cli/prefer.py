@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,7 @@ from corank.errors import InputError
 if TYPE_CHECKING:
     from corank.data import Items
     from corank.tables import ReportTable
-    from corank_lab.preferences import PairwiseAnswer, PreferenceReplay, Ranking
+    from corank_lab.preferences import PairwiseAnswer, PreferenceJournal, PreferenceReplay, Ranking
     from corank_lab.preferences.answers import PreferenceAnswers
 
 Options = dict[str, Any]
@@ -34,7 +36,7 @@ def prefer(
             help="Numeric columns to learn from, separated by commas; default all, '' for none.", show_default=False
         ),
     ] = None,
-    judge: Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")] = "me",
+    judge: Annotated[str, typer.Option(help="Name of the judge.")] = "me",
     strategy: Annotated[str, typer.Option(help=f"How to choose questions: {list_choices(PAIR_STRATEGIES)}.")] = DEFAULT,
     repeat: Annotated[float, typer.Option(help="Share of repeated questions.")] = 0.1,
     tol: Annotated[float, typer.Option(help="Stop when no answer is expected to give this information (nats).")] = 0.03,
@@ -74,52 +76,76 @@ def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
     from corank.data import read_items
     from corank_lab.cli.prefer_terminal import ask_all
     from corank_lab.cli.terminal import has_terminal
-    from corank_lab.preferences import PreferenceJournal, PreferenceSession
+    from corank_lab.preferences import PreferenceSession
     from corank_lab.preferences.team_session import TeamSession
 
     items, _ = read_items(path, **reading)
     has_terminal()  # before anything is written
-    answers = PreferenceJournal.path_for(path, judge)
-    with PreferenceJournal(answers) as journal:
-        others = {
-            name: found
-            for name, found in _judges(path, items).items()
-            if PreferenceJournal.path_for(path, name) != answers
-        }
+    settings = {name: asking[name] for name in ("repeat", "tol")}
+    with _journal(path, items, judge, **settings) as (journal, note):
+        others = {name: answers for name, answers in _judges(journal, items).items() if name != judge}
+        notes = [note] if note else []
         if others and asking["strategy"] == DEFAULT:
             shared = {key: value for key, value in asking.items() if key != "strategy"}
-            session: PreferenceSession = TeamSession(items, judge, others, journal=journal, **shared)
+            session: PreferenceSession = TeamSession(items, judge, {}, journal=journal, **shared)
             counts = ", ".join(f"{name} {len(found.pairwise)}" for name, found in others.items())
-            note = f"Questions also depend on the answers of other judges so far ({counts})."
+            notes.append(f"Questions also depend on the answers of other judges so far ({counts}).")
         else:
             session = PreferenceSession(items, journal=journal, **asking)
-            note = "Questions depend on your answers only, because of --strategy." if others else ""
-        ask_all(session, note)
+            notes += ["Questions depend on your answers only, because of --strategy."] if others else []
+        ask_all(session, " ".join(notes))
     make_console().print(
-        f"Your answers are saved in {answers}. Run the same command to continue; --export FILE.csv writes the ranking."
+        f"Your answers are saved in {_database(path)}. Run the same command to continue; --export FILE.csv writes the "
+        "ranking."
     )
 
 
-def _judges(path: Path, items: Items) -> dict[str, PreferenceAnswers]:
-    """The answers of each judge who gave any."""
+def _database(path: Path) -> Path:
+    from corank_lab.database.journal import NAME
+
+    return path.absolute().parent / NAME
+
+
+def _old_folder(path: Path) -> Path:
+    """Folder in which version 0.2 kept the answers."""
     from corank_lab.preferences import PreferenceJournal
+
+    return Path(f"{path}.{PreferenceJournal.folder}")
+
+
+@contextmanager
+def _journal(path: Path, items: Items, judge: str = "me", **settings: Any) -> Iterator[tuple[PreferenceJournal, str]]:
+    """Open the journal of a judge in the project of the items; also yield what was read of version 0.2."""
+    from corank_lab.preferences import PreferenceJournal
+
+    with PreferenceJournal(_database(path), judge) as journal:
+        journal.begin(items, path.name, **settings)
+        yield journal, journal.import_old(_old_folder(path))
+
+
+def _judges(journal: PreferenceJournal, items: Items) -> dict[str, PreferenceAnswers]:
+    """The answers of each judge who gave any."""
     from corank_lab.preferences.answers import PreferenceAnswers
 
-    found = {judge: PreferenceAnswers(items, entries) for judge, entries in PreferenceJournal.read_all(path)}
+    found = {judge: PreferenceAnswers(items, entries) for judge, entries in journal.by_judge().items()}
     return {judge: answers for judge, answers in found.items() if answers.pairwise}
 
 
 def _export(path: Path, reading: Options, target: Path, force: bool, as_json: bool, keep_formulas: bool) -> None:
     from corank.data import read_items, require_no_input, require_text_place, suffix_of
-    from corank_lab.preferences import PreferenceJournal
+    from corank_lab.database.entries import journal_paths
     from corank_lab.preferences.ranking import agreement, write_ranking
 
     if suffix_of(target) != ".csv":
         raise InputError(f"{target} has an unknown suffix; choose a name that ends in .csv.")
-    require_no_input(target, PreferenceJournal.paths(path))
+    old = journal_paths(_old_folder(path))
+    require_no_input(target, [_database(path), *old])
     require_text_place(target, overwrite=force)
     items, _ = read_items(path, **reading)
-    judges = {judge: answers.pairwise for judge, answers in _judges(path, items).items()}
+    judges = {}
+    if old or _database(path).is_file():
+        with _journal(path, items) as (journal, _):
+            judges = {judge: answers.pairwise for judge, answers in _judges(journal, items).items()}
     if not judges:
         raise InputError(f"there are no answers for {path} yet; run corank prefer {path} first.")
     ranking, by_judge, weights = _rankings(items, judges)

@@ -35,6 +35,10 @@ OWNER_TOKENS = 10
 """Number of tokens of the owner that stay valid, opened or not: each start of the server makes one."""
 
 
+ANY_NUMBER = 1_000_000
+"""Places of an item that any number of judges may get at once."""
+
+
 class StoreError(InputError):
     """The database cannot be used now. The message is one sentence for the reader of a page."""
 
@@ -301,6 +305,19 @@ class AnswerStore(ABC):
             )
         )  # fmt: skip
 
+    def change_payload(
+        self, project: str, payload: Any, files: Mapping[str, tuple[str, bytes]], settings: Mapping[str, Any]
+    ) -> None:
+        """Replace what is judged in a project, its files and its settings; the answers stay."""
+        packed, text = zlib.compress(json.dumps(payload).encode(), 1), json.dumps(dict(settings))
+
+        def job(db: Statements) -> None:
+            db("DELETE FROM files WHERE project = ? AND name LIKE 'records/%'", project)  # images stay
+            _put_files(db, project, {"": ("payload", packed), **files})
+            db("UPDATE projects SET settings = ? WHERE id = ?", text, project)
+
+        self.run(job)
+
     def delete_project(self, project: str) -> None:
         """Delete a project with its files, judges and answers."""
 
@@ -527,6 +544,16 @@ class AnswerStore(ABC):
         now = datetime.now(UTC).timestamp()
         found = self.read("SELECT item FROM holds WHERE project = ? AND judge = ? AND until > ?", project, judge, now)
         return str(found[0][0]) if found else None
+
+    def holds(self, project: str) -> list[tuple[str, str]]:
+        """Return what judges hold: item and judge."""
+        now = datetime.now(UTC).timestamp()
+        rows = self.read("SELECT item, judge FROM holds WHERE project = ? AND until > ?", project, now)
+        return [(str(item), str(judge)) for item, judge in rows]
+
+    def release(self, project: str, judge: str) -> None:
+        """Release what a judge holds."""
+        self.run(lambda db: db("DELETE FROM holds WHERE project = ? AND judge = ?", project, judge))
 
 
 _PROJECT = "id, kind, name, settings, created, is_archived"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from corank_lab.database.journal import JournalEntry
+from corank_lab.database.entries import JournalEntry
 
 
 @dataclass(frozen=True)

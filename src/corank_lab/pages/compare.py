@@ -12,13 +12,14 @@ from markupsafe import Markup
 
 from corank.data import Items, csv_text, read_items
 from corank.errors import InputError
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.database.stored_journal import entry_values, read_entry
+from corank_lab.database.entries import entry_values, read_entry
+from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.pages.markup import link, one_line, rich
 from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import ANY_NUMBER, Created, Export, Saved, Setting, Workspace
+from corank_lab.pages.workspaces import Created, Export, Saved, Setting, Workspace
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
+from corank_lab.preferences.journal import PreferenceJournal, items_payload, pair_key
 from corank_lab.preferences.ranking import Ranking, agreement
 from corank_lab.preferences.reliability import judge_reliability
 from corank_lab.preferences.team import Pair, TeamPreferences
@@ -68,9 +69,9 @@ class CompareWorkspace(Workspace):  # noqa: D101
             items = Items(names, fields=[{"image": name} for name in names])
         if len(items) > 5000:
             raise InputError(f"found {len(items)} items; 5,000 is the most that can be compared.")
-        fields = [dict(one) for one in items.fields]
-        payload = {"names": list(items.names), "X": items.X.tolist(), "fields": fields, "columns": list(items.columns)}
-        return Created({}, payload)
+        payload = items_payload(items)
+        file = upload.tables[0].name if upload.tables else ""
+        return Created({"files": PreferenceJournal.hash_of(payload), "file": file}, payload)
 
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
@@ -83,7 +84,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
         entry = read_entry(PreferenceEntry, values, values["place"])
         PreferenceAnswers(self.items).add(entry)  # checks the names
         numbers = [self.items.number.get(name, 0) for name in (entry.left, entry.right)]
-        return _key((min(numbers), max(numbers))), entry_values(entry), str(values.get("time", ""))
+        return pair_key(min(numbers), max(numbers)), entry_values(entry), str(values.get("time", ""))
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return two cards."""
@@ -308,7 +309,7 @@ def warm_up() -> None:
 
 
 def _key(pair: Pair) -> str:
-    return f"{pair[0]}-{pair[1]}"
+    return pair_key(*pair)
 
 
 def _count(value: float) -> str:

@@ -114,23 +114,36 @@ def import_answers(page: PageRequest) -> Response:
             for number, line in enumerate(file.content.splitlines(), 1):
                 item, entry, time = workspace.read_line(_json(line, where := f"{file.name}, line {number}"))
                 read.append((item, entry, require_time(time, where)))
-            judge = _judge_of_journal(file, [entry for _, entry, _ in read])
+            judges = _judges_of_journal(file, [entry for _, entry, _ in read])
             digest = sha256(file.content).hexdigest()[:12]
-            rows += [(judge, *row[:2], f"journal-{digest}-{at}", row[2]) for at, row in enumerate(read, 1)]
+            rows += [
+                (judge, *row[:2], f"journal-{digest}-{at}", row[2])
+                for at, (judge, row) in enumerate(zip(judges, read, strict=True), 1)
+            ]
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
     page.site.store.append_all(page.here.id, rows)
     return page.go(f"/p/{page.here.id}")
 
 
-def _judge_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return the judge of a journal: the name of its file, or for a numbered file the name in its lines."""
-    name, names = file.name.rpartition(".")[0] or file.name, {str(entry.get("judge", "")) for entry in entries} - {""}
-    if name.isdecimal() and len(names) == 1:
-        (name,) = names
-    if len(name) > MOST_NAME:
-        raise InputError(f"{file.name}: the name of the judge has {len(name)} characters; the limit is {MOST_NAME}.")
-    return one_line(name, MOST_NAME) or file.name
+def _judges_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """
+    Return the judge of each line of a journal: the name of the file.
+
+    If the name is a number, or the lines name several judges, it is the judge that the line names.
+    """
+    name, named = file.name.rpartition(".")[0] or file.name, [str(entry.get("judge", "")) for entry in entries]
+    names = set(named) - {""}
+    if len(names) < 2 and not (names and name.isdecimal()):
+        named = [name] * len(entries)
+    found = []
+    for judge in (one or name for one in named):
+        if len(judge) > MOST_NAME:
+            raise InputError(
+                f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MOST_NAME}."
+            )
+        found.append(one_line(judge, MOST_NAME) or file.name)
+    return found
 
 
 def _json(line: bytes, where: str) -> dict[str, Any]:

@@ -296,7 +296,7 @@ TEXTS = {
     "import.groups.help": "The record in bold is judged for its group. No record is deleted.",
     "import.distinct": "Not duplicates",
     "import.title": "Add answers from files",
-    "import.files": "Journals of the terminal (.jsonl)",
+    "import.files": "Logs of answers (.jsonl)",
     "import.add": "Add answers",
     "import.help": "One file per judge, named by the judge. Answers that are here already are not added again.",
     "export.project": "The whole project, to open it elsewhere (ZIP)",

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank import __version__
 from corank.errors import InputError
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.database.stored_journal import utc_now
+from corank_lab.database.entries import utc_now
+from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -32,8 +32,6 @@ PAUSE_SECONDS = 600
 MOST_TEXT = 10_000
 MOST_REST = 5.0
 """Longest pause between two fits of a model, in seconds."""
-ANY_NUMBER = 1_000_000
-"""Places of an item that any number of judges may get at once."""
 
 
 @dataclass(frozen=True)

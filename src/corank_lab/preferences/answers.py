@@ -1,4 +1,4 @@
-"""Questions about two items, the journal of answers, and what the answers amount to."""
+"""Questions about two items, entries of a journal, and what the answers amount to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 from corank.data import Items
 from corank.errors import InputError
-from corank_lab.database.journal import Journal, JournalEntry
+from corank_lab.database.entries import JournalEntry
 
 # answers between a question and its repetition, so that the judge does not answer from memory
 _APART = 4
@@ -53,7 +53,7 @@ class PairwiseAnswer(NamedTuple):
 @dataclass(frozen=True)
 class PreferenceEntry(JournalEntry):
     """
-    One line of a journal of preferences.
+    One entry of a journal of preferences.
 
     action {"left", "right", "equal", "bad", "skip", "undo"}: which item is better; "bad" means that both are equally
         bad, "skip" gives no answer, "undo" withdraws the last entry.
@@ -67,12 +67,6 @@ class PreferenceEntry(JournalEntry):
     left: str = ""
     right: str = ""
     by: str = ""
-
-
-class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
-    __doc__ = Journal.__doc__
-    entry = PreferenceEntry
-    folder = "preferences"
 
 
 class PreferenceAnswers:

@@ -11,8 +11,8 @@ from corank.data import Items
 from corank.errors import InputError
 from corank.models import PAIR_STRATEGIES, gains, suggest_pairs
 from corank.parameters import check_values, integer, number, one_of
-from corank_lab.database.stored_journal import AnswerLog
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
+from corank_lab.preferences.journal import PreferenceJournal, pair_key
 from corank_lab.preferences.model import PreferenceModel
 from corank_lab.preferences.ranking import Ranking
 
@@ -62,8 +62,8 @@ class PreferenceSession:
     ----------
     items : Items
         Items to rank.
-    journal : PreferenceJournal or StoredJournal, optional
-        Journal that keeps the answers; answers in it are used.
+    journal : PreferenceJournal, optional
+        Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
     strategy : str
         How to choose pairs: a strategy of `corank.models.suggest_pairs`.
     repeat : float
@@ -88,7 +88,7 @@ class PreferenceSession:
         self,
         items: Items,
         *,
-        journal: AnswerLog[PreferenceEntry] | None = None,
+        journal: PreferenceJournal | None = None,
         strategy: str = "bald",
         repeat: float = REPEAT,
         tol: float = TOL,
@@ -100,49 +100,35 @@ class PreferenceSession:
         self.tol = tol
         self._strategy, self._repeat, self._seed = strategy, repeat, random_state
         self._journal = journal
-        self._answers = PreferenceAnswers(items, journal.entries if journal else ())
-        self._model = PreferenceModel(items.X)
+        self._answers = PreferenceAnswers(items)
         self._next: tuple[Question | None, float | None] | None = None
+        self._n_applied = 0
+        if journal is not None:
+            journal.begin(items)
+            self._apply_log()
+        self._model = PreferenceModel(items.X)
 
     def next(self) -> Question | None:
-        """
-        Choose the next question.
-
-        Returns
-        -------
-        Question or None
-            The same until it is answered, also in a later session; None if no question is informative enough.
-        """
+        """Choose the next question, the same until it is answered; None if no question is informative enough."""
+        if self._journal is not None:
+            self._journal.refresh()
+            self._apply_log()
         if self._next is None:
             # the seed depends only on the number of entries: a later session asks the same question
             self._next = self._choose(np.random.default_rng([self._seed, self._answers.n_entries]))
-        return self._next[0]
+        question = self._next[0]
+        if self._journal is not None and question is not None:
+            self._journal.claim(pair_key(min(question[:2]), max(question[:2])))
+        return question
 
     def answer(self, question: Question, answer: str) -> None:
-        """
-        Record an answer. If there is a journal, the answer is on the disk when this returns.
-
-        Parameters
-        ----------
-        question : Question
-            The question.
-        answer : {"left", "right", "equal", "bad", "skip"}
-            The better side; "bad" means that both are equally bad; "skip" gives no answer, and the pair is not asked
-            again.
-        """
+        """Record an answer. If there is a journal, the answer is on the disk when this returns."""
         if answer not in PreferenceEntry.ACTIONS[:-1]:
             raise InputError(f"answer is {answer!r}; pass one of {', '.join(PreferenceEntry.ACTIONS[:-1])}.")
         self._record(answer, question)
 
     def undo(self) -> Question | None:
-        """
-        Withdraw the last answer or skip.
-
-        Returns
-        -------
-        Question or None
-            The question, which is asked again; None if there is no answer.
-        """
+        """Withdraw the last answer or skip."""
         last = self._answers.last
         if last is not None:
             self._record("undo", last)
@@ -150,26 +136,12 @@ class PreferenceSession:
         return last
 
     def ranking(self) -> Ranking | None:
-        """
-        Rank the items by the answers so far.
-
-        Returns
-        -------
-        Ranking or None
-            None before the first answer.
-        """
+        """Rank the items by the answers so far."""
         answers = self._answers.pairwise
         return Ranking.of(self._model.learn(answers).values) if answers else None
 
     def progress(self) -> PreferenceProgress:
-        """
-        Return the state of the session.
-
-        Returns
-        -------
-        PreferenceProgress
-            Counts of answers, and the expected information gain of the next one.
-        """
+        """Return the state of the session."""
         answers, repeats, n = self._answers.pairwise, self._answers.repeats, len(self.items)
         return PreferenceProgress(
             answered=len(answers), equal=sum(one.is_equal for one in answers), skipped=self._answers.n_skipped,
@@ -182,8 +154,26 @@ class PreferenceSession:
         entry = PreferenceEntry(action, names[question.left], names[question.right], question.chosen_by)
         if self._journal is not None:
             self._journal.append(entry)
-        self._answers.add(entry)
+            self._apply_log()
+        else:
+            self._answers.add(entry)
         self._next = None
+
+    def _apply_log(self) -> None:
+        """Apply what is new in the journal, also answers that the judge gave on a page."""
+        assert self._journal is not None
+        new = self._journal.log[self._n_applied :]
+        self._n_applied += len(new)
+        for judge, entry in new:
+            if judge == self._journal.judge:
+                self._answers.add(entry)
+            else:
+                self._hear(judge, entry)
+        if new:
+            self._next = None
+
+    def _hear(self, judge: str, entry: PreferenceEntry) -> None:
+        """Take the answer of another judge into account."""
 
     def _choose(self, rng: np.random.Generator) -> tuple[Question | None, float | None]:
         """The next question, and its expected information gain."""

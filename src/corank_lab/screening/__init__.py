@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from corank_lab.records.records import Records, load_review, read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningJournal
-from corank_lab.screening.judges import combine, find_conflicts, read_judges
+from corank_lab.screening.answers import ScreeningAnswers
+from corank_lab.screening.journal import ScreeningJournal
+from corank_lab.screening.judges import combine, find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.progress import ScreeningProgress
 from corank_lab.screening.screening import Screening
-from corank_lab.screening.shared import SharedReading
 from corank_lab.screening.simulate import ScreeningReplay, simulate
 from corank_lab.screening.stopping import STOPPING_RULES, RecallEstimate
 from corank_lab.screening.views import make_views
@@ -22,13 +22,11 @@ __all__ = [
     "ScreeningJournal",
     "ScreeningProgress",
     "ScreeningReplay",
-    "SharedReading",
     "UniqueRecords",
     "combine",
     "find_conflicts",
     "load_review",
     "make_views",
-    "read_judges",
     "read_records",
     "simulate",
 ]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from corank.errors import InputError
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
-from corank_lab.screening.judges import Judges, find_conflicts
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.journal import ScreeningJournal
+from corank_lab.screening.judges import find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 
 
@@ -38,10 +39,8 @@ class Adjudication:
     ----------
     unique : UniqueRecords
         The records.
-    judges : mapping of str to ScreeningAnswers
-        The answers of each judge, the adjudicator's included.
     journal : ScreeningJournal
-        Journal of the adjudicator.
+        Journal of the adjudicator, which has the answers of all judges.
 
     Attributes
     ----------
@@ -51,12 +50,12 @@ class Adjudication:
         Records in conflict, settled or not.
     """
 
-    def __init__(self, unique: UniqueRecords, judges: Judges, journal: ScreeningJournal) -> None:
+    def __init__(self, unique: UniqueRecords, journal: ScreeningJournal) -> None:
         self.unique, self.records = unique, unique.unique
-        self._judges, self._journal = dict(judges), journal
-        journal.source = unique.hash
-        self._answers = ScreeningAnswers(unique, journal.entries)
-        self._judges[journal.path.stem] = self._answers
+        self._journal = journal
+        journal.begin(unique)
+        self._judges = {judge: ScreeningAnswers(unique, entries) for judge, entries in journal.by_judge().items()}
+        self._answers = self._judges.setdefault(journal.judge, ScreeningAnswers(unique))
         self.conflicts = find_conflicts(self._judges, settled=True)
         self._aside: dict[int, None] = {}
 
@@ -68,30 +67,11 @@ class Adjudication:
         return sorted(left, key=lambda number: number in self._aside)
 
     def next(self) -> int | None:
-        """
-        Return the next record in conflict.
-
-        Returns
-        -------
-        int or None
-            Its number; None if all are settled.
-        """
+        """Return the next record in conflict."""
         return next(iter(self.left), None)
 
     def verdicts(self, record: int) -> list[JudgeVerdict]:
-        """
-        Return what the judges answered.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-
-        Returns
-        -------
-        list of JudgeVerdict
-            One for each judge who has read it.
-        """
+        """Return what the judges answered."""
         return [
             JudgeVerdict(judge, answers.current[record], answers.notes.get(record, ""))
             for judge, answers in self._judges.items()
@@ -99,80 +79,32 @@ class Adjudication:
         ]
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """
-        Settle a conflict; the answer is on the disk when this returns.
-
-        Parameters
-        ----------
-        record : int
-            Number of a record in conflict.
-        relevant, reason, tags
-            As in `Screening.answer`.
-        """
+        """Settle a conflict; the answer is on the disk when this returns."""
         if record not in self.conflicts:
             raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
         action = "relevant" if relevant else "not"
-        self._record(
-            ScreeningEntry(action, self.records.ids[record], "adjudication", reason=reason, tags=tuple(tags)), record
-        )
+        self._record(ScreeningEntry(action, self.records.ids[record], "adjudication", reason=reason, tags=tuple(tags)))
 
     change = answer
 
     def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
-        """
-        Put a record aside until no other conflict is left, in this session.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        tags : iterable of str
-            Not used.
-        """
+        """Put a record aside until no other conflict is left, in this session."""
         self._aside.pop(record, None)
         self._aside[record] = None
 
     def note(self, record: int, text: str) -> None:
-        """
-        Attach a note to a record.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        text : str
-            The note; it replaces an older one of the adjudicator.
-        """
-        self._record(ScreeningEntry("note", self.records.ids[record], text=text), record)
+        """Attach a note to a record."""
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def undo(self) -> int | None:
-        """
-        Withdraw the adjudicator's last answer.
-
-        Returns
-        -------
-        int or None
-            Number of the record, which is in conflict again; None if there is no answer.
-        """
+        """Withdraw the adjudicator's last answer."""
         last = self._answers.last_adjudicated
         if last is not None:
-            self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"), last)
+            self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"))
         return last
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """
-        Return the settled conflicts, the last one first.
-
-        Parameters
-        ----------
-        search : str
-            As in `Screening.history`.
-
-        Returns
-        -------
-        list of (int, ScreeningEntry)
-            Number of each record, and the adjudicator's answer.
-        """
+        """Return the settled conflicts, the last one first."""
         return self._answers.search(search, self._answers.adjudicated)
 
     @property
@@ -190,6 +122,8 @@ class Adjudication:
         """The tags that the adjudicator last gave to each record; those of a withdrawn answer stay."""
         return self._answers.tags
 
-    def _record(self, entry: ScreeningEntry, record: int) -> None:
-        self._journal.append(entry.about(self.unique, record))
-        self._answers.add(self._journal.entries[-1])
+    def _record(self, entry: ScreeningEntry) -> None:
+        n_before = len(self._journal.entries)
+        self._journal.append(entry)
+        for added in self._journal.entries[n_before:]:
+            self._answers.add(added)

@@ -1,15 +1,14 @@
-"""The journal of a screening, and what its entries amount to."""
+"""Entries of a screening, and what they amount to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from corank_lab.database.journal import Journal, JournalEntry
+from corank_lab.database.entries import JournalEntry
 from corank_lab.records.records import Records
 from corank_lab.screening.matching import UniqueRecords
 
@@ -24,7 +23,7 @@ UNRANKED = ("known", "search", "adjudication")
 @dataclass(frozen=True)
 class ScreeningEntry(JournalEntry):
     """
-    One line of a screening journal.
+    One entry of a screening journal.
 
     action {"relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic"}: what the judge did.
     id: the record; empty for a topic.
@@ -59,49 +58,6 @@ class ScreeningEntry(JournalEntry):
     def about(self, unique: UniqueRecords, number: int) -> ScreeningEntry:
         """Return the entry with the keys and the title of its record."""
         return replace(self, keys=unique.keys(number), title=unique.unique.titles[number][:TITLE])
-
-
-class Upgrade(NamedTuple):
-    """
-    What the upgrade of a journal of an earlier version did.
-
-    n: number of lines that got the keys of their records.
-    by_place: number of these that name a record by its place in the file.
-    backup: copy of the old journal.
-    """
-
-    n: int
-    by_place: int
-    backup: Path
-
-
-class ScreeningJournal(Journal[ScreeningEntry]):  # noqa: D101
-    __doc__ = Journal.__doc__
-    entry = ScreeningEntry
-    folder = "answers"
-
-    def upgrade(self, unique: UniqueRecords) -> Upgrade | None:
-        """
-        Add the keys of their records to lines of an earlier version, which have none.
-
-        Parameters
-        ----------
-        unique : UniqueRecords
-            The records.
-
-        Returns
-        -------
-        Upgrade or None
-            What was done; None if there was nothing to do. Lines whose record is not found stay as they are.
-        """
-        entries, n, by_place = [], 0, 0
-        for entry in self.entries:
-            number = unique.find(entry.id) if entry.id and not entry.keys else None
-            entries.append(entry if number is None else entry.about(unique, number))
-            n += number is not None
-            is_id = number is None or entry.id in unique.everything.number
-            by_place += not is_id and f"id:{entry.id}" not in unique.keys(number or 0)
-        return Upgrade(n, by_place, self.rewrite(entries)) if n else None
 
 
 class ScreeningAnswers:

@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from corank_lab.records.records import Records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
-from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 
 Judges = Mapping[str, ScreeningAnswers]
 """The answers of each judge, by name."""
-
-
-def read_judges(
-    records: Records | UniqueRecords,
-    file: str | os.PathLike[str],
-    folder: str | os.PathLike[str] | None = None,
-) -> dict[str, ScreeningAnswers]:
-    """
-    Read the answers of all judges.
-
-    Parameters
-    ----------
-    records : Records or UniqueRecords
-        The records.
-    file : path
-        The first file of the records.
-    folder : path, optional
-        Folder of the answers; by default the one next to the file.
-
-    Returns
-    -------
-    dict of str to ScreeningAnswers
-        The answers of each judge who has answered, in the order of names.
-    """
-    unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
-    journals = ScreeningJournal.read_all(file, folder)
-    return {judge: ScreeningAnswers(unique, entries) for judge, entries in journals if entries}
 
 
 def find_conflicts(judges: Judges, *, settled: bool = False) -> list[int]:

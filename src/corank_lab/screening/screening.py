@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 
 from corank.errors import InputError
 from corank.parameters import is_integer
+from corank_lab.database.store import ANY_NUMBER
 from corank_lab.records.records import Records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal, prior_entries
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, prior_entries
 from corank_lab.screening.choosing import choose_first
+from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel
 from corank_lab.screening.progress import ScreeningProgress
-from corank_lab.screening.shared import SharedReading
 from corank_lab.screening.stopping import DEFAULT_RULE, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster
 from corank_lab.screening.stopping.sampling import RandomSample
+from corank_lab.screening.team import TeamScreening
 from corank_lab.screening.views import Views, make_views
 
 
@@ -43,11 +45,15 @@ class Screening:
     rejected : iterable of str
         Ids of records known to be irrelevant.
     journal : ScreeningJournal, optional
-        Journal that keeps the answers; answers in it are used.
+        Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
     labels : bool
         Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
-    shared : SharedReading, optional
-        The other judges who read the same ranking; the model learns from their answers too.
+    share : bool
+        Whether to read together with the other judges of the journal's project: a record that another judge has
+        answered, put aside or has on the screen is not shown, and the model learns from the answers of all.
+    overlap : float
+        Share of the records that every judge reads nevertheless. A hash of the record draws them, so that all judges
+        draw the same.
     rule : str
         When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
         test agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric",
@@ -80,7 +86,8 @@ class Screening:
         rejected: Iterable[str] = (),
         journal: ScreeningJournal | None = None,
         labels: bool = False,
-        shared: SharedReading | None = None,
+        share: bool = False,
+        overlap: float = 0.0,
         rule: str = DEFAULT_RULE,
         target: float = 0.95,
         confidence: float = 0.95,
@@ -90,114 +97,74 @@ class Screening:
         self.unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
         self.records = self.unique.unique
         self._seed = random_state
-        self._journal = journal
-        if journal is not None:
-            journal.source = self.unique.hash
-        self._answers = ScreeningAnswers(self.unique, journal.entries if journal else ())
-        start = prior_entries(self._answers, known, rejected, labels=labels)
-        self._shared = shared
-        if shared is not None:
-            shared.begin(self.unique, self._answers)
+        if not 0.0 <= overlap <= 1.0:
+            raise InputError(f"overlap is {overlap!r}; pass a share of the records from 0 to 1, such as 0.1.")
+        self._journal, self._is_shared = journal, share and journal is not None
+        self._judge = "me" if journal is None else journal.judge
+        self._judges = TeamScreening(self.unique, overlap=ANY_NUMBER, shared=overlap if self._is_shared else 1.0)
+        self._answers = self._judges.answers_of(self._judge)
         self._open = np.ones(len(self.records), dtype=np.bool_)
-        self._open[list(self._answers.relevant)] = False
+        self._scores: NDArray[np.float32] | None = None
+        self._prefetched: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
+        self._n_applied = 0
+        if journal is not None:
+            journal.begin(self.unique)
+            self._apply_log()
+        start = prior_entries(self._answers, known, rejected, labels=labels)
         n_known = len(self._answers.beforehand) + sum(-1 if entry.action == "undo" else 1 for entry in start)
         self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
         self._forecaster = Forecaster(self._rule)
         self.views = views if views is not None else make_views(self.unique.linked())
         self._model = ScreeningModel(self.views)
-        self._record_all(start)
+        self._record(*start)
         if topic and topic != self._answers.topic:
             self._record(ScreeningEntry("topic", text=topic))
-        self._scores: NDArray[np.float32] | None = None
-        self._prefetched: tuple[int, int, dict[bool, NDArray[np.float32]]] | None = None
         self._shown: tuple[int, ScreeningEntry] | None = None
 
     def next(self) -> int | None:
-        """
-        Choose the record to read next.
-
-        Returns
-        -------
-        int or None
-            Its number, from 0; None if every record is answered, or with another judge. Postponed records come when
-            no other is left.
-        """
-        if self._shared is None:
+        """Choose the record to read next; None if every record is answered, or with another judge."""
+        journal = self._journal
+        if journal is None:
             return self._choose(self._open)
-        with self._shared.choosing() as blocked:
-            if self._shared.n_seen != self._n_seen:
-                self._forget_scores()
-            record = self._choose(self._open & ~blocked)
-            self._shared.hold(*(() if record is None else (record,)))
-        return record
+        while True:
+            journal.refresh()
+            self._apply_log()
+            is_open = self._open
+            if self._is_shared:
+                is_open = is_open & ~self._judges.taken_from(self._judge)
+                is_open[[number for number in self._held() if self._judges.slots(number) == 1]] = False
+            record = self._choose(is_open)
+            if record is None:
+                journal.release()
+                return None
+            if journal.claim(self.records.ids[record], self._judges.slots(record)):
+                return record
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """
-        Record an answer. If there is a journal, the answer is on the disk when this returns.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record, which must not be answered yet.
-        relevant : bool
-            Whether it is relevant.
-        reason : str
-            Why it is excluded.
-        tags : iterable of str
-            Words to find it again.
-        """
+        """Record an answer. If there is a journal, the answer is on the disk when this returns."""
         self._require_open(record)
-        self._record(self._entry("relevant" if relevant else "not", record, reason=reason, tags=tuple(tags)), record)
+        self._record(self._entry("relevant" if relevant else "not", record, reason=reason, tags=tuple(tags)))
         prefetched = self._prefetched
         self._forget_scores()
-        if prefetched is not None and prefetched[:2] == (record, self._n_seen):
-            self._scores = prefetched[2].get(relevant)
+        if prefetched is not None and prefetched[0] == record:
+            self._scores = prefetched[1].get(relevant)
 
     def change(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
-        """
-        Change an earlier answer, or answer a record that was put aside.
-
-        Parameters
-        ----------
-        record : int
-            Number of a record that was answered or put aside.
-        relevant, reason, tags
-            As in `answer`.
-        """
+        """Change an earlier answer, or answer a record that was put aside."""
         self._require(record)
         if record not in self._answers.current:
             raise InputError(f"record {self.records.ids[record]!r} is not answered; answer it when it is shown.")
         action = "relevant" if relevant else "not"
-        self._record(
-            ScreeningEntry(action, self.records.ids[record], "history", reason=reason, tags=tuple(tags)), record
-        )
+        self._record(ScreeningEntry(action, self.records.ids[record], "history", reason=reason, tags=tuple(tags)))
         self._forget_scores()
 
     def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
-        """
-        Put a record aside until no other is left.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record, which must not be answered yet.
-        tags : iterable of str
-            Words to find it again.
-        """
+        """Put a record aside until no other is left."""
         self._require_open(record)
-        self._record(self._entry("later", record, tags=tuple(tags)), record)
+        self._record(self._entry("later", record, tags=tuple(tags)))
 
     def duplicate(self, record: int, of: int) -> None:
-        """
-        Record that a record is a duplicate of another one, whose answer counts for both.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        of : int
-            Number of the other record.
-        """
+        """Record that a record is a duplicate of another one, whose answer counts for both."""
         self._require(record)
         self._require(of)
         if record == of:
@@ -206,84 +173,45 @@ class Screening:
             entry = ScreeningEntry("duplicate", self.records.ids[record], "history", of=self.records.ids[of])
         else:
             entry = self._entry("duplicate", record, of=self.records.ids[of])
-        self._record(entry, record)
+        self._record(entry)
         self._forget_scores()
 
     def distinct(self, record: int) -> None:
-        """
-        Record that the duplicates that are judged with a record are other works; the next session shows them.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        """
+        """Record that the duplicates that are judged with a record are other works; the next session shows them."""
         self._require(record)
         first, *others = (self.unique.everything.ids[number] for number in self.unique.members(record))
         if not others:
             raise InputError(f"record {first!r} has no duplicates; there is nothing to separate.")
-        self._record_all([ScreeningEntry("distinct", first, of=other) for other in others])
+        self._record(*(ScreeningEntry("distinct", first, of=other) for other in others))
 
     def note(self, record: int, text: str) -> None:
-        """
-        Attach a note to a record.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        text : str
-            The note; it replaces an older one.
-        """
+        """Attach a note to a record."""
         self._require(record)
-        self._record(ScreeningEntry("note", self.records.ids[record], text=text), record)
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
     def undo(self) -> int | None:
-        """
-        Withdraw the last answer, change or postponement; an answer before it holds again.
-
-        Returns
-        -------
-        int or None
-            Number of the record; None if there is no answer.
-        """
+        """Withdraw the last answer, change or postponement, and return its record; an answer before it holds again."""
         last = self._answers.last
         if last is None:
             return None
-        if self._shared is not None:
-            with self._shared.choosing():
-                self._shared.hold(last)
-        self._record(ScreeningEntry("undo", self.records.ids[last]), last)
+        if self._journal is not None:
+            self._journal.claim(self.records.ids[last])
+        self._record(ScreeningEntry("undo", self.records.ids[last]))
         self._forget_scores()
         return last
 
     def prefetch(self, record: int) -> None:
-        """
-        Fit the model for both answers to a record while it is being read, so that `next` returns at once.
-
-        Parameters
-        ----------
-        record : int
-            Number of the record.
-        """
+        """Fit the model for both answers to a record while it is being read, so that `next` returns at once."""
         self._require(record)
         self._prefetched = None
         if self._open[record]:
-            seen, team = self._n_seen, self._team
             numbers, answers = self.judged
-            possible = (False, True) if team.has_found else (True,)
+            possible = (False, True) if self._team.has_found else (True,)
             fitted = {answer: self._model.scores([*numbers, record], [*answers, answer]) for answer in possible}
-            self._prefetched = (record, seen, fitted)
+            self._prefetched = (record, fitted)
 
     def progress(self) -> ScreeningProgress:
-        """
-        Return the state of the screening.
-
-        Returns
-        -------
-        ScreeningProgress
-            Counts, an estimate of the recall, and whether reading may stop.
-        """
+        """Return the state of the screening."""
         team = self._team
         sample = self._sample()
         to_sample = len(sample.left) if sample is not None else 0
@@ -295,7 +223,7 @@ class Screening:
         if evidence == "model":
             n_other = len(team.relevant) - len(team.ranked)
             since = n_other + (self._rule.advised_since(team.finds, len(team.ranked), team.n_known) or 0)
-        elsewhere = 0 if self._shared is None else self._shared.n_blocked(self._open)
+        elsewhere = self._judges.n_elsewhere(self._judge, self._held()) if self._is_shared else 0
         estimate, lines = None, sample.lines() if sample is not None else ()
         if not team.is_sampled:
             forecast = self._forecaster.forecast(team.finds, len(team.ranked), team.n_known)
@@ -306,19 +234,7 @@ class Screening:
         )  # fmt: skip
 
     def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """
-        Return the answered and postponed records, the last one first.
-
-        Parameters
-        ----------
-        search : str
-            Words that all occur in the title, id, authors, reason, tags or note of a record, in any case.
-
-        Returns
-        -------
-        list of (int, ScreeningEntry)
-            Number of each record, and the entry that holds for it.
-        """
+        """Return the answered and postponed records, the last one first."""
         return self._answers.search(search)
 
     @property
@@ -359,11 +275,13 @@ class Screening:
     @property
     def _team(self) -> ScreeningAnswers:
         """The answers of all judges in a shared reading, else the own ones."""
-        return self._answers if self._shared is None else self._shared.team
+        return self._judges.team
 
-    @property
-    def _n_seen(self) -> int:
-        return 0 if self._shared is None else self._shared.n_seen
+    def _held(self) -> list[int]:
+        """Records that other judges hold."""
+        assert self._journal is not None
+        found = (self.unique.find(item) for item in self._journal.held_by_others())
+        return [number for number in found if number is not None]
 
     def _entry(self, action: str, record: int, **values: Any) -> ScreeningEntry:
         """Make an entry that says why the record was shown."""
@@ -373,24 +291,30 @@ class Screening:
             why = ScreeningEntry("", by="model" if self._team.has_found else "start")
         return replace(why, action=action, id=self.records.ids[record], **values)
 
-    def _record(self, entry: ScreeningEntry, record: int | None = None) -> None:
-        self._record_all([entry], record)
+    def _record(self, *entries: ScreeningEntry) -> None:
+        """Write entries, then apply them."""
+        if self._journal is None:
+            for entry in entries:
+                self._apply(self._judge, entry)
+            return
+        self._journal.extend(entries)
+        self._apply_log(len(entries))
 
-    def _record_all(self, entries: Sequence[ScreeningEntry], record: int | None = None) -> None:
-        """Write entries, then apply them; they are about one record, or about those that their ids name."""
-        if self._journal is not None:
-            found = [record if record is not None else self.unique.find(entry.id) for entry in entries]
-            self._journal.extend(
-                entry if number is None else entry.about(self.unique, number)
-                for entry, number in zip(entries, found, strict=True)
-            )
-            entries = self._journal.entries[len(self._journal.entries) - len(entries) :]
-        for entry in entries:
-            number = self._answers.add(entry)
-            if number is not None:
-                self._open[number] = number not in self._answers.relevant
-            if self._shared is not None:
-                self._shared.add(entry)
+    def _apply_log(self, n_own: int = 0) -> None:
+        """Apply what is new in the journal; `n_own` entries of it are of this session."""
+        assert self._journal is not None
+        new = self._journal.log[self._n_applied :]
+        self._n_applied += len(new)
+        heard = [(judge, entry) for judge, entry in new if self._is_shared or judge == self._judge]
+        for judge, entry in heard:
+            self._apply(judge, entry)
+        if len(heard) > n_own:
+            self._forget_scores()
+
+    def _apply(self, judge: str, entry: ScreeningEntry) -> None:
+        number = self._judges.add(judge, entry)
+        if number is not None:
+            self._open[number] = number not in self._answers.relevant
 
     def _forget_scores(self) -> None:
         self._scores = self._prefetched = None

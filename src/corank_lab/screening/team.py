@@ -8,6 +8,7 @@ while questions are answered from the last scores.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from corank_lab.screening.choosing import choose_first
 from corank_lab.screening.judges import combine, find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.shared import drawn_records
 from corank_lab.screening.stopping.forecast import Forecast, make_forecast
 from corank_lab.screening.stopping.rule import StoppingRule
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, stopping_rule
@@ -122,9 +122,7 @@ class TeamScreening:
     ) -> None:
         self.unique, self.records = unique, unique.unique
         n = len(self.records)
-        known = ScreeningAnswers(unique)
-        for entry in prior_entries(known, (), (), labels=labels):
-            known.add(entry)
+        known = label_answers(unique) if labels else ScreeningAnswers(unique)
         self.judges: dict[str, ScreeningAnswers] = {KNOWN: known} if known.relevant else {}
         self._rule = stopping_rule(rule, n - len(known.relevant), target, confidence)
         self.topic, self._seed = topic, random_state
@@ -140,23 +138,11 @@ class TeamScreening:
         self.forecast = TeamForecast()
 
     def add(self, judge: str, entry: ScreeningEntry) -> int | None:
-        """
-        Apply an entry of a judge.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        entry : ScreeningEntry
-            The entry.
-
-        Returns
-        -------
-        int or None
-            Number of the record; None if the entry is about none of these.
-        """
+        """Apply an entry of a judge."""
         answers = self.answers_of(judge)
         number = answers.add(entry)
+        if entry.action == "topic":
+            self._team = None
         if number is None or entry.action == "note":
             return number
         readers, aside = (place.setdefault(number, set()) for place in (self._readers, self._aside))
@@ -171,11 +157,14 @@ class TeamScreening:
         """Return the answers of a judge."""
         if judge not in self.judges:
             self.judges[judge] = ScreeningAnswers(self.unique)
+            self._team = None
         return self.judges[judge]
 
     @property
     def team(self) -> ScreeningAnswers:
         """The answers of all judges together."""
+        if len(self.judges) == 1:
+            return next(iter(self.judges.values()))
         if self._team is None:
             self._team = combine(self.judges) if self.judges else ScreeningAnswers(self.unique)
         return self._team
@@ -206,18 +195,6 @@ class TeamScreening:
 
         Records that others have read and that need another judge come first, then the records that the model finds
         most likely relevant. What the judge put aside comes after these, and last what others put aside.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        most : int, optional
-            Number of records; all by default.
-
-        Returns
-        -------
-        list of OpenRecord
-            Records that the judge has not answered.
         """
         mine = self.answers_of(judge)
         is_open = self._n_read < self._needed
@@ -238,6 +215,22 @@ class TeamScreening:
         if number in mine.relevant or number in mine.later or number in self._settled:
             return 0
         return max(int(self._needed[number] - self._n_read[number]), 0)
+
+    def slots(self, number: int) -> int:
+        """Return how many judges read a record."""
+        return int(self._needed[number])
+
+    def taken_from(self, judge: str) -> NDArray[np.bool_]:
+        """Return which records other judges have read or put aside, and this judge need not read."""
+        taken = self._n_read >= self._needed
+        aside = [number for number, judges in self._aside.items() if judges - {judge}]
+        taken[[number for number in aside if self._needed[number] == 1]] = True
+        return taken
+
+    def n_elsewhere(self, judge: str, held: Sequence[int]) -> int:
+        """Return the number of records that nobody has read, but that others hold or have put aside."""
+        numbers = {*held, *(number for number, judges in self._aside.items() if judges - {judge})}
+        return sum(self._needed[number] == 1 and not self._n_read[number] for number in numbers)
 
     def why(self, number: int) -> ScreeningEntry:
         """Return an entry without an action that says why a record is shown: by what, rank and score."""
@@ -329,7 +322,8 @@ class TeamScreening:
         rejected = self.team.relevant
         order = np.random.default_rng([self._seed, len(rejected)]).permutation(unread).tolist()
         if self.views is not None and len(unread) and not self.team.has_found:
-            first.append(choose_first(self.views, unread, rejected, topic=self.topic, seed=self._seed))
+            topic = self.topic or self.team.topic
+            first.append(choose_first(self.views, unread, rejected, topic=topic, seed=self._seed))
         return list(dict.fromkeys([*first, *order]))
 
     @property
@@ -356,3 +350,20 @@ class TeamScreening:
             if team.current[number].action == entry.action and number not in self._settled:
                 return
         self._team = None
+
+
+def label_answers(unique: UniqueRecords) -> ScreeningAnswers:
+    """Return the labels of records as known answers."""
+    known = ScreeningAnswers(unique)
+    for entry in prior_entries(known, (), (), labels=True):
+        known.add(entry)
+    return known
+
+
+def drawn_records(ids: Sequence[str], share: float) -> NDArray[np.bool_]:
+    """Return which records every judge reads."""
+    if share <= 0.0 or share >= 1.0:
+        return np.full(len(ids), share >= 1.0)
+    hashes = (hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=8).digest() for name in ids)
+    values = np.frombuffer(b"".join(hashes), dtype=">u8").astype(np.float64) / 2.0**64
+    return np.asarray(values < share)

@@ -16,7 +16,7 @@ from corank import cli
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.screening.replay import REPORT_FILES
-from corank_lab.screening.answers import ScreeningJournal
+from corank_lab.records import read_records
 from faults.writers import write_journal
 
 INPUTS = {
@@ -111,7 +111,8 @@ def test_a_file_of_an_input_folder_is_not_replaced(here):
 
 def test_a_report_replaces_only_a_report(here):
     """With --force too: the folder may hold answers, or anything else."""
-    write_journal(here, "records.csv")
+    (here / "records.csv.answers").mkdir()
+    (here / "records.csv.answers" / "me.jsonl").write_text("")
     before = tree(here)
     simulate = ["screen", "replay", "records.csv", "--starts", "1", "--force", "-o"]
     with pytest.raises(InputError, match=r"answers holds me\.jsonl, which is not part of a report, so it is kept"):
@@ -124,9 +125,9 @@ def test_a_report_replaces_only_a_report(here):
 
 def test_an_export_onto_a_journal_is_refused(here):
     write_journal(here, "records.csv")
-    os.symlink(ScreeningJournal.path_for("records.csv", "me"), "out.csv")
+    os.symlink("corank.db", "out.csv")
     before = tree(here)
-    with pytest.raises(InputError, match=r"out\.csv is the same file as the input records\.csv\.answers/me\.jsonl"):
+    with pytest.raises(InputError, match=r"out\.csv is the same file as the input .*corank\.db"):
         app(["screen", "export", "records.csv", "-o", "out.csv", "--force"], standalone_mode=False)
     assert tree(here) == before
 
@@ -165,6 +166,6 @@ def test_links_out_of_the_folder_of_the_records_are_refused(link, here):
 def test_links_inside_the_folder_of_the_records_are_followed(here):
     (here / "answers").mkdir()
     os.symlink("answers", "records.csv.answers")
-    write_journal(here, "records.csv")
-    assert (here / "answers" / "me.jsonl").read_text() != ""
-    assert [judge for judge, _ in ScreeningJournal.read_all("records.csv")] == ["me"]
+    (here / "answers" / "me.jsonl").write_text('{"action": "relevant", "id": "0"}\n')
+    app(["screen", "records.csv", "--export", "e.csv"], standalone_mode=False)
+    assert read_records(here / "e.csv").labels[0] == 1.0

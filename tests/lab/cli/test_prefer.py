@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import subprocess
@@ -12,8 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.data import read_items
 from corank.errors import InputError
-from corank_lab.preferences.answers import PreferenceEntry, PreferenceJournal
+from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.preferences import PreferenceJournal
+from corank_lab.preferences.answers import PreferenceEntry
 from on_terminal import OnTerminal
 
 on_posix = pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
@@ -50,8 +52,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines
     terminal.type(b"q")
     terminal.wait_for(b"to continue")
     terminal.close()
-    journal = PreferenceJournal.path_for(things, "me").read_text().splitlines()
-    assert [json.loads(line)["action"] for line in journal] == list(keys.values())
+    assert actions(things) == list(keys.values())
     text = terminal.text
     assert "5 answers (2 equal)" in text
     screens = re.split(r"(?=question \d)", text)[1:]
@@ -91,13 +92,18 @@ def test_piped_lines_are_keys_or_words(things):
     result = CliRunner().invoke(app, arguments, input="l\nright\n x \nE\n", catch_exceptions=False)
     assert result.exit_code == 0
     assert "'x' is not a key" in result.output
-    entries = PreferenceJournal.path_for(things, "me").read_text().splitlines()
-    assert [json.loads(line)["action"] for line in entries] == ["left", "right", "equal"]
+    assert actions(things) == ["left", "right", "equal"]
     assert "3 answers (1 equal)" in result.output
 
 
+def actions(path):
+    with SqliteStore(path.parent / "corank.db") as store:
+        return [one.action for one in store.answers(store.projects()[0].id, judge="me")]
+
+
 def answer(path, judge, pairs):
-    with PreferenceJournal(PreferenceJournal.path_for(path, judge)) as journal:
+    with PreferenceJournal(path.parent / "corank.db", judge) as journal:
+        journal.begin(read_items(path)[0], path.name)
         for left, right in pairs:
             journal.append(PreferenceEntry("left", f"thing {left}", f"thing {right}", "model"))
 

@@ -24,9 +24,7 @@ from corank_lab.database.migrations import AppTables
 from corank_lab.database.open_store import open_answer_store
 from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.database.store import Candidate, StoreError
-from corank_lab.database.stored_journal import StoredJournal
-from corank_lab.preferences.answers import PreferenceEntry
-from corank_lab.preferences.session import PreferenceSession
+from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_stores import address_of, open_new, postgres
 
 DATABASES = ("sqlite", "postgresql")
@@ -217,29 +215,25 @@ def test_holds_end_and_a_clock_that_goes_back_does_not_extend_them(store, projec
     assert store.claim(project, "bob", [Candidate("x")], 0) == "x"
 
 
-def test_sessions_of_the_library_work_on_a_stored_journal(store, project):
+def test_sessions_of_the_library_work_on_an_open_store(store):
     items = Items(["tea", "coffee", "milk"])
 
     def journal():
-        return StoredJournal(store, project, "ann", PreferenceEntry, lambda entry: f"{entry.left}|{entry.right}")
+        return PreferenceJournal(store, "ann")
 
-    session = PreferenceSession(items, journal=journal(), repeat=0.0)
-    question = session.next()
-    session.answer(question, "left")
-    asked = session.next()
-    again = PreferenceSession(items, journal=journal(), repeat=0.0)
-    assert again.next() == asked
-    assert again.progress().answered == 1
-    store.append(project, "ann", "x", {"action": "nonsense"})
-    with pytest.raises(InputError, match="action is 'nonsense', expected one of left"):
-        journal()
-
-
-def test_a_stored_journal_ignores_a_repetition(store, project):
-    journal = StoredJournal(store, project, "ann", PreferenceEntry)
-    for _ in range(2):
-        journal.append(PreferenceEntry("left", "a", "b"), client_id="once")
-    assert [entry.action for entry in journal.entries] == ["left"]
+    with journal() as first:
+        session = PreferenceSession(items, journal=first, repeat=0.0)
+        session.answer(session.next(), "left")
+        asked = session.next()
+        assert store.holds(first.id) == [(f"{min(asked[:2])}-{max(asked[:2])}", "ann")]
+    assert store.holds(first.id) == []
+    with journal() as second:
+        again = PreferenceSession(items, journal=second, repeat=0.0)
+        assert again.next() == asked
+        assert again.progress().answered == 1
+        store.append(second.id, "ann", "x", {"action": "nonsense"})
+        with pytest.raises(InputError, match="action is 'nonsense', expected one of left"):
+            second.refresh()
 
 
 @pytest.mark.parametrize("kind", DATABASES)

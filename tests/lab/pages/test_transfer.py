@@ -9,6 +9,7 @@ import zipfile
 import pytest
 
 from corank.data.io.items import read_items
+from corank_lab.database.journal import project_logs
 from corank_lab.pages.app import create_app
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_pages import TEAS, PageClient, fields, new_project, words
@@ -159,15 +160,15 @@ def test_a_journal_of_the_terminal_is_added_once(store, owner, tmp_path):
     table = tmp_path / "teas.csv"
     table.write_bytes(TEAS)
     items, _ = read_items(table)
-    place = PreferenceJournal.path_for(table, "ann")
-    with PreferenceJournal(place) as journal:
+    with PreferenceJournal(tmp_path / "terminal.db", "ann") as journal:
         session = PreferenceSession(items, journal=journal)
         for _ in range(3):
             session.answer(session.next(), "left")
         session.undo()
+        lines = project_logs(journal.store, journal.id)["ann"]
     path = new_project(owner)
     for _ in range(2):
-        assert owner.post(f"{path}/answers", {}, [("files", ("ann.jsonl", place.read_bytes()))]).status_code == 303
+        assert owner.post(f"{path}/answers", {}, [("files", ("ann.jsonl", lines))]).status_code == 303
     assert [one.action for one in store.answers(path[3:], judge="ann")] == ["left", "left", "left", "undo"]
     owner.app.app.state.site.workspaces.get(store.project(path[3:])).background.wait()
     assert "2 answers about 5 items" in words(owner.get(path).text)

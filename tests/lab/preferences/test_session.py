@@ -80,7 +80,7 @@ def test_the_order_is_found_with_any_features(rows):
 
 
 def test_only_repetitions_are_asked_twice(tmp_path):
-    with PreferenceJournal(tmp_path / "me.jsonl") as journal:
+    with PreferenceJournal(tmp_path / "corank.db") as journal:
         session = answered(PreferenceSession(Items(NAMES, X), journal=journal, repeat=0.4, tol=0.0), 20)
         asked = [(frozenset((entry.left, entry.right)), entry.by) for entry in journal.entries]
         new = [pair for pair, by in asked if by != "repeat"]
@@ -96,12 +96,12 @@ def test_only_repetitions_are_asked_twice(tmp_path):
 
 def test_a_later_session_has_the_same_question_and_ranking(tmp_path):
     items = Items(NAMES, X)
-    with PreferenceJournal(tmp_path / "me.jsonl") as journal:
+    with PreferenceJournal(tmp_path / "corank.db") as journal:
         session = answered(PreferenceSession(items, journal=journal), 9)
         session.answer(session.next(), "skip")
         question = session.next()
         score = session.ranking().score
-    with PreferenceJournal(tmp_path / "me.jsonl") as journal:
+    with PreferenceJournal(tmp_path / "corank.db") as journal:
         again = PreferenceSession(items, journal=journal)
         assert again.next() == question
         np.testing.assert_allclose(again.ranking().score, score, atol=1e-6)
@@ -132,7 +132,8 @@ def test_contradictions_cycles_and_ties_are_allowed():
 
 
 def test_repeats_are_compared_with_the_earlier_answer(tmp_path):
-    with PreferenceJournal(tmp_path / "me.jsonl") as journal:
+    with PreferenceJournal(tmp_path / "corank.db") as journal:
+        journal.begin(Items(NAMES))
         for entry in (
             PreferenceEntry("left", "a", "b"), PreferenceEntry("right", "b", "a", "repeat"),
             PreferenceEntry("equal", "a", "c"), PreferenceEntry("left", "c", "a", "repeat"),
@@ -160,7 +161,7 @@ def test_it_stops_when_gains_are_below_tol():
     assert all(8 <= len(replay) < 28 for replay in replays)
 
 
-def test_bad_input_raises():
+def test_bad_input_raises(tmp_path):
     with pytest.raises(InputError, match="repeat is 1"):
         PreferenceSession(Items(NAMES), repeat=1)
     session = PreferenceSession(Items(NAMES))
@@ -168,6 +169,8 @@ def test_bad_input_raises():
         session.answer(session.next(), "up")
     with pytest.raises(InputError, match="all items have the same grade"):
         simulate(Items(NAMES), np.ones(8))
-    for_other = [PreferenceEntry("left", "a", "z")]
-    with pytest.raises(InputError, match="the journal has an answer about 'z'"):
-        PreferenceSession(Items(NAMES), journal=type("", (), {"entries": for_other})())
+    with PreferenceJournal(tmp_path / "corank.db") as journal:
+        journal.begin(Items(NAMES))
+        journal.append(PreferenceEntry("left", "a", "z"))
+        with pytest.raises(InputError, match="answer 1: an answer about 'z'"):
+            PreferenceSession(Items(NAMES), journal=journal)

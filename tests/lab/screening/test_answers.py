@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import replace
 
@@ -91,7 +90,7 @@ def test_labels_are_prior_knowledge_unless_they_are_ignored(tmp_path):
     labels[[3, 4, 5]] = 1, 0, 0
     records = replace(RECORDS, labels=labels)
     for _ in range(2):  # they are not written twice
-        with ScreeningJournal(tmp_path / "me.jsonl") as journal:
+        with ScreeningJournal(tmp_path / "corank.db") as journal:
             screening = Screening(records, journal=journal, labels=True, known=["r4"])
             assert screening.answers == {3: True, 5: False, 4: True}
             written = {(one.id, one.action, one.by, one.text) for one in journal.entries}
@@ -99,9 +98,9 @@ def test_labels_are_prior_knowledge_unless_they_are_ignored(tmp_path):
             assert ("r4", "relevant", "known", "") in written
             assert ("r3", "relevant", "known", LABEL) in written
             assert screening.undo() is None
-    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
+    with ScreeningJournal(tmp_path / "corank.db") as journal:
         assert Screening(records, journal=journal).answers == {4: True}
-    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
+    with ScreeningJournal(tmp_path / "corank.db") as journal:
         assert Screening(records, journal=journal, labels=True).answers == {4: True, 3: True, 5: False}
 
 
@@ -136,14 +135,13 @@ def found(records, path):
 
 @pytest.mark.parametrize("identified", ["doi", "title", "id"])
 def test_answers_stay_with_their_records_in_other_files(identified, tmp_path):
-    path = tmp_path / "me.jsonl"
+    path = tmp_path / "corank.db"
     words = {"doi": lambda at: {"doi": f"10.1000/x{at}"}, "title": lambda _: {}, "id": lambda at: {"given": f"W{at}"}}
     articles = [article(at, **words[identified](at)) for at in range(12)]
     ids = [f"W{at}" for at in range(12)] if identified == "id" else None
     old = make(articles, ids)
     relevant = {old.titles[at]: at % 2 == 0 for at in (1, 4, 7, 10)}
     answered(old, path, relevant)
-    content = path.read_bytes()
     order = random.Random(1).sample(range(12), 12)
     shuffled = make([articles[at] for at in order], ids and [ids[at] for at in order])
     assert found(shuffled, path) == (relevant, [])
@@ -156,58 +154,54 @@ def test_answers_stay_with_their_records_in_other_files(identified, tmp_path):
     fewer = [article for at, article in enumerate(articles) if at != 4]
     rest = {title: value for title, value in relevant.items() if title != old.titles[4]}
     assert found(make(fewer, ids and [one.given_id for _, one in fewer]), path) == (rest, [old.titles[4]])
-    assert path.read_bytes() == content
     assert found(old, path) == (relevant, [])
 
 
 def test_a_corrected_title_keeps_its_answer(tmp_path):
     articles = [article(at, doi=f"10.1000/x{at}") for at in range(5)]
-    answered(make(articles), tmp_path / "me.jsonl", {articles[2][0]: True})
+    answered(make(articles), tmp_path / "corank.db", {articles[2][0]: True})
     corrected = article(
         2, title="Study 2 of sleep and memory: a corrected title of hospitals", doi="10.1000/x2", year=2002
     )
     records = make([*articles[:2], corrected, *articles[3:]])
-    assert found(records, tmp_path / "me.jsonl") == ({corrected[0]: True}, [])
+    assert found(records, tmp_path / "corank.db") == ({corrected[0]: True}, [])
 
 
 def test_given_numbers_of_another_export_do_not_move_answers(tmp_path):
     """Files numbered from 1, of which the second has a row inserted at the top."""
     articles = [article(at, given=str(at + 1)) for at in range(6)]
     old = make(articles, [str(at + 1) for at in range(6)])
-    answered(old, tmp_path / "me.jsonl", {old.titles[0]: True, old.titles[3]: False})
+    answered(old, tmp_path / "corank.db", {old.titles[0]: True, old.titles[3]: False})
     shifted = [article(40, given="1"), *(article(at, given=str(at + 2)) for at in range(6))]
     new = make(shifted, [str(at + 1) for at in range(7)])
-    assert found(new, tmp_path / "me.jsonl") == ({old.titles[0]: True, old.titles[3]: False}, [])
+    assert found(new, tmp_path / "corank.db") == ({old.titles[0]: True, old.titles[3]: False}, [])
 
 
-def test_old_journals_are_upgraded_and_kept(tmp_path):
-    path = tmp_path / "me.jsonl"
-    lines = [
-        '{"action": "topic", "text": "tin"}', '{"action": "relevant", "id": "W3", "by": "known"}',
-        '{"action": "not", "id": "2", "by": "model"}', '{"action": "note", "id": "2", "text": "n"}',
-        '{"action": "not", "id": "77", "by": "model"}',
-    ]  # fmt: skip
-    path.write_text("".join(f"{line}\n" for line in lines))
-    before = path.read_bytes()
-    articles = [article(at, given="W3" if at == 4 else "") for at in range(6)]
+def test_old_journals_are_imported_once_and_stay(tmp_path):
+    """Entries of earlier versions have an id only, which may be the place in the file."""
+    articles = [article(at, doi=f"10.1000/x{at}", given=f"W{at}") for at in range(3)] + [article(3)]
     old = make(articles)
-    with ScreeningJournal(path) as journal:
-        done = journal.upgrade(UniqueRecords(old))
-        assert (done.n, done.by_place) == (3, 2)
-        assert done.backup.read_bytes() == before
-        assert journal.upgrade(UniqueRecords(old)) is None
-        journal.append(ScreeningEntry("note", "W3", text="more"))
-    assert len(path.read_text().splitlines()) == len(lines) + 1
-    kept = [json.loads(line) for line in path.read_text().splitlines()]
-    for now, line in zip(kept, lines, strict=False):
-        assert {key: value for key, value in now.items() if key not in ("keys", "title")} == json.loads(line)
-    # the second record is known by its keys now, wherever it is
-    expected = {articles[4][0]: True, articles[1][0]: False}
-    assert found(make(articles), path)[0] == expected
-    assert found(make([article(30), *articles]), path)[0] == expected
-    assert [
-        one.id for one in ScreeningAnswers(old, ScreeningJournal.parse(path.read_bytes().splitlines(), path)).unmatched
-    ] == ["77"]
+    path = tmp_path / "works.csv.answers" / "ann.jsonl"
+    path.parent.mkdir()
+    lines = [
+        '{"action": "topic", "text": "sleep"}', '{"action": "relevant", "id": "W1", "by": "known"}',
+        '{"action": "not", "id": "4", "by": "model"}', '{"action": "later", "id": "gone"}',
+        '{"action": "not", "id": "W2',
+    ]  # fmt: skip
+    path.write_text("\n".join(lines))
+    before = path.read_bytes()
+    for round_ in range(2):
+        with ScreeningJournal(tmp_path / "corank.db", "ann") as journal:
+            journal.begin(UniqueRecords(old))
+            said = journal.import_old(path.parent)
+            assert bool(said) == (round_ == 0)
+            assert [(one.action, bool(one.keys)) for one in journal.entries] == [
+                ("topic", False), ("relevant", True), ("not", True), ("later", False),
+            ]  # fmt: skip
+            screening = Screening(old, journal=journal)
+            assert screening.answers == {1: True, 3: False}
+            assert [one.id for one in screening.unmatched] == ["gone"]
+    assert path.read_bytes() == before
 
 
 def test_duplicates_are_judged_once_and_separated_on_request(tmp_path):
@@ -221,7 +215,7 @@ def test_duplicates_are_judged_once_and_separated_on_request(tmp_path):
     assert number == unique.find("b")
     assert {records.ids[at] for at in unique.members(number)} == {"b", "d"}
     assert unique.evidence(number)
-    with ScreeningJournal(tmp_path / "me.jsonl") as journal:
+    with ScreeningJournal(tmp_path / "corank.db") as journal:
         screening = Screening(unique, journal=journal, known=["d"])
         assert screening.answers == {number: True}
         screening.distinct(number)

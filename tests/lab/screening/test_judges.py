@@ -46,12 +46,16 @@ def test_answers_together_are_in_the_order_of_time():
 
 def test_an_adjudicator_settles_conflicts_durably(tmp_path):
     judges = {
-        "ann": answers(entry("relevant", 1), entry("not", 2, reason="dose"), entry("note", 2, text="see table")),
-        "bob": answers(entry("not", 1), entry("relevant", 2)),
+        "ann": [entry("relevant", 1), entry("not", 2, reason="dose"), entry("note", 2, text="see table")],
+        "bob": [entry("not", 1), entry("relevant", 2)],
     }
+    for judge, entries in judges.items():
+        with ScreeningJournal(tmp_path / "corank.db", judge) as journal:
+            journal.begin(UniqueRecords(RECORDS))
+            journal.extend(entries)
     for round_ in range(2):
-        with ScreeningJournal(tmp_path / "eve.jsonl") as journal:
-            session = Adjudication(UniqueRecords(RECORDS), judges, journal)
+        with ScreeningJournal(tmp_path / "corank.db", "eve") as journal:
+            session = Adjudication(UniqueRecords(RECORDS), journal)
             assert session.conflicts == [1, 2]
             if round_ == 0:
                 assert session.next() == 1

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank_lab.screening import Screening, ScreeningJournal, SharedReading, make_views
+from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords, make_views
 from corank_lab.screening.model import ScreeningModel
 from some_records import collection
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
 RECORDS = collection(120, 20, seed=3)
 Y = RECORDS.labels > 0
 VIEWS = make_views(RECORDS)
@@ -23,11 +22,11 @@ KNOWN = [RECORDS.ids[int(np.flatnonzero(Y)[0])]]
 
 
 def begin(journal, overlap=0.0):
-    return Screening(RECORDS, known=KNOWN, views=VIEWS, journal=journal, shared=SharedReading(journal, overlap=overlap))
+    return Screening(RECORDS, known=KNOWN, views=VIEWS, journal=journal, share=True, overlap=overlap)
 
 
 def test_two_judges_take_turns_and_learn_from_each_other(tmp_path):
-    with ScreeningJournal(tmp_path / "ann.jsonl") as a, ScreeningJournal(tmp_path / "bob.jsonl") as b:
+    with ScreeningJournal(tmp_path / "corank.db", "ann") as a, ScreeningJournal(tmp_path / "corank.db", "bob") as b:
         judges = [begin(a), begin(b)]
         judged, order = [int(np.flatnonzero(Y)[0])], []
         for turn in range(30):
@@ -49,7 +48,7 @@ def test_two_judges_take_turns_and_learn_from_each_other(tmp_path):
 
 
 def test_a_record_on_the_screen_or_put_aside_is_not_shown_to_others(tmp_path):
-    with ScreeningJournal(tmp_path / "ann.jsonl") as a, ScreeningJournal(tmp_path / "bob.jsonl") as b:
+    with ScreeningJournal(tmp_path / "corank.db", "ann") as a, ScreeningJournal(tmp_path / "corank.db", "bob") as b:
         ann, bob = begin(a), begin(b)
         first = ann.next()
         second = bob.next()
@@ -66,7 +65,7 @@ def test_a_record_on_the_screen_or_put_aside_is_not_shown_to_others(tmp_path):
         assert ann.next() not in (first, second, third)
         bob.answer(second, True)
     # holds of a judge who has ended are void; what is put aside stays with its judge
-    with ScreeningJournal(tmp_path / "bob.jsonl") as b:
+    with ScreeningJournal(tmp_path / "corank.db", "bob") as b:
         bob, seen = begin(b), set()
         while (record := bob.next()) is not None:
             seen.add(record)
@@ -77,7 +76,7 @@ def test_a_record_on_the_screen_or_put_aside_is_not_shown_to_others(tmp_path):
 
 
 def test_an_overlap_is_the_same_for_all_judges(tmp_path):
-    with ScreeningJournal(tmp_path / "ann.jsonl") as a, ScreeningJournal(tmp_path / "bob.jsonl") as b:
+    with ScreeningJournal(tmp_path / "corank.db", "ann") as a, ScreeningJournal(tmp_path / "corank.db", "bob") as b:
         shown = []
         for journal in (a, b):
             one = begin(journal, overlap=0.3)
@@ -89,11 +88,11 @@ def test_an_overlap_is_the_same_for_all_judges(tmp_path):
         assert shown[1] <= shown[0]
         assert 0.15 < len(shown[1]) / 119 < 0.45
     with pytest.raises(InputError, match=r"overlap is 1\.5; pass a share"):
-        SharedReading(a, overlap=1.5)
+        Screening(RECORDS, overlap=1.5)
 
 
 def test_changes_of_others_are_seen(tmp_path):
-    with ScreeningJournal(tmp_path / "ann.jsonl") as a, ScreeningJournal(tmp_path / "bob.jsonl") as b:
+    with ScreeningJournal(tmp_path / "corank.db", "ann") as a, ScreeningJournal(tmp_path / "corank.db", "bob") as b:
         ann, bob = begin(a), begin(b)
         record = ann.next()
         ann.answer(record, False)
@@ -106,23 +105,18 @@ def test_changes_of_others_are_seen(tmp_path):
         assert ann.undo() == record
         bob.next()
         assert (bob.progress().found, bob.progress().read) == (1, 1)
-        # an upgrade replaces the file of a judge
-        a.rewrite(a.entries)
-        a.append(a.entries[-1])
-        bob.next()
-        assert bob.progress().found == 1
 
 
 CODE = """
 import json, sys
 from pathlib import Path
-from corank_lab.screening import Screening, ScreeningJournal, SharedReading
+from corank_lab.screening import Screening, ScreeningJournal
 from some_records import collection
 
 records = collection(260, 30, seed=5)
 folder, judge, n = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-with ScreeningJournal(folder / f"{judge}.jsonl") as journal:
-    screening = Screening(records, known=["r0"], journal=journal, shared=SharedReading(journal))
+with ScreeningJournal(folder / "corank.db", judge) as journal:
+    screening = Screening(records, known=["r0"], journal=journal, share=True)
     print("ready", flush=True)
     sys.stdin.readline()
     shown = []
@@ -152,8 +146,8 @@ def test_two_processes_never_get_the_same_record(tmp_path):
     assert [len(one) for one in shown] == [100, 100]
     assert len({*shown[0], *shown[1]}) == 200
     # both have worked at the same time: the answers alternate
-    times = [
-        [entry.time for entry in entries if entry.by != "known"]
-        for _, entries in ScreeningJournal.read_all("", tmp_path)
-    ]
+    with ScreeningJournal(tmp_path / "corank.db") as journal:
+        journal.begin(UniqueRecords(collection(260, 30, seed=5)))
+        logs = journal.by_judge().values()
+    times = [[entry.time for entry in entries if entry.by != "known"] for entries in logs]
     assert max(times[0][0], times[1][0]) < min(times[0][-1], times[1][-1])

@@ -98,23 +98,6 @@ class JsonLines:
                 "is saved any more; restore it from a copy, then start again."
             )
 
-    def replace(self, values: Iterable[Any], *, backup: Path) -> None:
-        """
-        Replace all lines, for a change of format; the present content is copied to `backup` before.
-
-        The file holds the old or the new lines at any time. A last line that is not complete is dropped.
-        """
-        lines = [json.dumps(value).encode() for value in values]
-        for place, content in ((backup, self.lines), (self.path, lines)):
-            with atomic_file(place, overwrite=True) as scratch:
-                scratch.write_bytes(b"".join(line + b"\n" for line in content))
-        with explain_write_errors(self.path):
-            file = open_regular(self.path, write=True)
-        self._file.close()
-        self._file = file
-        lock(self._file.fileno(), wait=False)
-        self.lines, self._end = _split(self._file.read())
-
     def close(self) -> None:
         """Close and unlock the file."""
         self._file.close()

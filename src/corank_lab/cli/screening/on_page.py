@@ -80,32 +80,22 @@ def open_project(store: AnswerStore, paths: Sequence[Path], settings: Mapping[st
 
     settings: of a new project; in an existing one, those that differ from the defaults replace the stored ones.
     """
-    from hashlib import sha256
+    import numpy as np
 
-    from corank.data import read_regular
+    from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.pages.screening.workspace import ScreenWorkspace
-    from corank_lab.pages.uploads import UploadedFile, file_name, sort_upload
 
-    files = [UploadedFile(file_name(path.name), read_regular(path)) for path in paths]
-    wanted = sha256("".join(sha256(file.content).hexdigest() for file in files).encode()).hexdigest()
     known = {one.name: one for one in ScreenWorkspace.settings}
-    for project in store.projects():
-        if project.kind == ScreenWorkspace.kind and project.settings.get("files") == wanted:
-            stored = project.settings
-            changed = {
-                name: value
-                for name, value in settings.items()
-                if value != known[name].default or not known[name].allows(stored.get(name, value))
-            }
-            if any(stored.get(name) != value for name, value in changed.items()):
-                store.change_project(
-                    project.id, name=project.name, settings={**stored, **changed}, is_archived=project.is_archived
-                )
-            return f"/p/{project.id}/judge"
-    created = ScreenWorkspace.create(sort_upload(files))
-    defaults = {name: one.default for name, one in known.items()}
-    project = store.add_project(
-        ScreenWorkspace.kind, paths[0].name.split(".")[0],
-        {**defaults, **created.settings, **settings, "files": wanted}, created.payload, files=created.files,
-    )  # fmt: skip
-    return f"/p/{project.id}/import"
+    files = ScreeningFiles(tuple(paths), None, is_grouped=True)
+    is_labelled = bool(np.isnan(files.records.labels).any())
+    with files.journal(store=store, **{"use_labels": is_labelled, **settings}) as (journal, _):
+        assert journal.project is not None
+        stored = journal.project.settings
+        changed = {
+            name: value
+            for name, value in settings.items()
+            if value != known[name].default or not known[name].allows(stored.get(name, value))
+        }
+        if any(stored.get(name) != value for name, value in changed.items()):
+            journal.change_settings(**changed)
+        return f"/p/{journal.id}/{'import' if journal.is_new else 'judge'}"

@@ -18,19 +18,24 @@ def export(
     files: ScreeningFiles, target: Path, only: str, *, all_copies: bool, force: bool, as_json: bool, keep_formulas: bool
 ) -> None:
     """Write the records with the answers of all judges."""
-    from corank.data import require_no_input, require_text_place
+    from corank.data import require_no_input, require_text_place, suffix_of
+    from corank_lab.database.entries import journal_paths
     from corank_lab.records.writer import require_records_suffix
-    from corank_lab.screening import ScreeningJournal
     from corank_lab.screening.reporting.export import export_screening, require_only
     from corank_lab.screening.reporting.facts import settled_answers
 
     require_only(only)
-    require_records_suffix(target)
-    require_no_input(target, ScreeningJournal.paths(files.paths[0], files.answers))
+    is_log = suffix_of(target) == ".jsonl"
+    if not is_log:
+        require_records_suffix(target)
+    require_no_input(target, [files.database, *journal_paths(files.old_folder)])
     require_text_place(target, overwrite=force)
-    judges = files.judges
+    unique, judges = files.judged
+    if is_log:
+        _export_log(files, target, force=force, as_json=as_json)
+        return
     counts = export_screening(
-        target, files.records, settled_answers(files.unique, judges), groups=files.unique.groups, only=only,
+        target, files.records, settled_answers(unique, judges), groups=unique.groups, only=only,
         all_copies=all_copies, overwrite=force, keep_formulas=keep_formulas,
     )  # fmt: skip
     fields = {
@@ -57,6 +62,19 @@ def export(
         )
     )
     emit(as_json, "screen export", fields, "\n".join([sentence, *counts.changes]))
+
+
+def _export_log(files: ScreeningFiles, target: Path, *, force: bool, as_json: bool) -> None:
+    """Write the answers of all judges as JSON lines, which `corank verify` and pages read."""
+    from corank.data import atomic_file
+    from corank_lab.database.journal import project_logs
+
+    with files.journal() as (journal, _), atomic_file(target, overwrite=force) as scratch:
+        logs = project_logs(journal.store, journal.id)
+        scratch.write_bytes(b"".join(logs.values()))
+    n_lines = sum(lines.count(b"\n") for lines in logs.values())
+    fields = {"output": target, "n_lines": n_lines, "judges": list(logs)}
+    emit(as_json, "screen", fields, f"wrote {target}: {n_lines} answers of {', '.join(logs)}")
 
 
 def report(
@@ -86,9 +104,7 @@ def report(
     certificate, remark = _certificate(files, stopping, seed)
     is_reached, bound = (certificate["result"][name] if certificate else None for name in ("reached", "bound"))
     agreement = screening_agreement(files.judges)
-    facts = screening_facts(
-        files.unique, files.judges, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound
-    )
+    facts = screening_facts(*files.judged, agreement, **stopping, seed=seed, is_reached=bool(is_reached), bound=bound)
     table = agreement.table() if agreement.pairs else None
     names: list[str] = []
     if folder is not None:

@@ -24,7 +24,7 @@ Files = Annotated[
 ]
 Answers = Annotated[
     Path | None,
-    typer.Option(help="Folder of the answers.  [default: RECORDS.answers]", metavar="FOLDER", show_default=False),
+    typer.Option(help="Folder of corank.db.  [default: that of RECORDS]", metavar="FOLDER", show_default=False),
 ]
 Title = Annotated[str | None, typer.Option(help="Column of titles.", metavar="COLUMN", show_default=False)]
 Text = Annotated[str | None, typer.Option(help="Column of abstracts or texts.", metavar="COLUMN", show_default=False)]
@@ -34,7 +34,7 @@ Confidence = Annotated[float, typer.Option(help="Required probability that it is
 KeepDuplicates = Annotated[
     bool, typer.Option("--keep-duplicates", help="Judge every record by itself, including duplicates.")
 ]
-Judge = Annotated[str, typer.Option(help="Name of the judge; each judge has a file of answers.")]
+Judge = Annotated[str, typer.Option(help="Name of the judge.")]
 Reason = Annotated[
     list[str] | None,
     typer.Option(help="Reason of exclusion for the keys 1 to 9; repeatable, and stored.", show_default=False),

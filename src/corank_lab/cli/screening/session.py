@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from corank_lab.cli.screening.files import ScreeningFiles
     from corank_lab.cli.screening.view import Highlights
-    from corank_lab.screening import Screening, ScreeningJournal, UniqueRecords
+    from corank_lab.screening import Screening
     from corank_lab.screening.answers import ScreeningEntry
 
 LISTED = 20
@@ -36,57 +36,58 @@ def read(
     """
     from corank.cli import make_console
     from corank.console import printable_console
+    from corank_lab.cli.screening.files import store_reasons
     from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
-    from corank_lab.screening import Screening, ScreeningJournal, SharedReading
+    from corank_lab.screening import Screening
+    from corank_lab.screening.stopping import stopping_rule
 
     has_terminal()  # before anything is written
-    path = ScreeningJournal.path_for(files.paths[0], judge, files.answers)
     n_labelled, notices = _n_labelled(files), []
     if n_labelled == len(files.records) and not ignore_labels:
-        has_read = any(_is_read(entry) for entry in files.journals.get(judge, ()))
-        if not has_read and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
+        if not _has_read(files, judge) and has_terminal() and (choice := _ask_for_labels(n_labelled)) != "read":
             return choice == "quit"
         ignore_labels = True
         notices.append("All records have a label. corank screen replay replays them.")
+    stopping = {name: options[name] for name in ("rule", "target", "confidence")}
+    stopping_rule(stopping["rule"], len(files.records), stopping["target"], stopping["confidence"])  # may raise
+    settings = {**stopping, "topic": options["topic"] or "", "use_labels": False}  # labels are entries of the judge
     with printable_console(err=True).status(f"comparing {len(files.records)} records"):
-        unique = files.unique
-    given = files.reasons(reasons, reasons_file)
-    with ScreeningJournal(path) as journal:
-        is_first = not journal.entries
-        notices += _upgrade(journal, unique)
-        shared = SharedReading(journal, overlap=overlap) if overlap is not None else None
+        files.groups  # noqa: B018
+    with files.journal(judge, **settings) as (journal, said):
+        is_first, unique = not journal.entries, files.unique(journal)
+        given = store_reasons(journal, reasons, reasons_file)
         with printable_console(err=True).status(f"comparing {len(unique.unique)} records"):
-            screening = Screening(unique, journal=journal, labels=not ignore_labels, shared=shared, **options)
-        notices += _unmatched(screening.unmatched)
-        notices += _about(screening, n_labelled, ignore_labels, is_first)
+            screening = Screening(
+                unique, journal=journal, labels=not ignore_labels, share=overlap is not None, overlap=overlap or 0.0,
+                **options,
+            )  # fmt: skip
+        notices += [*said, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
         read_all(screening, reasons=given, highlights=highlights, notices=notices)
-    make_console().print(f"Your answers are saved in {path}. Run the same command to continue.")
+    make_console().print(f"Your answers are saved in {files.database}. Run the same command to continue.")
     return True
 
 
 def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], highlights: Highlights) -> None:
     """Settle conflicts on the terminal."""
     from corank.cli import make_console
+    from corank_lab.cli.screening.files import store_reasons
     from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
-    from corank_lab.screening import ScreeningJournal
     from corank_lab.screening.adjudication import Adjudication
 
     has_terminal()
-    path = ScreeningJournal.path_for(files.paths[0], judge, files.answers)
     judges = files.judges
-    given = files.reasons(reasons, None)
-    with ScreeningJournal(path) as journal:
-        _upgrade(journal, files.unique)
-        session = Adjudication(files.unique, judges, journal)
+    with files.journal(judge) as (journal, _):
+        given = store_reasons(journal, reasons, None)
+        session = Adjudication(files.unique(journal), journal)
         if session.next() is None:
             n = len(session.conflicts)
             said = f"All {n} conflicts are settled." if n else f"The judges {', '.join(judges)} have no conflict."
             make_console().print(said)
             return
         read_all(session, reasons=given, highlights=highlights)
-    make_console().print(f"Your answers are saved in {path}.")
+    make_console().print(f"Your answers are saved in {files.database}.")
 
 
 def _n_labelled(files: ScreeningFiles) -> int:
@@ -95,8 +96,12 @@ def _n_labelled(files: ScreeningFiles) -> int:
     return int(np.count_nonzero(~np.isnan(files.records.labels)))
 
 
-def _is_read(entry: ScreeningEntry) -> bool:
-    return entry.action in ("relevant", "not") and entry.by != "known"
+def _has_read(files: ScreeningFiles, judge: str) -> bool:
+    """Return whether a judge has read a record of the files."""
+    if not files.has_answers:
+        return False
+    with files.journal(judge) as (journal, _):
+        return any(entry.action in ("relevant", "not") and entry.by != "known" for entry in journal.entries)
 
 
 def _ask_for_labels(n: int) -> str:
@@ -112,21 +117,6 @@ def _ask_for_labels(n: int) -> str:
         while (key := ask().lower()) not in ("s", "i", "q", "quit"):
             console.print(f"{key!r} is not a key; press s, i or q.")
     return {"s": "simulate", "i": "read"}.get(key, "quit")
-
-
-def _upgrade(journal: ScreeningJournal, unique: UniqueRecords) -> list[str]:
-    done = journal.upgrade(unique)
-    if done is None:
-        return []
-    lines = [
-        f"{done.n} answers of an earlier version now carry the keys of their records; the old journal is {done.backup}."
-    ]
-    if done.by_place:
-        lines.append(
-            f"{done.by_place} of them name a record by its place in the file: it is taken as unchanged since. Check "
-            "them in the history if it was changed."
-        )
-    return lines
 
 
 def _unmatched(entries: Sequence[ScreeningEntry]) -> list[str]:

@@ -23,8 +23,8 @@ import numpy as np
 
 from corank.errors import InputError
 from corank.progress import listen_to_progress
+from corank_lab.database.entries import utc_now
 from corank_lab.database.store import AnswerStore, Project
-from corank_lab.database.stored_journal import utc_now
 from corank_lab.grading.features import RANK, SCORES, GradingFeatures
 from corank_lab.pages.texts import text
 

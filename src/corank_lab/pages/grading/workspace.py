@@ -11,8 +11,8 @@ import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
+from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.database.stored_journal import entry_values, read_entry
 from corank_lab.grading import export
 from corank_lab.grading.agreement import AlphaInterval, alpha_interval
 from corank_lab.grading.answers import GradingEntry

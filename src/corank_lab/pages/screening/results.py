@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from corank.errors import InputError
-from corank_lab.database.stored_journal import entry_values
+from corank_lab.database.entries import entry_values
 from corank_lab.pages.workspaces import Export
 from corank_lab.records.writer import EXCEL
 from corank_lab.screening.agreement import ScreeningAgreement, screening_agreement
+from corank_lab.screening.journal import RECORDS
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 from corank_lab.screening.reporting.certificate_page import certificate_page
 from corank_lab.screening.reporting.export import ONLY, export_screening
@@ -34,8 +35,6 @@ FORMATS = {
     "excel": ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", EXCEL),
 }
 """Media type and suffix of the formats of an export."""
-RECORDS = "records/"
-"""Begin of the names under which the store keeps the uploaded files: ``records/NUMBER/NAME``."""
 _RECORD_FILE = re.compile(r"records/(\d{1,6})/([^/]+)", flags=re.ASCII)
 
 
@@ -127,6 +126,8 @@ class Results:
                 files.append((int(parts[1]), name, parts[2]))
             elif name.startswith(RECORDS):
                 raise InputError(f"the project has a file {name!r:.80}, which corank does not name so; import it anew.")
+        if not files:
+            raise InputError("the project keeps no files of records; open it with corank screen FILE --page first.")
         out = io.BytesIO()
         with tempfile.TemporaryDirectory(prefix="corank-") as folder:
             # names of files and of judges come from outside: they are data, and the files have numbers

@@ -11,19 +11,20 @@ from typing import Any
 import numpy as np
 
 from corank.errors import InputError
+from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.database.stored_journal import entry_values, read_entry
 from corank_lab.pages.markup import clean, one_line, rich
 from corank_lab.pages.plots import curve
-from corank_lab.pages.screening.results import RECORDS, Results, agreement_rows
+from corank_lab.pages.screening.results import Results, agreement_rows
 from corank_lab.pages.screening.view import record_values, split_words
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
 from corank_lab.records.duplicates import find_duplicates, restore_duplicates
 from corank_lab.records.records import Records, read_records
-from corank_lab.records.stored import records_from_json, records_to_json
+from corank_lab.records.stored import records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.choosing import similar_records, telling_words
+from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
 from corank_lab.screening.team import TeamScreening
@@ -89,14 +90,13 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         if not 1 <= len(records) <= MOST_RECORDS:
             raise InputError(f"found {len(records)} records; from 1 to {MOST_RECORDS:,} can be screened.")
         groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
-        pairs = [list(one) for one in groups.pairs]
         files = {
             f"{RECORDS}{number}/{path.name}": ("application/octet-stream", file.content)
             for number, (path, file) in enumerate(zip(paths, upload.tables, strict=True))
         }
         is_labelled = bool(np.isnan(records.labels).any())
-        payload = {"records": records_to_json(records), "pairs": pairs}
-        return Created({"use_labels": is_labelled}, payload, files=files)
+        settings = {"use_labels": is_labelled, "files": records_hash(records), "file": records.sources[0].name}
+        return Created(settings, records_payload(UniqueRecords(records, groups)), files=files)
 
     def setting(self, name: str) -> Any:
         """Return the value of a setting; the default rule in place of a removed one."""

@@ -18,9 +18,11 @@ from typing import Any
 from corank import __version__
 from corank.data import read_regular
 from corank.errors import InputError, suggest_names
+from corank_lab.database.entries import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import Records, read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, ScreeningJournal
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.journal import read_logs
 from corank_lab.screening.judges import combine
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.rule import StoppingRule
@@ -56,7 +58,7 @@ class SeparateSamplesError(InputError):
 
 def make_certificate(
     records: Sequence[Path],
-    answers: Path | None = None,
+    answers: Path | Mapping[str, bytes] | None = None,
     *,
     rule: str = DEFAULT_RULE,
     target: float = 0.95,
@@ -74,8 +76,8 @@ def make_certificate(
     ----------
     records : sequence of Path
         Files of records, as they were screened.
-    answers : Path, optional
-        Folder of the logs; by default the one next to the first file.
+    answers : Path or mapping from str to bytes, optional
+        Folder of the database or of logs, or the lines of each judge; by default the database next to the first file.
     rule, target, confidence, seed
         As they were screened with; see `corank_lab.screening.Screening`.
     keep_duplicates : bool
@@ -91,14 +93,17 @@ def make_certificate(
         The certificate; write it with `certificate_bytes`. `SeparateSamplesError` if several judges have each drawn a
         sample of their own.
     """
-    contents = {path: read_regular(path) for path in ScreeningJournal.paths(records[0], answers)}
-    named = ScreeningJournal.judges({path: _entries(content, path) for path, content in contents.items()})
-    logs = {named[path]: content for path, content in contents.items()}
+    columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
+    if answers is None or isinstance(answers, Path):
+        logs: dict[str, bytes] = {}
+        for name, lines in read_logs(records, read_records(*records, **columns), answers):
+            logs.setdefault(name, lines)  # that of a project comes first, and has what was imported of a file
+    else:
+        logs = dict(answers)
     if judge is not None:
         if judge not in logs:
             raise InputError(f"there are no answers of the judge {judge!r}; {suggest_names(judge, list(logs))}.")
         logs = {judge: logs[judge]}
-    columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
     parts = _compute(records, logs, (rule, target, confidence, seed), keep_duplicates, columns)
     return _sealed({"kind": KIND, "format": FORMAT, "software": f"corank {__version__}", **parts})
 
@@ -119,7 +124,7 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     records : sequence of Path
         The files of records, in the order of the certificate.
     answers : Path, optional
-        Folder of the logs; by default the one next to the first file.
+        Folder of the database or of logs; by default the database next to the first file.
 
     Returns
     -------
@@ -128,12 +133,12 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     """
     given = _opened(certificate)
     _require_files(given["records"]["files"], records)
-    logs = _matching_logs(given["answers"], ScreeningJournal.paths(records[0], answers))
-    wanted, sample = given["rule"], given["sample"]
-    settings = (wanted["name"], wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
     columns = given["records"].get("columns", {})
     if not _has_form(columns, dict.fromkeys(columns, str)) or not columns.keys() <= {"title", "text"}:
         raise InputError("the certificate was changed after it was made: it is not written as corank writes it.")
+    logs = _matching_logs(given["answers"], read_logs(records, read_records(*records, **columns), answers))
+    wanted, sample = given["rule"], given["sample"]
+    settings = (wanted["name"], wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
     found = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
     difference = next(iter(_differences({part: given[part] for part in PARTS}, _plain(found))), None)
     if difference is not None:
@@ -206,30 +211,21 @@ def _require_files(files: Sequence[Mapping[str, Any]], records: Sequence[Path]) 
             )
 
 
-def _matching_logs(stated: Sequence[Mapping[str, Any]], paths: Sequence[Path]) -> dict[str, bytes]:
+def _matching_logs(stated: Sequence[Mapping[str, Any]], found: Sequence[tuple[str, bytes]]) -> dict[str, bytes]:
     """Return the logs as they were when the certificate was made; lines that were added later are left out."""
-    contents = {path: read_regular(path) for path in paths}
-    numbered = [path for path in paths if path.stem.isdecimal()]
     logs = {}
     for log in stated:
-        by_name = [path for path in paths if path.stem == log["judge"]]
-        parts = {path: contents[path][: log["bytes"]] for path in by_name + numbered}
-        same = [part for part in parts.values() if hashlib.sha256(part).hexdigest() == log["sha256"]]
-        if not parts:
+        parts = [content[: log["bytes"]] for _, content in found]
+        same = [part for part in parts if hashlib.sha256(part).hexdigest() == log["sha256"]]
+        if not same and not any(judge == log["judge"] for judge, _ in found):
             raise InputError(f"the log of the judge {log['judge']!r} is missing; pass its folder with --answers.")
         if not same:
-            where = by_name[0] if by_name else f"every log of {numbered[0].parent}"
             raise InputError(
-                f"{where} differs from the log of the certificate ({log['judge']}) in its first {log['bytes']:,} "
-                "bytes; an answer was changed, removed or inserted."
+                f"the log of the judge {log['judge']!r} differs from the log of the certificate in its first "
+                f"{log['bytes']:,} bytes; an answer was changed, removed or inserted."
             )
         logs[log["judge"]] = same[0]
     return logs
-
-
-def _entries(content: bytes, path: Path) -> list[ScreeningEntry]:
-    """Return the entries of a log; a last line without its end is left out."""
-    return ScreeningJournal.parse(content[: content.rfind(b"\n") + 1].splitlines(), path)
 
 
 def _compute(
@@ -243,7 +239,7 @@ def _compute(
     name, target, confidence, seed = settings
     files = [{"name": path.name, "sha256": hashlib.sha256(read_regular(path)).hexdigest()} for path in paths]
     records = read_records(*paths, **columns)
-    entries = {judge: _entries(content, Path(f"{judge}.jsonl")) for judge, content in logs.items()}
+    entries = {judge: parse_lines(ScreeningEntry, content, Path(f"{judge}.jsonl")) for judge, content in logs.items()}
     entries = {judge: lines for judge, lines in entries.items() if lines}
     if not entries:
         raise InputError(f"there are no answers for {paths[0]} yet; run corank screen {paths[0]} first.")

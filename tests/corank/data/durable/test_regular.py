@@ -22,9 +22,7 @@ from corank.data.io.items import read_items
 from corank.data.io.text import open_text
 from corank.errors import InputError
 from corank.text.files import open_corpus
-from corank_lab.preferences.answers import PreferenceJournal
 from corank_lab.records.records import read_records
-from corank_lab.screening.answers import ScreeningJournal
 
 SOURCES = Path(corank.__file__).parent
 
@@ -56,8 +54,6 @@ def odd_places(folder: Path, suffix: str):
     [
         (".jsonl", JsonLines),
         (".jsonl", complete_lines),
-        (".jsonl", ScreeningJournal),
-        (".jsonl", PreferenceJournal),
         (".jsonl", read_records),
         (".ris", read_records),
         (".csv", read_records),

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.screening.actions import summary
+from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import RecallEstimate, ScreeningProgress
@@ -189,8 +190,9 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     text = terminal.text
     assert "found 2 relevant, read 4 of 60" in text
     assert max(map(len, text.splitlines())) <= 80 or "answers are saved in" in text
-    journal = (works.parent / "works.csv.answers" / "me.jsonl").read_text().splitlines()
-    assert [re.search(r'"action": "(\w+)"', line)[1] for line in journal] == [
+    with SqliteStore(works.parent / "corank.db") as store:
+        actions = [one.action for one in store.answers(store.projects()[0].id)]
+    assert actions == [
         "relevant", "relevant", "not", "later", "undo", "note", "not",
     ]  # fmt: skip
 

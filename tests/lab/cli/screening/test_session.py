@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.errors import InputError
+from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
-from corank_lab.screening import ScreeningJournal
 from corank_lab.screening.answers import LABEL
 from on_terminal import OnTerminal
 from some_records import collection
@@ -36,9 +36,11 @@ def shown(said):
     return re.findall(r"^record (\S+)$", said, flags=re.MULTILINE)
 
 
-def log(path, judge="me"):
-    place = path.parent / f"{path.name}.answers" / f"{judge}.jsonl"
-    return [json.loads(line) for line in place.read_text().splitlines()]
+def log(path, judge="me", folder=None):
+    """The answers of a judge in the database next to the file."""
+    with SqliteStore((folder or path.parent) / "corank.db") as store:
+        (project,) = [one for one in store.projects() if one.settings["file"] == path.name]
+        return [one.entry for one in store.answers(project.id, judge=judge)]
 
 
 @pytest.fixture
@@ -306,30 +308,36 @@ def test_a_report_says_which_rule_stopped_the_reading(works):
         assert f"Records not screened: {reason}" in (folder / "prisma.md").read_text()
 
 
-def test_answers_of_another_file_are_listed_and_kept(works, tmp_path):
-    types(works, "r\nn\nq\n", "--known", RELEVANT[0], "--answers", tmp_path / "folder")
-    before = (tmp_path / "folder" / "me.jsonl").read_bytes()
-    titles = [json.loads(line)["title"] for line in before.splitlines()]
-    other = collection(seed=9)
-    few = [at for at in range(60) if RECORDS.ids[at] not in {json.loads(line)["id"] for line in before.splitlines()}]
-    write_records(tmp_path / "few.csv", RECORDS.take(few), np.full(len(few), np.nan), {})
-    said = types(tmp_path / "few.csv", "q\n", "--answers", tmp_path / "folder")
-    assert other.titles
-    assert "3 answers of the journal name no record of these files; they stay in the journal:" in said
-    assert all(title in said for title in titles)
-    assert (tmp_path / "folder" / "me.jsonl").read_bytes() == before
+def test_a_changed_file_keeps_its_answers_and_lists_those_without_a_record(works, tmp_path):
+    folder = tmp_path / "folder"
+    types(works, "r\nn\nq\n", "--known", RELEVANT[0], "--answers", folder)
+    before = log(works, folder=folder)
+    few = [at for at in range(60) if RECORDS.ids[at] not in {line["id"] for line in before[:2]}]
+    write_records(works, RECORDS.take(few), np.full(len(few), np.nan), {}, overwrite=True)
+    said = types(works, "q\n", "--answers", folder)
+    assert "2 answers of the journal name no record of these files; they stay in the journal:" in said
+    assert all(line["title"] in said for line in before[:2])
+    assert "read 1 of 58" in said
+    assert log(works, folder=folder) == before
+    # another file has a project of its own
+    other = tmp_path / "other.csv"
+    write_records(other, RECORDS, np.full(60, np.nan), {})
+    assert "read 0 of 60" in types(other, "q\n", "--answers", folder)
 
 
-def test_an_old_journal_is_upgraded_with_a_sentence(works):
+def test_a_journal_of_version_0_2_is_imported_with_a_sentence(works):
     folder = works.parent / "works.csv.answers"
     folder.mkdir()
     (folder / "me.jsonl").write_text('{"action": "relevant", "id": "r3", "by": "known"}\n')
-    said = types(works, "q\n")
-    assert "1 answers of an earlier version now carry the keys of their records" in said
-    assert "found 1 relevant, read 1 of 60" in said
-    assert (folder / "me.jsonl.old").exists()
-    assert "earlier version" not in types(works, "q\n")
-    assert [judge for judge, _ in ScreeningJournal.read_all(works)] == ["me"]
+    (folder / "reasons.txt").write_text("wrong dose\n")
+    said = types(works, "1\nq\n")
+    assert "1 answers of" in said
+    assert "the files stay as they are" in said
+    assert "found 1 relevant, read 2 of 60" in said
+    assert log(works)[-1]["reason"] == "wrong dose"
+    assert log(works)[0]["keys"]
+    assert "answers of" not in types(works, "q\n")
+    assert sorted(os.listdir(folder)) == ["me.jsonl", "reasons.txt"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")

@@ -10,6 +10,7 @@ import pytest
 from corank.errors import InputError
 from corank_lab.records.records import read_records
 from corank_lab.screening import Screening, ScreeningJournal
+from corank_lab.screening.journal import read_logs
 from corank_lab.screening.reporting.certificate import (
     SeparateSamplesError,
     _hash_of,
@@ -18,7 +19,6 @@ from corank_lab.screening.reporting.certificate import (
     verify,
 )
 from corank_lab.screening.reporting.certificate_page import certificate_page
-from corank_lab.screening.shared import SharedReading
 from corank_lab.screening.stopping.sampling import draw_order
 from corank_lab.screening.stopping.urns import SamplePlan
 
@@ -40,7 +40,7 @@ def write_works(folder):
 
 def screen(path, truth, rule, n=None, judge="me", at=0):
     records = read_records(path)
-    with ScreeningJournal(ScreeningJournal.path_for(path, judge)) as journal:
+    with ScreeningJournal(path.parent / "corank.db", judge) as journal:
         known = [[name for name in truth if truth[name]][at]]
         session = Screening(records, journal=journal, rule=rule, target=0.8, random_state=SEED, known=known)
         for _ in range(len(records) if n is None else n):
@@ -48,6 +48,11 @@ def screen(path, truth, rule, n=None, judge="me", at=0):
                 break
             record = session.next()
             session.answer(record, truth[records.ids[record]])
+
+
+def log_of(path):
+    ((_, lines),) = read_logs([path], read_records(path))
+    return lines
 
 
 def certify(path, rule, **more):
@@ -79,7 +84,7 @@ def test_a_proof_states_the_exact_bound_and_is_confirmed(sampled):
 def test_the_sample_is_the_order_of_the_seed(sampled):
     path, _, certificate = sampled
     ids = read_records(path).ids
-    log = [json.loads(line) for line in ScreeningJournal.path_for(path, "me").read_text().splitlines()]
+    log = [json.loads(line) for line in log_of(path).splitlines()]
     before = [int(entry["id"][1:]) for entry in log if entry["by"] != "sample"]
     drawn = [ids[number] for number in draw_order(len(ids), before, SEED)]
     assert certificate["sample"]["ids"] == drawn[: len(certificate["sample"]["ids"])]
@@ -109,7 +114,7 @@ def test_rules_without_a_sample_prove_nothing(tmp_path, rule, verb):
 
 def test_a_complete_reading_is_a_proof(tmp_path):
     path, truth = write_works(tmp_path)
-    with ScreeningJournal(ScreeningJournal.path_for(path, "me")) as journal:
+    with ScreeningJournal(path.parent / "corank.db") as journal:
         session = Screening(read_records(path), journal=journal, rule="consecutive")
         while (record := session.next()) is not None:
             session.answer(record, truth[f"W{record}"])
@@ -124,7 +129,7 @@ def test_a_changed_byte_of_the_records_is_found(sampled, tmp_path):
     other = tmp_path / "works.csv"
     other.write_bytes(content)
     with pytest.raises(InputError, match=r"works\.csv differs from the records of the certificate"):
-        verify(certificate_bytes(certificate), [other], ScreeningJournal.folder_of(path))
+        verify(certificate_bytes(certificate), [other], path.parent)
     with pytest.raises(InputError, match=r"about 1 files \(works.csv\), but 2 were passed"):
         verify(certificate_bytes(certificate), [path, other])
 
@@ -132,10 +137,10 @@ def test_a_changed_byte_of_the_records_is_found(sampled, tmp_path):
 @pytest.mark.parametrize("place", [10, 2000, -30])
 def test_a_changed_byte_of_the_log_is_found(sampled, tmp_path, place):
     path, _, certificate = sampled
-    content = bytearray(ScreeningJournal.path_for(path, "me").read_bytes())
+    content = bytearray(log_of(path))
     content[place] ^= 1
     (tmp_path / "me.jsonl").write_bytes(content)
-    with pytest.raises(InputError, match=r"me\.jsonl differs from the log of the certificate"):
+    with pytest.raises(InputError, match="the log of the judge 'me' differs from the log of the certificate"):
         verify(certificate_bytes(certificate), [path], tmp_path)
     (tmp_path / "me.jsonl").rename(tmp_path / "you.jsonl")
     with pytest.raises(InputError, match="the log of the judge 'me' is missing; pass its folder"):
@@ -214,7 +219,7 @@ def test_certificates_of_any_form_with_a_new_hash_are_refused(sampled):
 
 def test_a_sample_must_be_drawn_before_its_answers(sampled, tmp_path):
     path, _, _ = sampled
-    lines = [json.loads(line) for line in ScreeningJournal.path_for(path, "me").read_text().splitlines()]
+    lines = [json.loads(line) for line in log_of(path).splitlines()]
     first = next(at for at, entry in enumerate(lines) if entry["by"] == "sample")
     lines[first]["time"] = "2001-01-01T00:00:00.000Z"
     (tmp_path / "me.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in lines))
@@ -224,7 +229,7 @@ def test_a_sample_must_be_drawn_before_its_answers(sampled, tmp_path):
 
 def test_lines_of_earlier_versions_are_read(tmp_path):
     path, truth = write_works(tmp_path)
-    folder = ScreeningJournal.folder_of(path)
+    folder = tmp_path / "works.csv.answers"
     folder.mkdir()
     lines = [json.dumps({"action": "relevant" if truth[f"W{at}"] else "not", "id": f"W{at}"}) for at in range(60)]
     (folder / "old.jsonl").write_text("".join(f"{line}\n" for line in lines))
@@ -282,12 +287,12 @@ def test_samples_of_two_judges_apart_are_certified_one_by_one(tmp_path):
 def test_judges_who_share_a_reading_read_one_sample(tmp_path):
     path, truth = write_works(tmp_path)
     records = read_records(path)
-    journals = [ScreeningJournal(ScreeningJournal.path_for(path, judge)) for judge in ("ann", "ben")]
+    journals = [ScreeningJournal(path.parent / "corank.db", judge) for judge in ("ann", "ben")]
     known = [next(name for name in truth if truth[name])]
     with journals[0], journals[1]:
         sessions = [
             Screening(
-                records, journal=one, rule="sample", target=0.8, random_state=SEED, shared=SharedReading(one),
+                records, journal=one, rule="sample", target=0.8, random_state=SEED, share=True,
                 known=known if one is journals[0] else (),
             )
             for one in journals
