@@ -112,7 +112,9 @@ def write_journal(folder: Path, source: str) -> None:
             Screening(read_records(folder / source), known=["0"], journal=journal).answer(1, True)
         return
     with PreferenceJournal(folder / "corank.db") as journal:
-        session = PreferenceSession(read_items(folder / source)[0], journal=journal)
+        items = read_items(folder / source)[0]
+        journal.begin(items, source)
+        session = PreferenceSession(items, journal=journal)
         session.answer(session.next(), "left")
 
 

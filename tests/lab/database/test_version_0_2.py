@@ -56,7 +56,7 @@ def test_journals_are_imported_at_the_first_start(here):
     assert "answers of" not in again
     assert "read 5 of 12" in again
     assert verify(certificate, [here / "works.csv"]) == lines
-    said = run("ask", here / "teas.csv", "--judge", "ann")
+    said = run("prefer", here / "teas.csv", "--judge", "ann")
     assert "5 answers of" in " ".join(said.split())
     assert "2 answers" in said
     assert files_of(here) == before
@@ -73,7 +73,7 @@ def test_a_database_is_continued_by_the_terminal(here):
     shutil.rmtree(here / "teas.csv.preferences")
     said = run("screen", here / "works.csv", keys="n\nq\n")
     assert "found 1 relevant, read 3 of 12" in said
-    assert "1 answer" in run("ask", here / "teas.csv")
+    assert "1 answer" in run("prefer", here / "teas.csv")
     with SqliteStore(here / "corank.db") as store:
         assert sorted(one.kind for one in store.projects()) == ["compare", "screen"]
         assert sorted(one.settings["file"] for one in store.projects()) == ["teas.csv", "works.csv"]

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from corank import cli
 from corank_lab.cli.screening.on_page import open_project, read_settings
+from corank.errors import InputError
 from corank_lab.database.sqlite_store import SqliteStore
 from corank_lab.pages.app import create_app
 from corank_lab.screening import STOPPING_RULES
@@ -30,6 +31,16 @@ def test_the_project_of_a_file_is_made_once(tmp_path):
         client = PageClient(create_app(store), store.add_owner())
         page = client.get(f"/enter?token={store.add_owner()}&to={first}").text
         assert f'content="0; url={first}"' in page
+
+
+@pytest.mark.parametrize("options", [{"rule": "nonsense"}, {"target": 7.0}])
+def test_settings_that_a_page_refuses_make_no_project(tmp_path, options):
+    file = tmp_path / "bees.ris"
+    file.write_text(bees(6))
+    with SqliteStore(tmp_path / "corank.db") as store:
+        with pytest.raises(InputError, match=f"{next(iter(options))} is .*, which a page does not allow"):
+            open_project(store, [file], options)
+        assert store.projects() == []
 
 
 @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/p/x/../y", "javascript:x", "/p/x?y"])
