@@ -46,7 +46,13 @@ class SqliteStore(AnswerStore):
             # answers and hashes of links are for the owner of the file only; SQLite's other files get the same mode
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         self._file = self._identity("")
-        super().__init__()
+        try:
+            super().__init__()
+        except BaseException:
+            if self.path.exists() and not self.path.stat().st_size:  # as on a full disk; nothing is in it
+                for end in ("", *OTHER_FILES):
+                    Path(f"{self.path}{end}").unlink(missing_ok=True)
+            raise
         with self._explaining():
             self._sound = self._pool.run(
                 lambda db: {table: is_sound(db.execute, table) for table in checked_tables(db.execute)}

@@ -167,5 +167,5 @@ def test_links_inside_the_folder_of_the_records_are_followed(here):
     (here / "answers").mkdir()
     os.symlink("answers", "records.csv.answers")
     (here / "answers" / "me.jsonl").write_text('{"action": "relevant", "id": "0"}\n')
-    app(["screen", "records.csv", "--export", "e.csv"], standalone_mode=False)
+    app(["screen", "export", "records.csv", "-o", "e.csv"], standalone_mode=False)
     assert read_records(here / "e.csv").labels[0] == 1.0

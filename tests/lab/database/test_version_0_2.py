@@ -96,13 +96,13 @@ def test_terminal_and_page_share_answers_and_holds(here):
             assert item not in seen
             seen |= {item, *answered}
     out = here / "log.jsonl"
-    assert "answers of bob, me" in run("screen", works, "--export", out)
-    run("screen", works, "--export", here / "out.csv")
+    assert "answers of bob, me" in run("screen", "export", works, "-o", out)
+    run("screen", "export", works, "-o", here / "out.csv")
     assert len(read_records(here / "out.csv")) == 12
     # the exported log is all that a verifier needs besides the records
-    run("certify", works, "--rule", "hypergeometric", "-o", here / "new.json")
+    run("screen", "certify", works, "--rule", "hypergeometric", "-o", here / "new.json")
     away = here / "away"
     away.mkdir()
     for path in (works, out):
         shutil.copy(path, away)
-    assert "Confirmed" in run("verify", here / "new.json", away / "works.csv", "--answers", away)
+    assert "Confirmed" in run("screen", "verify", here / "new.json", away / "works.csv", "--answers", away)
