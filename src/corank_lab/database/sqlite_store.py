@@ -59,6 +59,8 @@ class SqliteStore(AnswerStore):
             )
 
     def _connect(self) -> sqlite3.Connection:
+        if self._opened is not None and self._identity("") != self._file:
+            raise self._lost(str(self.path))
         connection = sqlite3.connect(
             f"{Path(self.address).as_uri()}?mode=rw",  # never creates a file in place of one that was deleted
             uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_MS / 1000, cached_statements=256,
