@@ -79,12 +79,7 @@ def _console_class() -> type[Console]:
 
 
 def printable_console(*, err: bool = False, **options: Any) -> Console:
-    """
-    Return a console of rich that draws printable text only.
-
-    err: whether it draws on standard error instead of standard output.
-    options: of the console.
-    """
+    """Return a console of rich that draws printable text only."""
     stream = sys.stderr if err else sys.stdout
     return _console_class()(file=getattr(stream, "unfiltered", stream), **options)
 

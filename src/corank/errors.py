@@ -59,21 +59,7 @@ def reason(error: Exception) -> str:
 
 
 def closest(name: str, names: Iterable[str]) -> str | None:
-    """
-    Find the valid name with the most similar spelling, ignoring case.
-
-    Parameters
-    ----------
-    name : str
-        An unknown name.
-    names : iterable of str
-        The valid names.
-
-    Returns
-    -------
-    str or None
-        A valid name, or None if none is similar.
-    """
+    """Find the valid name with the most similar spelling, ignoring case."""
     import difflib
 
     folded = {valid.casefold(): valid for valid in names}
@@ -85,22 +71,6 @@ def suggest_names(name: str, names: Mapping[str, str] | Iterable[str], guess: st
     """
     Return the end of an error message about an unknown name: the most similar valid name, and all valid names.
 
-    Parameters
-    ----------
-    name : str
-        The unknown name.
-    names : mapping of str to str, or iterable of str
-        The valid names. A mapping also gives the text that is listed for each of them; equal texts are listed once.
-    guess : str, optional
-        The name that was probably meant; by default the one with the most similar spelling.
-
-    Returns
-    -------
-    str
-        The text after "... is unknown;", without a full stop.
-
-    Examples
-    --------
     >>> suggest_names("lcar", ["spd", "lcra"])
     "did you mean 'lcra'? Choose one of spd, lcra"
     """
@@ -111,16 +81,7 @@ def suggest_names(name: str, names: Mapping[str, str] | Iterable[str], guess: st
 
 
 def warn(message: str, category: type[Warning] = UsageWarning) -> None:
-    """
-    Issue a warning that points to the user's code: the line that called corank or scikit-learn.
-
-    Parameters
-    ----------
-    message : str
-        One or two sentences, written like an error message.
-    category : type
-        Class of the warning.
-    """
+    """Issue a warning that points to the user's code: the line that called corank or scikit-learn."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(("corank.", "sklearn.")):
         level, frame = level + 1, frame.f_back
@@ -128,21 +89,7 @@ def warn(message: str, category: type[Warning] = UsageWarning) -> None:
 
 
 def import_extra(module: str, extra: str) -> ModuleType:
-    """
-    Import an optional dependency, or raise `MissingExtra` with the command that installs it.
-
-    Parameters
-    ----------
-    module : str
-        Dotted name of the module.
-    extra : str
-        The extra of corank that contains it.
-
-    Returns
-    -------
-    module
-        The imported module.
-    """
+    """Import an optional dependency, or raise `MissingExtra` with the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -19,13 +19,7 @@ _PROC, _GROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
 def require_memory(n_rows: int, n_bytes: float, instead: str, what: str = "rows") -> None:
-    """
-    Raise `InputError` if arrays do not fit in free memory. Call it before the first of them is allocated.
-
-    n_rows, what: number of rows, or of other things, that need the arrays; for the message.
-    n_bytes: size of all arrays that exist at the same time.
-    instead: what helps, as an order: "set n_basis to fewer rows".
-    """
+    """Raise `InputError` if arrays do not fit in free memory. Call it before the first of them is allocated."""
     if n_bytes < _SMALL:
         return
     free = free_memory()

@@ -76,11 +76,7 @@ def one_of(*names: str) -> Rule:
 
 
 def having(words: str, *methods: str) -> Rule:
-    """
-    Allow objects with some methods.
-
-    words: description of such an object.
-    """
+    """Allow objects with some methods."""
     return Rule(words, lambda value: not isinstance(value, type) and all(hasattr(value, name) for name in methods))
 
 
@@ -106,12 +102,7 @@ n_jobs = (
 
 
 def check_values(values: Mapping[str, Any], rules: Rules) -> None:
-    """
-    Raise `InputError` for the first value that its rule does not allow.
-
-    values: values by parameter name.
-    rules: at least one per value.
-    """
+    """Raise `InputError` for the first value that its rule does not allow."""
     for name, value in values.items():
         if not rules[name].allows(value):
             raise InputError(f"{name} is {value!r}; pass {rules[name].words}.")

@@ -16,11 +16,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextmanager
 def listen_to_progress(listener: Listener) -> Iterator[None]:
-    """
-    Call a function instead of showing bars, in this thread.
-
-    listener: called with the description of the work, the number of steps done, and of all steps.
-    """
+    """Call a function instead of showing bars, in this thread."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -30,14 +26,7 @@ def listen_to_progress(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[int], Any]]:
-    """
-    Show the progress of a long computation.
-
-    total: number of steps.
-    what: description of the work.
-    verbose: whether to show the bar.
-    Yields: a function to call with the number of steps done since the last call.
-    """
+    """Show the progress of a long computation."""
     listener = _LISTENER.get()
     if listener is not None:
         yield from _to_listener(listener, total, what)

@@ -31,23 +31,13 @@ class ReportTable:
     """
     A table with a title and a note.
 
-    Parameters
-    ----------
-    title : str
-        Title.
-    columns : tuple of str
-        Names of the columns.
-    rows : tuple of tuples
-        Cells: text, numbers, or None for an empty cell.
-    digits : int
-        Number of decimals of floats.
-    note : str
-        Note below the table.
-    formats : tuple of str
-        Format of the floats of each column, such as ``".2g"``; "" for `digits` decimals.
+    title: Title.
+    columns: Names of the columns.
+    rows: Cells: text, numbers, or None for an empty cell.
+    digits: Number of decimals of floats.
+    note: Note below the table.
+    formats: Format of the floats of each column, such as ``".2g"``; "" for `digits` decimals.
 
-    Examples
-    --------
     >>> print(ReportTable("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
     **Two runs**
     <BLANKLINE>
@@ -72,21 +62,7 @@ class ReportTable:
             raise ValueError(f"there are {len(self.formats)} formats for {len(self.columns)} columns: {self.formats}")
 
     def text(self, cell: Cell, column: int | None = None) -> str:
-        """
-        Format one cell.
-
-        Parameters
-        ----------
-        cell : str, int, float or None
-            Value.
-        column : int, optional
-            Column, for its format.
-
-        Returns
-        -------
-        str
-            The text; empty for None and NaN.
-        """
+        """Format one cell."""
         if cell is None or (isinstance(cell, float) and math.isnan(cell)):
             return ""
         if not isinstance(cell, float):
@@ -95,46 +71,15 @@ class ReportTable:
         return format(cell, form or f".{self.digits}f")
 
     def texts(self, row: tuple[Cell, ...]) -> list[str]:
-        """
-        Format the cells of one row.
-
-        Parameters
-        ----------
-        row : tuple
-            One of `rows`.
-
-        Returns
-        -------
-        list of str
-            Their texts.
-        """
+        """Format the cells of one row."""
         return [self.text(cell, column) for column, cell in enumerate(row)]
 
     def is_number(self, column: int) -> bool:
-        """
-        Return whether a column is numeric.
-
-        Parameters
-        ----------
-        column : int
-            Index of the column.
-
-        Returns
-        -------
-        bool
-            True if all its cells are numbers or empty.
-        """
+        """Return whether a column is numeric."""
         return all(not isinstance(row[column], str) for row in self.rows)
 
     def markdown(self) -> str:
-        """
-        Return the table as Markdown.
-
-        Returns
-        -------
-        str
-            Title, table and note.
-        """
+        """Return the table as Markdown."""
 
         def line(cells: tuple[str, ...] | list[str]) -> str:
             return "| " + " | ".join(map(escape_markdown, cells)) + " |"
@@ -145,15 +90,7 @@ class ReportTable:
         return "\n".join([*lines, "", escape_markdown(self.note)] if self.note else lines)
 
     def html(self) -> str:
-        """
-        Return the table as HTML.
-
-        Returns
-        -------
-        str
-            A ``table`` with its title as caption and the first cell of each row as row header, in a ``div`` that
-            scrolls in narrow windows; the note as a paragraph.
-        """
+        """Return the table as HTML."""
 
         def cell(tag: str, scope: str, column: int, value: Cell) -> str:
             number = ' class="number"' if self.is_number(column) else ""
@@ -210,14 +147,7 @@ class ReportTable:
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
     def to_frame(self) -> Any:
-        """
-        Return the table as a pandas DataFrame with unrounded numbers.
-
-        Returns
-        -------
-        DataFrame
-            The same columns; NaN for missing numbers.
-        """
+        """Return the table as a pandas DataFrame with unrounded numbers."""
         pandas = import_extra("pandas", "frames")
         # column by column, so that numeric columns get a numeric dtype
         columns = [[row[at] for row in self.rows] for at in range(len(self.columns))]

@@ -92,12 +92,7 @@ async def answer(request: Request, endpoint: Endpoint, refuse: Refuse) -> Respon
 
 
 def make_app(routes: Iterable[tuple[str, str, Endpoint]], refuse: Refuse) -> Starlette:
-    """
-    Return an application.
-
-    routes: method, path and endpoint of each address; see `answer`.
-    refuse: also answers with 404, 405 and, for a defect, with 500.
-    """
+    """Return an application."""
 
     def missing(request: Request, error: Exception) -> Response:
         return refuse(request, HTTPError(error.status_code if isinstance(error, HTTPException) else 404))

@@ -141,12 +141,7 @@ class Ranker(Learner, ABC):
 
     @abstractmethod
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> Any:
-        """
-        Compute a model from a checked problem, without changing `self`.
-
-        held: the problem in two parts, with early stopping.
-        Returns: a frozen dataclass, see `corank.base.contract.install`.
-        """
+        """Compute a model from a checked problem, without changing `self`."""
 
     def _score_rows(self, X: Any) -> NDArray[np.float64]:
         """Score rows without the prior. Not called if a subclass overrides ``predict``."""
@@ -192,9 +187,6 @@ class Ranker(Learner, ABC):
         Return the terms whose sums are the scores of some rows, without the prior.
 
         Overridden by models that do not score by `coef_`, or by `basis_` and `dual_coef_`.
-
-        X, qid: whole queries.
-        rows: numbers of the rows to explain.
         """
         has_basis = hasattr(self, "basis_") and hasattr(self, "dual_coef_")
         if not has_basis and not hasattr(self, "coef_"):
@@ -284,14 +276,7 @@ class Ranker(Learner, ABC):
         fit: Callable[..., Any] | None = None,
         holds_out: bool = True,
     ) -> Self:
-        """
-        Check, compute and install.
-
-        inputs: X, y, qid and pairs; weights: sample_weight and pair_weight.
-        continues: whether a fitted model learns further.
-        fit: called instead of `_fit`.
-        holds_out: whether early stopping holds out judgements of these rows.
-        """
+        """Check, compute and install."""
         check_parameters(self)
         data, notes = self._problem(*inputs)
         if continues and notes:
@@ -392,9 +377,7 @@ class Ranker(Learner, ABC):
 
     @property
     def _missing(self) -> str:
-        """
-        What to do about NaN in X: "error", "mean" (fill), "keep" (trees), or "inner" (a ranker inside this one).
-        """
+        """What to do about NaN in X: "error", "mean" (fill), "keep" (trees), or "inner" (a ranker inside this one)."""
         return "error" if self._is_pairwise else getattr(self, "missing", "error")
 
     @property

@@ -397,14 +397,9 @@ class Reliability:
     """
     Mean predictions and mean scores per bin; empty bins are left out.
 
-    Attributes
-    ----------
-    predicted : array of float64
-        Mean prediction of each bin, ascending.
-    observed : array of float64
-        Mean score of each bin.
-    counts : array of int64
-        Number of rows of each bin.
+    predicted: Mean prediction of each bin, ascending.
+    observed: Mean score of each bin.
+    counts: Number of rows of each bin.
     """
 
     predicted: Floats
@@ -417,19 +412,7 @@ class Reliability:
         return float(np.average(np.abs(self.observed - self.predicted), weights=self.counts))
 
     def plot(self, ax: Any = None) -> Any:
-        """
-        Draw the curve and the diagonal of perfect calibration.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-            The axes.
-        """
+        """Draw the curve and the diagonal of perfect calibration."""
         pyplot = import_extra("matplotlib.pyplot", "report")
         ax = pyplot.subplots()[1] if ax is None else ax
         ends = [min(self.predicted.min(), self.observed.min()), max(self.predicted.max(), self.observed.max())]
@@ -447,24 +430,6 @@ def reliability_curve(
     """
     Compare predictions with scores in bins (reliability diagram).
 
-    Parameters
-    ----------
-    y : array-like of shape (n,)
-        Scores, such as 0 and 1; NaN marks unscored rows, which are left out.
-    p : array-like of shape (n,)
-        Predicted probabilities or expected scores.
-    n_bins : int
-        Number of bins.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width (of [0, 1], or of the range of p if y or p is outside), or of about equal counts.
-
-    Returns
-    -------
-    Reliability
-        The curve.
-
-    Examples
-    --------
     >>> curve = reliability_curve([0, 1, 1, 1], [0.2, 0.2, 0.9, 0.9], n_bins=2)
     >>> curve.observed.tolist(), round(curve.expected_error, 3)
     ([0.5, 1.0], 0.2)

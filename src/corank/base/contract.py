@@ -55,23 +55,13 @@ class _ColumnNotes(BaseEstimator):
 
 
 def check_parameters(estimator: Learner) -> None:
-    """
-    Raise `InputError` for the first parameter that is not allowed, or for parameters that contradict each other.
-
-    estimator: its `_rules` and `_check_combinations` are applied.
-    """
+    """Raise `InputError` for the first parameter that is not allowed, or for parameters that contradict each other."""
     check_values({name: getattr(estimator, name) for name in estimator._rules}, estimator._rules)
     estimator._check_combinations()
 
 
 def note_columns(X: Any, rows: Any) -> Notes:
-    """
-    Return the number and, if they are strings, the names of columns.
-
-    X: rows as the user passed them.
-    rows: what `as_rows` returned for them.
-    Returns: `n_features_in_` and `feature_names_in_`, for `install`.
-    """
+    """Return the number and, if they are strings, the names of columns."""
     if isinstance(X, NamedRows):
         return named_columns(rows.shape[1], X.names)
     notes = _ColumnNotes()
@@ -82,9 +72,6 @@ def note_columns(X: Any, rows: Any) -> Notes:
 def named_columns(n_features: int, names: Sequence[Any] | None = None) -> Notes:
     """
     Return notes on columns whose number and names are known.
-
-    names: one per column, all of them strings; labels that are all of other types are ignored, as in scikit-learn.
-    Returns: as `note_columns`.
 
     >>> named_columns(2, ["bm25", "length"])["feature_names_in_"].tolist()
     ['bm25', 'length']
@@ -99,12 +86,7 @@ def named_columns(n_features: int, names: Sequence[Any] | None = None) -> Notes:
 
 
 def check_columns(estimator: Any, X: Any, rows: Any) -> None:
-    """
-    Raise `ValueError` if X has other columns than those of ``fit``: another number, other names or another order.
-
-    estimator: fitted.
-    X, rows: as in `note_columns`.
-    """
+    """Raise `ValueError` if X has other columns than those of ``fit``: another number, other names or another order."""
     require_columns(estimator, X, rows)
     known = getattr(estimator, "feature_names_in_", None)
     if isinstance(X, NamedRows) and X.names is not None and known is not None:
@@ -151,15 +133,7 @@ def checked_rows(estimator: Any, X: Any) -> Any:
 
 
 def install(estimator: L, record: Any, notes: Mapping[str, Any]) -> L:
-    """
-    Replace all fitted attributes in one assignment.
-
-    estimator: keeps its parameters and private attributes.
-    record: frozen dataclass; each field that is not None becomes an attribute of its name and an underscore. None
-        where the notes are all there is.
-    notes: further attributes under their full names, usually those of `note_columns`.
-    Returns: the estimator.
-    """
+    """Replace all fitted attributes in one assignment."""
     kept = {name: value for name, value in vars(estimator).items() if name.startswith("_") or not name.endswith("_")}
     values = {} if record is None else {f"{field.name}_": getattr(record, field.name) for field in fields(record)}
     learnt = {name: value for name, value in values.items() if value is not None}

@@ -41,20 +41,12 @@ class Explanation:
     """
     Contributions to the difference of two scores, largest absolute value first.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Source of each contribution: a column, a training row, or the prior.
-    values : array of shape (n_terms, 2)
-        Values of the two rows at the last step of a pipeline: of a column, or similarities.
-    weights : array of shape (n_terms,)
-        Weights of the values.
-    contributions : array of shape (n_terms,)
-        Weight times the first value minus the second; they sum to `difference`.
-    scores : tuple of two floats
-        Predicted scores.
-    pair : tuple of two str
-        Names of the two rows.
+    names: Source of each contribution: a column, a training row, or the prior.
+    values: Values of the two rows at the last step of a pipeline: of a column, or similarities.
+    weights: Weights of the values.
+    contributions: Weight times the first value minus the second; they sum to `difference`.
+    scores: Predicted scores.
+    pair: Names of the two rows.
     """
 
     names: tuple[str, ...]
@@ -70,19 +62,7 @@ class Explanation:
         return self.scores[0] - self.scores[1]
 
     def table(self, top: int = SHOWN) -> list[tuple[str, float | None, float | None, float | None, float]]:
-        """
-        List the largest contributions, the sum of the others, and the total.
-
-        Parameters
-        ----------
-        top : int
-            Number of contributions listed separately.
-
-        Returns
-        -------
-        list of (name, first value, second value, weight, contribution)
-            None where there is no such number.
-        """
+        """List the largest contributions, the sum of the others, and the total."""
         numbers = np.column_stack([self.values, self.weights, self.contributions])[:top].tolist()
         rows: list[Any] = [(name, *row) for name, row in zip(self.names[:top], numbers, strict=True)]
         others = len(self.names) - len(rows)
@@ -91,14 +71,7 @@ class Explanation:
         return [*rows, ("sum", None, None, None, float(self.contributions.sum()))]
 
     def to_frame(self) -> Any:
-        """
-        Return all contributions as a data frame (extra `frames`).
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns name, the names of the two rows, weight and contribution.
-        """
+        """Return all contributions as a data frame (extra `frames`)."""
         pandas = import_extra("pandas", "frames")
         first, second = self.pair if self.pair[0] != self.pair[1] else ("first", "second")
         columns = {first: self.values[:, 0], second: self.values[:, 1]}
@@ -107,21 +80,7 @@ class Explanation:
         )
 
     def plot(self, ax: Any = None, top: int = SHOWN) -> Any:
-        """
-        Draw the largest contributions as bars, positive ones favour the first row (extra `report`).
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; a new figure by default.
-        top : int
-            Number of contributions with their own bar; the others share one.
-
-        Returns
-        -------
-        matplotlib Axes
-            The drawing.
-        """
+        """Draw the largest contributions as bars, positive ones favour the first row (extra `report`)."""
         pyplot = import_extra("matplotlib.pyplot", "report")
         rows = self.table(top)[:-1]
         ax = pyplot.subplots(figsize=(6.4, 1.4 + 0.28 * len(rows)), layout="constrained")[1] if ax is None else ax
@@ -219,12 +178,7 @@ def explained(
     row_names: tuple[str, str] | None = None,
     first_row: int = 0,
 ) -> Explanation:
-    """
-    Explain as `explain`, with names and numbers of rows chosen by the caller.
-
-    row_names: of the two rows; their numbers by default.
-    first_row: number of the first training row.
-    """
+    """Explain as `explain`, with names and numbers of rows chosen by the caller."""
     if not hasattr(model, "predict"):
         raise InputError(f"model is a {type(model).__name__}, which has no predict; pass a fitted ranker or pipeline.")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

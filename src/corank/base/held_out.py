@@ -64,9 +64,6 @@ def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by
     """
     Hold out whole queries; if only one query has judgements, some of its rows or preferences.
 
-    fraction: share of the queries, rows or preferences to hold out, rounded so that both parts have some.
-    by_squares: whether to evaluate by the squared error, which needs scores but no pairs.
-
     >>> data = RankingData.of(np.zeros((8, 1)), [0, 1] * 4, qid=[1, 1, 2, 2, 3, 3, 4, 4])
     >>> parts = hold_out(data, 0.25, np.random.default_rng(0))
     >>> parts.train.n_scored, parts.test.n_scored

@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 
 
 def importances(model: Any) -> NDArray[np.float64]:
-    """
-    Return the importances of the columns of a fitted ranker; zeros if it uses no column.
-
-    model: has `trees_`, or `coef_` and `column_scale_`; otherwise `AttributeError` is raised.
-    """
+    """Return the importances of the columns of a fitted ranker; zeros if it uses no column."""
     if hasattr(model, "trees_"):
         parts = model.trees_.importances("gain")
     elif np.ndim(getattr(model, "coef_", 0.0)) == 1 and hasattr(model, "column_scale_"):

@@ -14,12 +14,7 @@ MISSING = ("mean", "error")
 
 
 def fill_problem(model: Any, data: RankingData, notes: dict[str, Any], continues: bool) -> RankingData:
-    """
-    Return a problem without missing values, or with those that trees learn from.
-
-    model: a ranker; if it continues, its columns and means stay those of the first fit.
-    notes: receives `missing_columns_` and `missing_means_`, see `corank.base.contract.install`.
-    """
+    """Return a problem without missing values, or with those that trees learn from."""
     if model._missing == "inner":
         return data
     found = filling_of(model) if continues else MissingValues.of(data.X) if data.has_missing else None
@@ -37,9 +32,7 @@ def fill_problem(model: Any, data: RankingData, notes: dict[str, Any], continues
 
 
 def fill_rows(model: Any, X: Any) -> Any:
-    """
-    Return checked rows for a fitted ranker, with missing values filled as in ``fit``; trees keep them.
-    """
+    """Return checked rows for a fitted ranker, with missing values filled as in ``fit``; trees keep them."""
     filling = None if hasattr(model, "trees_") else filling_of(model)
     return X if filling is None else filling.fill(X)
 

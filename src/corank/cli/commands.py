@@ -318,11 +318,7 @@ def _resend_swallowed_interrupts() -> Iterator[None]:
 
 @contextmanager
 def _terminable() -> Iterator[list[int]]:
-    """
-    End a command on a request to terminate (SIGTERM) as on Ctrl-C: files and the terminal are left in order.
-
-    Yields: a list that the request fills.
-    """
+    """End a command on a request to terminate (SIGTERM) as on Ctrl-C: files and the terminal are left in order."""
     requests: list[int] = []
 
     def request(number: int, _: Any) -> None:
@@ -344,9 +340,6 @@ def main(application: typer.Typer | None = None, name: str = "corank") -> None:
     Run the command line; print errors as one sentence on standard error.
 
     Exit codes: 1 for bad input, 2 for a wrong command or option, 130 after Ctrl-C, 143 after a request to terminate.
-
-    application: by default that of `corank`.
-    name: its name in the help.
     """
     with printable_streams(), _terminable() as is_terminated:
         code = _run(application or app, name)

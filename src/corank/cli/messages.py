@@ -25,9 +25,6 @@ def replace_assignments(message: str, options: Mapping[str, str], settable: Call
 
     An invalid parameter in the first word is also replaced by its option.
 
-    options: parameter to option.
-    settable: returns the parameters that ``--set`` accepts; called only if there is no option.
-
     >>> replace_assignments("a.csv has no column 'label'; name one with y=.", {"y": "--label"}, list)
     "a.csv has no column 'label'; name one with --label."
     >>> replace_assignments("set l1=0, or choose solver='sgd'.", {}, lambda: ["l1", "solver"])
@@ -55,12 +52,7 @@ def replace_assignments(message: str, options: Mapping[str, str], settable: Call
 
 
 def translate_message(message: str, command: Any, words: list[str]) -> str:
-    """
-    Translate a message of the library to the options of the command that runs.
-
-    command: the group of all commands, from click.
-    words: the command line.
-    """
+    """Translate a message of the library to the options of the command that runs."""
     name = next((word for word in words if word in getattr(command, "commands", ())), None)
     if name is None:
         return message

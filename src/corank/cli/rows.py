@@ -78,13 +78,7 @@ def read_rows(
     layout: Literal["auto", "dense"] = "auto",
     dtype: Literal["float32", "float64"] | None = None,
 ) -> Collection:
-    """
-    Read rows, and say which columns of a table were taken as what.
-
-    needs_labels: whether a table without labels is refused.
-    model: its features are required; columns in another order are reordered by name.
-    unjudged, n_features, features, layout, dtype: as in `corank.read`.
-    """
+    """Read rows, and say which columns of a table were taken as what."""
     sources = [open_source(one) for one in data]
     if model is not None:
         n_features, features = model.n_features, model.names

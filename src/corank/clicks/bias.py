@@ -22,12 +22,8 @@ class PositionBias:
     """
     Probability that users examine each position of a list, relative to the first.
 
-    Attributes
-    ----------
-    examined : array of shape (n_positions,)
-        θ of positions 1, 2, ...; the first is 1.
-    method : str
-        How it was obtained: ``"moved"``, ``"regression"`` or ``"power"``.
+    examined: θ of positions 1, 2, ...; the first is 1.
+    method: How it was obtained: ``"moved"``, ``"regression"`` or ``"power"``.
     """
 
     examined: Floats
@@ -38,20 +34,6 @@ class PositionBias:
         """
         Return a position bias that falls as a power, θ_k = k^-η.
 
-        Parameters
-        ----------
-        eta : float
-            η: 0 means that all positions are examined equally; about 1 is usual for search.
-        n_positions : int
-            Number of positions.
-
-        Returns
-        -------
-        PositionBias
-            The bias.
-
-        Examples
-        --------
         >>> PositionBias.power(1.0, 4).examined.round(2).tolist()
         [1.0, 0.5, 0.33, 0.25]
         """
@@ -59,19 +41,7 @@ class PositionBias:
         return cls(np.arange(1.0, n_positions + 1) ** -eta, "power")
 
     def at(self, position: ArrayLike) -> Floats:
-        """
-        Return θ of positions.
-
-        Parameters
-        ----------
-        position : array of int
-            Positions, the first is 1.
-
-        Returns
-        -------
-        array of float64
-            θ of each position.
-        """
+        """Return θ of positions."""
         positions = np.asarray(position, dtype=np.int64)
         if len(positions) and positions.min() < 1:
             raise InputError(
@@ -133,28 +103,10 @@ def position_bias(
     maximise the likelihood less ½‖w‖². This assumes that r is a function of the features, and that the position is not
     one of them.
 
-    Parameters
-    ----------
-    log : ClickLog
-        The log; only its complete lists are used.
-    X : array or CSR matrix of shape (n_rows, n_features), optional
-        Features of documents, for logs in which no document was moved.
-    qid, docids : arrays of shape (n_rows,), optional
-        Query and document of each row of X.
-
-    Returns
-    -------
-    PositionBias
-        θ relative to the first position.
-
-    References
-    ----------
     Joachims, Swaminathan and Schnabel, Unbiased Learning-to-Rank with Biased Feedback, 2017 (swaps); Agarwal et al.,
     Estimating Position Bias without Intrusive Interventions, 2019 (rankers that changed); Wang et al., Position Bias
     Estimation for Unbiased Learning to Rank in Personal Search, 2018 (regression).
 
-    Examples
-    --------
     >>> log = ClickLog.of(["a"] * 8, ["x", "y"] * 2 + ["y", "x"] * 2, [1, 2] * 4, [1, 0, 1, 0, 1, 1, 0, 0])
     >>> position_bias(log).examined.round(2).tolist()
     [1.0, 0.33]

@@ -45,21 +45,7 @@ class ClickModel(ABC):
 
     @abstractmethod
     def clicks(self, grades: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """
-        Draw clicks on a list.
-
-        Parameters
-        ----------
-        grades : array-like of int
-            Grades of the rows, from the top.
-        rng : numpy.random.Generator
-            Random generator.
-
-        Returns
-        -------
-        array of bool
-            Whether each rank is clicked.
-        """
+        """Draw clicks on a list."""
 
 
 class TabulatedClicks(ClickModel):
@@ -83,20 +69,12 @@ class CascadeClicks(TabulatedClicks):
     """
     Cascade model: a user examines rows from the top, clicks by grade, and may be satisfied and stop.
 
-    Parameters
-    ----------
-    kind : {"perfect", "navigational", "informational", "almost_random"}
-        Table of probabilities; for five grades, "almost_random" is spaced evenly between the values for three.
-    grades : {3, 5}
-        Number of grades, 0 for the worst.
-    stop_after : {"click", "any"}
-        Whether only a clicked row may end the session, as in the papers, or any examined row, as in the code behind the
-        figures published in 2018. The perfect user never stops, so both are the same.
-    click, stop : sequence of float, optional
-        Your own tables, one probability per grade, instead of those of `kind`.
+    kind: Table of probabilities; for five grades, "almost_random" is spaced evenly between the values for three.
+    grades: Number of grades, 0 for the worst.
+    stop_after: Whether only a clicked row may end the session, as in the papers, or any examined row, as in the code
+        behind the figures published in 2018. The perfect user never stops, so both are the same.
+    click, stop: Your own tables, one probability per grade, instead of those of `kind`.
 
-    Examples
-    --------
     >>> CascadeClicks("perfect").clicks([2, 0, 2], np.random.default_rng(0)).tolist()
     [True, False, True]
     """
@@ -127,19 +105,11 @@ class PositionClicks(TabulatedClicks):
     Position-based model: a user examines rank r with probability r^−eta, independently of other ranks, and clicks by
     grade.
 
-    Parameters
-    ----------
-    eta : float
-        Strength of the position bias; 0 examines every rank.
-    kind : {"perfect", "navigational", "informational", "almost_random"}
-        Table of click probabilities.
-    grades : {3, 5}
-        Number of grades, 0 for the worst.
-    click : sequence of float, optional
-        Your own table, one probability per grade, instead of that of `kind`.
+    eta: Strength of the position bias; 0 examines every rank.
+    kind: Table of click probabilities.
+    grades: Number of grades, 0 for the worst.
+    click: Your own table, one probability per grade, instead of that of `kind`.
 
-    Examples
-    --------
     >>> PositionClicks(0.0).clicks([2, 0, 2], np.random.default_rng(0)).tolist()
     [True, False, True]
     """
@@ -173,12 +143,7 @@ CLICK_MODELS: dict[str, Callable[[int], ClickModel]] = {
 
 
 def as_click_model(user: Any, highest: int) -> ClickModel:
-    """
-    Return a click model by name, or the object passed.
-
-    user: a name of `CLICK_MODELS`, or an object with a method `clicks`.
-    highest: the highest grade of the data; it selects the tables of three or five grades.
-    """
+    """Return a click model by name, or the object passed."""
     if not isinstance(user, str):
         if not callable(getattr(user, "clicks", None)):
             names = ", ".join(CLICK_MODELS)

@@ -28,22 +28,14 @@ class ClickEstimate:
     """
     Offline estimate of a metric from logged clicks.
 
-    Attributes
-    ----------
-    value : float
-        The estimate.
-    low, high : float
-        Confidence interval of the mean over lists (`corank.metrics.sign_flip`), with the propensities taken as known.
-    level : float
-        Confidence level.
-    metric, method : str
-        The metric and the estimator.
-    n_impressions, n_clicks : int
-        Number of lists of the rows' queries, and of clicks on rows, that were used.
-    n_effective : float
-        Effective sample size of the clicks: (Σ w)² / Σ w².
-    unseen : float
-        Share of the rows of logged queries that no list showed, and that clicks therefore cannot judge.
+    value: The estimate.
+    low, high: Confidence interval of the mean over lists (`corank.metrics.sign_flip`), with the propensities taken as
+        known.
+    level: Confidence level.
+    metric, method: The metric and the estimator.
+    n_impressions, n_clicks: Number of lists of the rows' queries, and of clicks on rows, that were used.
+    n_effective: Effective sample size of the clicks: (Σ w)² / Σ w².
+    unseen: Share of the rows of logged queries that no list showed, and that clicks therefore cannot judge.
     """
 
     value: float
@@ -89,35 +81,6 @@ def estimate_from_clicks(
     the document at position k given those above, the means of Σ_{j<k} y_j + y_k / π_k and of Σ_d y_d are equal for
     every k (Des Raj, 1956), hence b_k = a_k / π_k + Σ_{j>k} a_j for weights a that sum to 1; here a_k ∝ p_k.
 
-    Parameters
-    ----------
-    log : ClickLog
-        The log; lists are assumed to be independent, and those of queries without rows are ignored.
-    scores : array of shape (n_rows,)
-        Scores of the new ranker, for all documents that it would rank; ties keep the order of rows.
-    qid, docids : arrays of shape (n_rows,)
-        Query and document of each score.
-    metric : str
-        ``"DCG@k"``, ``"P@k"`` or ``"clicks"``; DCG and clicks without ``@k`` count the whole list.
-    method : {"ips", "self_normalised", "doubly_robust"}
-        The estimator.
-    bias : PositionBias, optional
-        Propensity of each position; by default the propensities stored in the log.
-    relevance : array of shape (n_rows,), optional
-        r', a probability for each row; by default clicks per examination in the other four fifths of the lists, shrunk
-        towards the mean by one more examination.
-    clip : float
-        Lower bound of propensities.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    ClickEstimate
-        Value and confidence interval.
-
-    Examples
-    --------
     >>> log = ClickLog.of(["a", "a"] * 3, ["x", "y"] * 3, [1, 2] * 3, [0, 1, 1, 0, 0, 1])
     >>> bias = PositionBias.power(1.0, 2)
     >>> estimate = estimate_from_clicks(log, [1.0, 2.0], ["a", "a"], ["x", "y"], bias=bias, metric="P@1")
@@ -146,10 +109,7 @@ class Interval:
     """
     A value with its confidence interval.
 
-    Attributes
-    ----------
-    value, low, high : float
-        The value and its interval.
+    value, low, high: The value and its interval.
     """
 
     value: float
@@ -158,23 +118,7 @@ class Interval:
 
     @classmethod
     def of_lists(cls, gain: Floats, total: Floats | None, level: float) -> Interval:
-        """
-        Return the mean of the gains of lists, or Σ gain / Σ total (the delta method).
-
-        Parameters
-        ----------
-        gain : array of shape (n_lists,)
-            Gain of each list.
-        total : array of shape (n_lists,), or None
-            Denominator of each list; None for a mean.
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        Interval
-            The value with its interval.
-        """
+        """Return the mean of the gains of lists, or Σ gain / Σ total (the delta method)."""
         n = len(gain)
         value = float(gain.mean())
         terms = gain - value
@@ -190,25 +134,7 @@ class Interval:
 
     @classmethod
     def of_terms(cls, value: float, terms: Floats, n: int, level: float) -> Interval:
-        """
-        Return a value with the interval of a mean of n terms by sign flips (`corank.metrics.sign_flip`).
-
-        Parameters
-        ----------
-        value : float
-            The value.
-        terms : array
-            Deviations of the terms from their mean; those that are left out are 0.
-        n : int
-            Number of terms.
-        level : float
-            Confidence level.
-
-        Returns
-        -------
-        Interval
-            The value with its interval.
-        """
+        """Return a value with the interval of a mean of n terms by sign flips (`corank.metrics.sign_flip`)."""
         all_terms = np.zeros(n)
         all_terms[: len(terms)] = terms
         low, high, _ = sign_flip(all_terms, level=level)

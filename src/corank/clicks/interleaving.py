@@ -29,16 +29,10 @@ class InterleavedList:
     """
     One list merged from several rankings.
 
-    Attributes
-    ----------
-    rows : array of int64, shape (k,)
-        Numbers of the rows of the list, from the top.
-    rankings : array of int64, shape (n_rankings, n_rows)
-        The rankings: all rows, best first, of each.
-    teams : array of int64, shape (k,), or None
-        The ranking that chose each row, −1 for none; `TeamDraft` only.
-    log_propensities : array of float64, shape (k,), or None
-        Logarithm of the probability of each row given those above it; `Probabilistic` only.
+    rows: Numbers of the rows of the list, from the top.
+    rankings: The rankings: all rows, best first, of each.
+    teams: The ranking that chose each row, −1 for none; `TeamDraft` only.
+    log_propensities: Logarithm of the probability of each row given those above it; `Probabilistic` only.
     """
 
     rows: Integers
@@ -59,10 +53,7 @@ class Interleaving(ABC):
     """
     Base class of interleaving methods.
 
-    Parameters
-    ----------
-    k : int
-        Ranks of a list; all rows are shown if there are fewer.
+    k: Ranks of a list; all rows are shown if there are fewer.
     """
 
     k: int = 10
@@ -72,56 +63,16 @@ class Interleaving(ABC):
             raise InputError(f"k is {self.k}; pass a number of rows of at least 1.")
 
     def interleave(self, rankings: ArrayLike, rng: np.random.Generator) -> InterleavedList:
-        """
-        Merge rankings into one list.
-
-        Parameters
-        ----------
-        rankings : array-like of int, shape (n_rankings, n_rows)
-            For each ranking, the numbers 0 to n_rows − 1 of all rows, best first.
-        rng : numpy.random.Generator
-            Random generator.
-
-        Returns
-        -------
-        InterleavedList
-            The list.
-        """
+        """Merge rankings into one list."""
         checked = _as_rankings(rankings)
         return self._interleave(checked, np.empty(min(self.k, checked.shape[1]), dtype=np.int64), seed_state(rng))
 
     @abstractmethod
     def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
-        """
-        Return each ranking's credit for clicks.
-
-        Parameters
-        ----------
-        merged : InterleavedList
-            The list.
-        clicks : array-like of bool, shape (k,)
-            For each rank, whether it was clicked.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings,)
-            Higher is better; only differences are meaningful.
-        """
+        """Return each ranking's credit for clicks."""
 
     def preferences(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
-        """
-        Compare every two rankings.
-
-        Parameters
-        ----------
-        merged, clicks
-            As in `credit`.
-
-        Returns
-        -------
-        array of float64, shape (n_rankings, n_rankings)
-            Entry (i, j) is positive if ranking i won against j; average it over lists.
-        """
+        """Compare every two rankings."""
         credit = self.credit(merged, clicks)
         return np.sign(credit[:, None] - credit)
 
@@ -136,13 +87,8 @@ class TeamDraft(Interleaving):
 
     A click is credited to the ranking that chose the row. A common prefix of all rankings earns no credit.
 
-    Parameters
-    ----------
-    k : int
-        Ranks of a list.
+    k: Ranks of a list.
 
-    Examples
-    --------
     >>> merged = TeamDraft(3).interleave([[0, 1, 2], [0, 2, 1]], np.random.default_rng(0))
     >>> int(merged.rows[0]), int(merged.teams[0])
     (0, -1)
@@ -171,15 +117,9 @@ class Probabilistic(Interleaving):
     A ranking draws a row with probability proportional to rank^−tau over the rows left. A click is shared among the
     rankings by the probabilities that each contributed the row, so any list can be credited.
 
-    Parameters
-    ----------
-    k : int
-        Ranks of a list.
-    tau : float
-        Concentration on the best rows of a ranking.
+    k: Ranks of a list.
+    tau: Concentration on the best rows of a ranking.
 
-    Examples
-    --------
     >>> merged = Probabilistic().interleave([[0, 1, 2], [2, 1, 0]], np.random.default_rng(0))
     >>> Probabilistic().credit(merged, [True, False, False]).sum().round(12)
     np.float64(1.0)
@@ -234,13 +174,8 @@ class PairwisePreference(Interleaving):
     the rows that some ranking has among its best r, so that two rows available at both ranks were equally likely in
     either order; only such pairs count.
 
-    Parameters
-    ----------
-    k : int
-        Ranks of a list.
+    k: Ranks of a list.
 
-    Examples
-    --------
     >>> method = PairwisePreference(2)
     >>> merged = method.interleave([[0, 1, 2], [1, 0, 2]], np.random.default_rng(0))
     >>> clicked = merged.rows == 1

@@ -61,16 +61,10 @@ class Replay:
     """
     Value of a new ranker, estimated from logged clicks, next to that of the lists shown.
 
-    Attributes
-    ----------
-    new : ClickEstimate
-        The new ranker.
-    old : Interval
-        The lists of the log.
-    difference : Interval
-        New less old, paired by list.
-    assumes : str
-        What the estimate assumes of users.
+    new: The new ranker.
+    old: The lists of the log.
+    difference: New less old, paired by list.
+    assumes: What the estimate assumes of users.
     """
 
     new: ClickEstimate
@@ -94,34 +88,6 @@ def replay(
     """
     Estimate how a new ranker would perform, and raise `InputError` if the log cannot tell.
 
-    Parameters
-    ----------
-    log : ClickLog
-        The log. Lists drawn at random need `log_propensity`.
-    scores : array of shape (n_rows,)
-        Scores of the new ranker for all documents that it would rank.
-    qid, docids : arrays of shape (n_rows,)
-        Query and document of each score.
-    metric : str, optional
-        As in `estimate_from_clicks`, ``"DCG@10"`` by default; without a position bias ``"clicks@k"``, the clicks on the
-        first k positions, with k = 3 by default.
-    method : {"ips", "self_normalised", "doubly_robust"}
-        The estimator.
-    bias : PositionBias, optional
-        Examination of each position; by default the `propensity` of the log, and if it has none, no position model is
-        assumed.
-    clip : float
-        Lower bound of the examination of a position.
-    level : float
-        Confidence level.
-
-    Returns
-    -------
-    Replay
-        New ranker, lists shown, and difference, with intervals.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from corank.clicks import replay
     >>> from corank.data import ClickLog

@@ -21,18 +21,11 @@ class ClickPairs:
     """
     Preferences for ``fit(X, pairs=..., pair_weight=...)``.
 
-    Attributes
-    ----------
-    pairs : array of shape (n_pairs, 2)
-        Rows of X: the clicked row, and a row of the same query that it is preferred to.
-    pair_weight : array of shape (n_pairs,)
-        Sum of 1 / propensity over the clicks.
-    n_clicks : int
-        Number of clicks used.
-    n_clipped : int
-        Number of clicks whose propensity was below `clip`.
-    n_missing : int
-        Number of clicks on documents that are not rows of X.
+    pairs: Rows of X: the clicked row, and a row of the same query that it is preferred to.
+    pair_weight: Sum of 1 / propensity over the clicks.
+    n_clicks: Number of clicks used.
+    n_clipped: Number of clicks whose propensity was below `clip`.
+    n_missing: Number of clicks on documents that are not rows of X.
     """
 
     pairs: NDArray[np.int64]
@@ -43,21 +36,7 @@ class ClickPairs:
 
 
 def propensities(log: ClickLog, bias: PositionBias | None) -> Floats:
-    """
-    Return the examination propensity of each row of a log.
-
-    Parameters
-    ----------
-    log : ClickLog
-        The log.
-    bias : PositionBias or None
-        Propensity of each position; None uses the propensities stored in the log.
-
-    Returns
-    -------
-    array of float64
-        One propensity per row of the log.
-    """
+    """Return the examination propensity of each row of a log."""
     if bias is not None:
         return bias.at(log.position)
     if log.propensity is None:
@@ -83,27 +62,6 @@ def click_pairs(
     Schnabel, 2017), for any ranker that learns from pairs. With ``SPD(loss="hinge")`` or ``RankSVM`` it is their
     propensity-weighted ranking SVM.
 
-    Parameters
-    ----------
-    log : ClickLog
-        The log.
-    qid, docids : arrays of shape (n_rows,)
-        Query and document of each row of X.
-    bias : PositionBias, optional
-        Propensity of each position; by default the propensities stored in the log.
-    clip : float
-        Lower bound of propensities; it trades variance for bias.
-    against : {"shown", "query"}
-        Documents that a clicked document is preferred to: the others of its list (only complete lists are used), or all
-        other rows of its query, which treats documents that were never shown as not relevant.
-
-    Returns
-    -------
-    ClickPairs
-        Pairs and their weights.
-
-    Examples
-    --------
     >>> log = ClickLog.of(["a", "a"], ["x", "y"], [1, 2], [0, 1])
     >>> made = click_pairs(log, ["a", "a", "a"], ["x", "y", "z"], bias=PositionBias.power(1.0, 2))
     >>> made.pairs.tolist(), made.pair_weight.tolist()

@@ -59,23 +59,14 @@ class Impression:
 
     It is self-contained: the ranker keeps no part of it. Clicks may arrive late, in any order, twice or never.
 
-    Attributes
-    ----------
-    id : int
-        A random 64-bit number that identifies the impression.
-    rows : array of int64, shape (k,)
-        Numbers of the rows of X that were shown, from the top.
-    log_propensities : array of float64, shape (k,)
-        Logarithm of the probability that each of them was shown at its rank, given the rows above it. Rows that were
-        not shown have no entry; their probability is not zero.
-    version : int
-        Number of lists that the ranker had learnt when it drew this one.
-    X : ndarray or CSR matrix, shape (n_rows, n_features)
-        All rows of the query. They are not copied, so do not change them.
-    scores : array of float64, shape (n_rows,)
-        Score of each row when the list was drawn, prior included.
-    prior : array of float64, shape (n_rows,), or None
-        Scores known before learning.
+    id: A random 64-bit number that identifies the impression.
+    rows: Numbers of the rows of X that were shown, from the top.
+    log_propensities: Logarithm of the probability that each of them was shown at its rank, given the rows above it.
+        Rows that were not shown have no entry; their probability is not zero.
+    version: Number of lists that the ranker had learnt when it drew this one.
+    X: All rows of the query. They are not copied, so do not change them.
+    scores: Score of each row when the list was drawn, prior included.
+    prior: Scores known before learning.
     """
 
     id: int
@@ -97,19 +88,7 @@ class Impression:
         return f"Impression({len(self.rows)} of {self.X.shape[0]} rows, version {self.version}, id {self.id:#018x})"
 
     def as_clicks(self, clicks: ArrayLike) -> NDArray[np.bool_]:
-        """
-        Check clicks on this list.
-
-        Parameters
-        ----------
-        clicks : array-like of bool or number, shape (k,)
-            For each rank, whether or how often it was clicked.
-
-        Returns
-        -------
-        array of bool
-            Whether each rank was clicked; the number of clicks does not matter.
-        """
+        """Check clicks on this list."""
         checked = as_clicks(clicks, len(self.rows))
         if not (np.asarray(clicks) >= 0).all():
             raise InputError("clicks holds a number below 0 or NaN; pass for each rank whether it was clicked.")
@@ -270,14 +249,7 @@ class OnlineRanker(Ranker):
         self, X: Any, queries: JudgedQueries, user: ClickModel, w: Floats, session: Session, ndcg: Floats,
         rng: np.random.Generator,
     ) -> None:  # fmt: skip
-        """
-        Show a list, let the user click and learn, once for each entry of `ndcg`.
-
-        X: the rows of all queries.
-        w: weights, changed in place.
-        ndcg: receives nDCG of each list.
-        rng: random generator of the user.
-        """
+        """Show a list, let the user click and learn, once for each entry of `ndcg`."""
         self.coef_ = w
         for t in range(len(ndcg)):
             q = int(random_below(session.rngs[0], len(queries.ideals)))

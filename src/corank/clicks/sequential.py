@@ -39,20 +39,12 @@ class Verdict:
     """
     Result of an `InterleavingTest` so far.
 
-    Attributes
-    ----------
-    winner : str or None
-        ``"A"`` or ``"B"`` once the interval has excluded 0, None before. It does not change later.
-    decided_at : int or None
-        Number of lists after which that happened.
-    mean : float
-        Mean credit; positive values favour A. NaN without lists.
-    low, high : float
-        Interval of the mean credit, valid at all times together.
-    p_value : float
-        p-value, valid at any time: the smallest alpha at which the lists so far decide, at the most extreme time.
-    n_lists, n_decisive : int
-        Number of lists, and of those whose credit is not 0.
+    winner: ``"A"`` or ``"B"`` once the interval has excluded 0, None before. It does not change later.
+    decided_at: Number of lists after which that happened.
+    mean: Mean credit; positive values favour A. NaN without lists.
+    low, high: Interval of the mean credit, valid at all times together.
+    p_value: p-value, valid at any time: the smallest alpha at which the lists so far decide, at the most extreme time.
+    n_lists, n_decisive: Number of lists, and of those whose credit is not 0.
     """
 
     winner: str | None
@@ -78,17 +70,10 @@ class InterleavingTest:
     The probability that it ever names a winner is at most `alpha` if neither ranker is better, however many lists are
     shown and however often one looks.
 
-    Parameters
-    ----------
-    alpha : float
-        Probability of a false alarm.
-    bound : float
-        Largest credit of a list: 1 for `TeamDraft` and `Probabilistic`. Credits beyond it are refused.
-    tuned_for : int
-        Number of decisive lists at which the interval is narrow; a matter of power, not of validity.
+    alpha: Probability of a false alarm.
+    bound: Largest credit of a list: 1 for `TeamDraft` and `Probabilistic`. Credits beyond it are refused.
+    tuned_for: Number of decisive lists at which the interval is narrow; a matter of power, not of validity.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from corank.clicks import InterleavingTest, TeamDraft
     >>> method, test, rng = TeamDraft(3), InterleavingTest(), np.random.default_rng(0)
@@ -113,20 +98,7 @@ class InterleavingTest:
         self._winner: str | None = None
 
     def add(self, credits: ArrayLike) -> Self:
-        """
-        Add lists.
-
-        Parameters
-        ----------
-        credits : float or array of shape (n_lists,)
-            Credit of A minus credit of B for each list, in the order of lists. For an A/B test with equal shares, the
-            reward of a list, positive if A served it and negative if B did.
-
-        Returns
-        -------
-        self
-            The test. One call with many lists leaves the same bits as one call for each.
-        """
+        """Add lists."""
         values = np.atleast_1d(np.asarray(credits, dtype=np.float64))
         fits = np.abs(values) <= self.bound
         if values.ndim != 1 or not fits.all():
@@ -154,14 +126,7 @@ class InterleavingTest:
         return self
 
     def verdict(self) -> Verdict:
-        """
-        Return the winner, if there is one, and the interval so far.
-
-        Returns
-        -------
-        Verdict
-            The result after the lists so far.
-        """
+        """Return the winner, if there is one, and the interval so far."""
         mean, margin = float("nan"), self.bound
         if self._n:
             mean = self._total / self._n * self.bound
@@ -172,14 +137,7 @@ class InterleavingTest:
         return Verdict(self._winner, self._decided, mean, low, high, p_value, self._n, self._decisive)
 
     def state(self) -> dict[str, Any]:
-        """
-        Return the state, as values that JSON stores exactly.
-
-        Returns
-        -------
-        dict
-            Parameters and sums, for `of_state`.
-        """
+        """Return the state, as values that JSON stores exactly."""
         return {
             "alpha": self.alpha, "bound": self.bound, "tuned_for": self.tuned_for, "n_lists": self._n,
             "n_decisive": self._decisive, "total": self._total, "squares": self._squares, "evidence": self._evidence,
@@ -188,19 +146,7 @@ class InterleavingTest:
 
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> InterleavingTest:
-        """
-        Continue a test.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` returned, also after a round trip through JSON.
-
-        Returns
-        -------
-        InterleavingTest
-            The same test.
-        """
+        """Continue a test."""
         expected = set(cls().state())
         if not isinstance(state, dict) or set(state) != expected:
             raise InputError(f"state does not have the keys {', '.join(sorted(expected))}; pass what state() returned.")
@@ -230,12 +176,7 @@ class InterleavingTest:
 
 
 def log_mixture(s: ArrayLike, v: ArrayLike, rho: float) -> Floats:
-    """
-    Return log m(s, v); −∞ where s + v + ρ ≤ 0, which is below its value.
-
-    s, v: sum of credits less their means, and sum of squared credits.
-    rho: parameter of the mixture.
-    """
+    """Return log m(s, v); −∞ where s + v + ρ ≤ 0, which is below its value."""
     from scipy.special import gammainc, gammaln
 
     sums, squares = np.broadcast_arrays(np.asarray(s, np.float64), np.asarray(v, np.float64))

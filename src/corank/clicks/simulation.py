@@ -42,24 +42,15 @@ class ClickCurve:
     """
     Learning curve of an online ranker against the number of lists shown, returned by `simulate_clicks`.
 
-    Attributes
-    ----------
-    ranker, user : str
-        The ranker and the click model.
-    impressions : array of int64, shape (n_points,)
-        Number of lists shown.
-    offline : array of float64, shape (n_runs, n_points)
-        nDCG@k of the ranker at that time, on test rows, under corank's convention: queries without a relevant row are
-        left out, ties count by their expectation.
-    online : array of float64, shape (n_runs, n_points)
-        Σ_t discount^(t − 1) · nDCG@k of list t, over all lists so far; a list of a query without a relevant row
+    ranker, user: The ranker and the click model.
+    impressions: Number of lists shown.
+    offline: nDCG@k of the ranker at that time, on test rows, under corank's convention: queries without a relevant row
+        are left out, ties count by their expectation.
+    online: Σ_t discount^(t − 1) · nDCG@k of list t, over all lists so far; a list of a query without a relevant row
         counts 0.
-    discount : float
-        Factor of a list's nDCG relative to the list before.
-    metric : str
-        The metric.
-    coefs : array of float64, shape (n_runs, n_features)
-        The final weights.
+    discount: Factor of a list's nDCG relative to the list before.
+    metric: The metric.
+    coefs: The final weights.
     """
 
     ranker: str
@@ -72,55 +63,15 @@ class ClickCurve:
     coefs: Floats
 
     def mean(self, kind: Kind = "offline") -> Floats:
-        """
-        Average over runs.
-
-        Parameters
-        ----------
-        kind : {"offline", "online"}
-            Which curve.
-
-        Returns
-        -------
-        array of shape (n_points,)
-            The mean.
-        """
+        """Average over runs."""
         return np.asarray(self._values(kind).mean(axis=0))
 
     def error(self, kind: Kind = "offline") -> Floats:
-        """
-        Return the standard error of the mean over runs.
-
-        Parameters
-        ----------
-        kind : {"offline", "online"}
-            Which curve.
-
-        Returns
-        -------
-        array of shape (n_points,)
-            NaN for a single run.
-        """
+        """Return the standard error of the mean over runs."""
         return standard_error(self._values(kind))
 
     def gain(self, over: ClickCurve, kind: Kind = "offline") -> tuple[Floats, Floats]:
-        """
-        Compare with another curve run by run; runs of one `random_state` use the same queries and random numbers.
-
-        Parameters
-        ----------
-        over : ClickCurve
-            The other curve, with the same runs and points.
-        kind : {"offline", "online"}
-            Which curve.
-
-        Returns
-        -------
-        mean : array of shape (n_points,)
-            Mean difference.
-        error : array of shape (n_points,)
-            Its standard error; NaN for a single run.
-        """
+        """Compare with another curve run by run; runs of one `random_state` use the same queries and random numbers."""
         if self.offline.shape != over.offline.shape or not np.array_equal(self.impressions, over.impressions):
             raise InputError(
                 "the two curves differ in their runs or points; simulate both with the same n_runs and evaluate_at."
@@ -129,21 +80,7 @@ class ClickCurve:
         return np.asarray(difference.mean(axis=0)), standard_error(difference)
 
     def plot(self, ax: Any = None, kind: Kind = "offline") -> Any:
-        """
-        Plot the mean with a band of two standard errors.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to plot on; a new figure by default.
-        kind : {"offline", "online"}
-            Which curve.
-
-        Returns
-        -------
-        matplotlib Axes
-            The axes.
-        """
+        """Plot the mean with a band of two standard errors."""
         pyplot = import_extra("matplotlib.pyplot", "report")
         ax = pyplot.subplots()[1] if ax is None else ax
         mean, band = self.mean(kind), 2.0 * np.nan_to_num(self.error(kind))
@@ -185,40 +122,6 @@ def simulate_clicks(
     """
     Let a ranker serve simulated users and learn from their clicks.
 
-    Parameters
-    ----------
-    ranker : OnlineRanker
-        The ranker; it is not changed. A fitted ranker starts from its weights in every run.
-    data : RankingData
-        Queries to serve, with a grade for every row, and a prior if the ranker should use one.
-    user : str or ClickModel
-        A name of `corank.clicks.CLICK_MODELS` ("perfect", "navigational", "informational", "almost_random": cascade
-        models that stop after a click), a click model, or any object with a method ``clicks(grades, rng)``. Built-in
-        models run in compiled code, others in Python.
-    impressions : int
-        Number of lists to show.
-    test : RankingData, optional
-        Queries to evaluate the ranker on; `data` by default.
-    k : int
-        Ranks of a list, and depth of nDCG.
-    discount : float
-        Factor of a list's nDCG relative to the list before, in the online performance.
-    evaluate_at : array-like of int, optional
-        Numbers of lists after which to evaluate; by default 0 and a geometric sequence up to `impressions`.
-    n_runs : int
-        Number of runs, each with its own random numbers.
-    random_state : int, RandomState or None
-        Random seed; with the same seed, two rankers get the same queries and users the same random numbers, run by run.
-    verbose : bool
-        Whether to show a progress bar on a terminal or in a notebook.
-
-    Returns
-    -------
-    ClickCurve
-        Offline and online performance.
-
-    Examples
-    --------
     >>> from corank import PDGD, RankingData, make_ranking
     >>> from corank.clicks import simulate_clicks
     >>> problem = make_ranking(50, 20, random_state=0)

@@ -26,26 +26,14 @@ class SimulatedUsers:
     A ranker made with ``random_state=users.ranker_seed`` that shows and learns one list after another ends with the
     same bits as in ``simulate_clicks(ranker, data, user, random_state=random_state)``, wherever it runs.
 
-    Parameters
-    ----------
-    data : RankingData
-        Queries, with a grade for every row.
-    user : str or ClickModel
-        Click model, as in `simulate_clicks`.
-    random_state : int, RandomState or None
-        Random seed of `simulate_clicks`.
-    run : int
-        Number of the run of `simulate_clicks`, from 0.
+    data: Queries, with a grade for every row.
+    user: Click model, as in `simulate_clicks`.
+    random_state: Random seed of `simulate_clicks`.
+    run: Number of the run of `simulate_clicks`, from 0.
 
-    Attributes
-    ----------
-    ranker_seed : int
-        The `random_state` of the ranker in that run.
-    list_state : array of uint64, shape (4,)
-        Initial state of the generator from which such a ranker draws its lists, for a ranking service.
+    ranker_seed: The `random_state` of the ranker in that run.
+    list_state: Initial state of the generator from which such a ranker draws its lists, for a ranking service.
 
-    Examples
-    --------
     >>> from corank import PDGD, RankingData, make_ranking
     >>> from corank.clicks import simulate_clicks
     >>> from corank.clicks import SimulatedUsers
@@ -74,31 +62,12 @@ class SimulatedUsers:
         self._own_rng = np.random.default_rng(self._rngs[1])
 
     def ask(self) -> Integers:
-        """
-        Draw a query.
-
-        Returns
-        -------
-        array of int64
-            Numbers of the rows of `data` that belong to it.
-        """
+        """Draw a query."""
         query = int(random_below(self._rngs[0], len(self._data.queries)))
         return self._data.queries.order[self._data.starts[query] : self._data.starts[query + 1]]
 
     def click(self, rows: ArrayLike) -> NDArray[np.bool_]:
-        """
-        Draw clicks on a list.
-
-        Parameters
-        ----------
-        rows : array of int, shape (k,)
-            Numbers of the rows of `data` that were shown, from the top.
-
-        Returns
-        -------
-        array of bool, shape (k,)
-            Whether each of them is clicked.
-        """
+        """Draw clicks on a list."""
         grades = self._grades[np.asarray(rows)]
         if not is_compiled(self._model):
             return np.asarray(self._model.clicks(grades, self._own_rng))

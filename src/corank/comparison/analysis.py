@@ -98,12 +98,7 @@ def _duplicated(X: Any, codes: NDArray[np.int64]) -> int:
 
 
 def reliability(problem: ComparisonProblem, scores: Floats) -> tuple[ReliabilityPoint, ...]:
-    """
-    Calibrate out-of-fold scores on the other folds and compare them with the judgements.
-
-    scores: of ``problem.judged``.
-    Returns: bins; empty without grades, or if a fold has too few rows for calibration.
-    """
+    """Calibrate out-of-fold scores on the other folds and compare them with the judgements."""
     y, parts = problem.y[problem.judged], problem.parts[problem.judged]
     scored = ~np.isnan(y)
     y, parts, scores = y[scored], parts[scored], scores[scored]
@@ -129,10 +124,6 @@ def error_bounds(problem: ComparisonProblem, scores: Floats, n_models: int) -> t
 
     One fold only: the models of the others were trained on its rows. The mean over folds would not be narrower, since
     its width is that of the smallest fold (see `corank.metrics.bounds.cv_bound`).
-
-    scores: of ``problem.judged``.
-    n_models: number of methods among which these rows chose.
-    Returns: one bound; none if the fold has no two rows of different score.
     """
     rows = problem.judged
     out = problem.parts[rows] == 0
@@ -148,13 +139,7 @@ def error_bounds(problem: ComparisonProblem, scores: Floats, n_models: int) -> t
 
 
 def coefficients(problem: ComparisonProblem, model: Any, columns: Sequence[str]) -> tuple[Coefficient, ...]:
-    """
-    Return the non-zero weights of a linear model, ordered by weight times standard deviation of the column.
-
-    model: the refitted winner, or None.
-    columns: names of the columns.
-    Returns: the largest first; empty if the model is not linear in the given columns.
-    """
+    """Return the non-zero weights of a linear model, ordered by weight times standard deviation of the column."""
     weights = _weights(model)
     if weights is None or weights.shape != (len(columns),):
         return ()
@@ -196,12 +181,7 @@ def _factors(step: Any) -> Floats | float | None:
 def worst_queries(
     winner: Evaluation, base: Evaluation, metric: str, sizes: Mapping[Any, tuple[int, int]]
 ) -> tuple[QueryValue, ...]:
-    """
-    Return the queries in order of the winner's metric, the worst first.
-
-    base: evaluation of the reference method.
-    sizes: number of rows and of scored rows of each query.
-    """
+    """Return the queries in order of the winner's metric, the worst first."""
     sign = 1.0 if parse_metric(metric).measure.larger_is_better else -1.0
     values, others = winner[metric].values, base[metric].values
     order = np.argsort(sign * values, kind="stable")
@@ -214,11 +194,7 @@ def worst_queries(
 
 
 def trade_off_points(found: Mapping[float, Evaluation], metric: str) -> tuple[TradeOffPoint, ...]:
-    """
-    Return the ranking metric and the squared error for each mix.
-
-    found: evaluation of out-of-fold scores, with MSE, for each mix.
-    """
+    """Return the ranking metric and the squared error for each mix."""
     return tuple(
         TradeOffPoint(mix, evaluation[metric].mean, float(evaluation["MSE"].micro or evaluation["MSE"].mean))
         for mix, evaluation in sorted(found.items())

@@ -101,13 +101,7 @@ class Expectation:
         rng: np.random.Generator,
         pseudo: float = PSEUDO,
     ) -> Expectation:
-        """
-        Compute the distribution of the expected values.
-
-        values: of each judged query, larger being better; a query without a value in some method is left out.
-        offsets: b of methods, up to a constant; 0, that of the median learnt method, for others.
-        pseudo: κ.
-        """
+        """Compute the distribution of the expected values."""
         names = tuple(values)
         V = np.column_stack([values[name] for name in names])
         V = V[~np.isnan(V).any(axis=1)]

@@ -293,14 +293,7 @@ METHODS: dict[str, Method] = {one.name: replace(one, complexity=at) for at, one 
 def find_methods(
     models: Iterable[str] | Mapping[str, Any], prior: tuple[int, ...] | None, is_sparse: bool = False
 ) -> dict[str, Method]:
-    """
-    Look up methods by name, or wrap estimators, and add the label-free methods.
-
-    models: names, whose case and hyphens do not matter, or a mapping of name to estimator, the simplest first.
-    prior: columns that hold prior scores.
-    is_sparse: whether rows are sparse; the mean of all columns is then left out.
-    Returns: name to method, from the simplest to the most complex.
-    """
+    """Look up methods by name, or wrap estimators, and add the label-free methods."""
     if isinstance(models, str):
         models = [models]
     free = [name for name in BASELINES if name != "columns" or prior is not None or not is_sparse]

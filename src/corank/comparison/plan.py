@@ -63,11 +63,7 @@ class ComparisonPlan:
         return {**self.methods, **{one.name: one for one in self.mixes.values()}}
 
     def carry_out(self, runner: TaskRunner, folder: Path | None) -> Study:
-        """
-        Run everything and return the study.
-
-        folder: folder for the winner's model; None saves none.
-        """
+        """Run everything and return the study."""
         metric, seed = self.metrics[0], self.settings.seed
         by_cost = sorted(self.methods, key=lambda name: self.methods[name].cost)
         # label-free methods take almost no time and are run whatever the budget

@@ -143,14 +143,7 @@ class WorkerPool:
         is_wanted: Callable[[FoldTask], bool],
         deadline: float | None,
     ) -> None:
-        """
-        Run tasks in order.
-
-        tasks: tasks with the paths of their results.
-        on_done: called with each finished task and its error message.
-        is_wanted: called before a task starts; False skips it.
-        deadline: time by `time.monotonic` at which unfinished tasks are stopped.
-        """
+        """Run tasks in order."""
         waiting, lock = iter(list(tasks)), Lock()
         answers: Queue[tuple[FoldTask, str | None] | None] = Queue()
 

@@ -133,13 +133,7 @@ class ComparisonProblem:
         return np.asarray(self.judged[self.parts[self.judged] == fold])
 
     def train(self, fold: int | None, fraction: float = 1.0, seeds: tuple[int, ...] = ()) -> tuple[Ints, Floats]:
-        """
-        Return the training rows of a fold and their scores.
-
-        fold: None leaves nothing out.
-        fraction: share of the scored queries that keep their scores; with equal seeds, smaller shares are subsets of
-            larger ones.
-        """
+        """Return the training rows of a fold and their scores."""
         rows = np.arange(len(self.y)) if fold is None else np.flatnonzero(self.parts != fold)
         y = np.array(self.y[rows])
         if fold is not None and self.shared is not None:
@@ -232,11 +226,7 @@ def comparable(y: Floats, groups: Ints) -> Ints:
 
 
 def assign_folds(y: Floats, groups: Ints, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """
-    Assign groups of scored rows to folds, balancing the groups that have two different scores.
-
-    Returns: fold of each of ``np.unique(groups)``.
-    """
+    """Assign groups of scored rows to folds, balancing the groups that have two different scores."""
     names = np.unique(groups)
     order = rng.permutation(len(names))
     holds = np.isin(names, comparable(y, groups))
@@ -255,14 +245,7 @@ def assign_groups(y: Floats, n_groups: int, rng: np.random.Generator) -> NDArray
 
 
 def make_problem(inputs: InputRows, pool: InputRows | None, folds: int, seed: int) -> tuple[ComparisonProblem, Queries]:
-    """
-    Check rows and assign their queries to folds.
-
-    inputs: rows with scores.
-    pool: further rows without scores, or None.
-    folds: largest number of folds.
-    Returns: the problem, and the queries of all its rows.
-    """
+    """Check rows and assign their queries to folds."""
     if inputs.y is None:
         raise InputError(
             "y is missing, but methods are evaluated by scores; pass one score per row, NaN for unjudged rows."

@@ -151,12 +151,7 @@ STUDY, MODEL, RESULTS = "study.json", "model.safetensors", "results"
 
 
 def prepare(folder: Path, fingerprint: str, overwrite: bool) -> None:
-    """
-    Create the folder of a study, or reuse an existing one.
-
-    fingerprint: of the data; a study of other data raises `InputError`.
-    overwrite: whether to replace such a study; its results are kept.
-    """
+    """Create the folder of a study, or reuse an existing one."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file, not a folder; choose another name.")
     with explain_write_errors(folder):

@@ -95,13 +95,7 @@ class TaskRunner:
     left: set[FoldTask] = field(default_factory=set)
 
     def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None, finish: float | None = None) -> None:
-        """
-        Run the tasks without a stored result, in the given order.
-
-        what: label of the progress bar.
-        deadline: end of the time; a task does not start if it took longer than the remaining time in another fold.
-        finish: time at which any possible winner must also be refitted; None reserves no time.
-        """
+        """Run the tasks without a stored result, in the given order."""
         missing = [task for task in tasks if not self._is_known(task)]
         costs = {task: _START_COST + self.methods[task.method].cost * task.fraction for task in missing}
         weights = {task: round(_UNITS * cost) for task, cost in costs.items()}
@@ -205,12 +199,7 @@ class TaskRunner:
     def curve(
         self, names: Sequence[str], fractions: Sequence[float], n_repeats: int, deadline: float | None
     ) -> tuple[CurvePoint, ...]:
-        """
-        Fit methods on shares of the scored queries.
-
-        names: complete methods.
-        fractions: shares below 1, ascending; shares with fewer than two queries are skipped.
-        """
+        """Fit methods on shares of the scored queries."""
         n_scored = [len(np.unique(self.evaluator.problem.units[rows][~np.isnan(y)])) for rows, y in self._training]
         shares = [share for share in fractions if share * min(n_scored) >= 2]
         learnt = [name for name in names if not self.methods[name].is_label_free]

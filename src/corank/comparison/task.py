@@ -41,11 +41,7 @@ _WARM_QUERIES, _WARM_ROWS = 6, 40
 
 
 def perform(problem: ComparisonProblem, method: Method, settings: Settings, task: FoldTask, path: Path) -> None:
-    """
-    Run a task and write its result.
-
-    path: file of the result; a task on all rows also saves its model next to it.
-    """
+    """Run a task and write its result."""
     seeds = (settings.seed, 0 if task.fold is None else task.fold + 1, task.repeat)
     rows, y = problem.train(task.fold, task.fraction, seeds)
     part = part_of(problem, method, rows, y, settings, seeds)
@@ -193,11 +189,7 @@ def chosen_of(model: Any) -> dict[str, Any]:
 
 
 def _save_model(model: Any, names: tuple[str, ...] | None, path: Path) -> str:
-    """
-    Save a model with the names of its columns; return why it failed, or "".
-
-    names: None without names.
-    """
+    """Save a model with the names of its columns; return why it failed, or ""."""
     if hasattr(model, "best_estimator_"):
         model = model.best_estimator_
     if isinstance(model, LightGBM):

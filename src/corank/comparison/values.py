@@ -21,26 +21,16 @@ class DataSummary:
     """
     Summary of the data.
 
-    Attributes
-    ----------
-    name : str
-        File name, or "arrays".
-    fingerprint : str
-        Hash of rows, scores and query ids.
-    n_rows, n_features, n_queries : int
-        Number of rows, without those of the pool, of columns and of queries.
-    grades : tuple of (float, int)
-        Each score and its number of rows, ascending; empty for more than 20 different scores.
-    n_unscored_rows, n_unscored_queries : int
-        Rows without a score, and queries without a scored row.
-    n_single_grade_queries, n_one_row_queries : int
-        Queries whose scored rows all have the same score, and queries of one row.
-    n_duplicated_rows : int
-        Rows with the same features as an earlier row of their query.
-    constant_columns : tuple of str
-        Names, or 1-based numbers, of constant columns.
-    n_pool_rows, n_pool_queries : int
-        Further rows without scores, and their queries.
+    name: File name, or "arrays".
+    fingerprint: Hash of rows, scores and query ids.
+    n_rows, n_features, n_queries: Number of rows, without those of the pool, of columns and of queries.
+    grades: Each score and its number of rows, ascending; empty for more than 20 different scores.
+    n_unscored_rows, n_unscored_queries: Rows without a score, and queries without a scored row.
+    n_single_grade_queries, n_one_row_queries: Queries whose scored rows all have the same score, and queries of one
+        row.
+    n_duplicated_rows: Rows with the same features as an earlier row of their query.
+    constant_columns: Names, or 1-based numbers, of constant columns.
+    n_pool_rows, n_pool_queries: Further rows without scores, and their queries.
     """
 
     name: str
@@ -64,36 +54,21 @@ class MethodOutcome:
     """
     Result of one method on the common folds.
 
-    Attributes
-    ----------
-    name : str
-        Identifier, such as "rankrls".
-    title : str
-        Name in reports, such as "RankRLS".
-    is_label_free : bool
-        Whether it needs no judgements.
-    uses_unscored : bool
-        Whether unjudged rows change the model.
-    complexity : int
-        Rank from the simplest method (0) to the most complex.
-    tuning : str
-        Description of how its parameters were chosen, or "".
-    chosen : tuple of mapping
-        Tuned parameters, one mapping for each finished outer fold.
-    evaluation : Evaluation or None
-        Evaluation of the out-of-fold scores; None if a fold is missing.
-    low, high : float
-        Interval (`corank.metrics.sign_flip`) of the mean of the study's metric over queries; NaN without an evaluation.
-    fit_seconds, predict_seconds : float
-        Processor time of all outer folds, with tuning, without compilation.
-    peak_bytes : int
-        Largest increase of the memory of a process by fitting one fold.
-    n_done : int
-        Number of finished outer folds.
-    error : str
-        Why it failed, or "".
-    is_cut : bool
-        Whether the budget ended before all its folds were finished.
+    name: Identifier, such as "rankrls".
+    title: Name in reports, such as "RankRLS".
+    is_label_free: Whether it needs no judgements.
+    uses_unscored: Whether unjudged rows change the model.
+    complexity: Rank from the simplest method (0) to the most complex.
+    tuning: Description of how its parameters were chosen, or "".
+    chosen: Tuned parameters, one mapping for each finished outer fold.
+    evaluation: Evaluation of the out-of-fold scores; None if a fold is missing.
+    low, high: Interval (`corank.metrics.sign_flip`) of the mean of the study's metric over queries; NaN without an
+        evaluation.
+    fit_seconds, predict_seconds: Processor time of all outer folds, with tuning, without compilation.
+    peak_bytes: Largest increase of the memory of a process by fitting one fold.
+    n_done: Number of finished outer folds.
+    error: Why it failed, or "".
+    is_cut: Whether the budget ended before all its folds were finished.
     """
 
     name: str
@@ -124,20 +99,13 @@ class Rival:
     """
     Another method, compared with the recommended one.
 
-    Attributes
-    ----------
-    name : str
-        Name of the other method.
-    difference : float
-        Expected lead of the recommended method over it, in the study's metric; positive means that the recommended one
-        is better, also for errors.
-    p_better : float
-        Probability that the recommended method is better.
-    p_equivalent : float
-        Probability that the two differ by less than the margin of practical equivalence.
-    n_needed : int or None
-        Number of judged queries at which `p_better` would reach 0.95 if the difference stays as it is; None if the
-        recommended method does not lead on the judged queries.
+    name: Name of the other method.
+    difference: Expected lead of the recommended method over it, in the study's metric; positive means that the
+        recommended one is better, also for errors.
+    p_better: Probability that the recommended method is better.
+    p_equivalent: Probability that the two differ by less than the margin of practical equivalence.
+    n_needed: Number of judged queries at which `p_better` would reach 0.95 if the difference stays as it is; None if
+        the recommended method does not lead on the judged queries.
     """
 
     name: str
@@ -152,18 +120,11 @@ class CurvePoint:
     """
     One method fitted on a share of the scored training queries.
 
-    Attributes
-    ----------
-    method : str
-        Name of the method.
-    fraction : float
-        Share of the scored queries that kept their scores.
-    n_queries : int
-        Their number, averaged over folds and rounded.
-    mean, low, high : float
-        Mean of the metric over queries and its interval; values of queries are averaged over repeats.
-    n_repeats : int
-        Number of random draws of the queries.
+    method: Name of the method.
+    fraction: Share of the scored queries that kept their scores.
+    n_queries: Their number, averaged over folds and rounded.
+    mean, low, high: Mean of the metric over queries and its interval; values of queries are averaged over repeats.
+    n_repeats: Number of random draws of the queries.
     """
 
     method: str
@@ -180,16 +141,10 @@ class PathPoint:
     """
     One candidate value in the tuning of the refitted winner.
 
-    Attributes
-    ----------
-    parameter : str
-        Name, such as "alpha".
-    value : float
-        The candidate.
-    mean : float
-        Mean of the tuning metric over held-out queries.
-    is_chosen : bool
-        Whether it was chosen.
+    parameter: Name, such as "alpha".
+    value: The candidate.
+    mean: Mean of the tuning metric over held-out queries.
+    is_chosen: Whether it was chosen.
     """
 
     parameter: str
@@ -203,14 +158,9 @@ class ReliabilityPoint:
     """
     One bin of the winner's calibrated out-of-fold scores.
 
-    Attributes
-    ----------
-    predicted : float
-        Mean predicted probability that a row is relevant (its grade above the lowest).
-    observed : float
-        Observed share of relevant rows.
-    n_rows : int
-        Rows in the bin.
+    predicted: Mean predicted probability that a row is relevant (its grade above the lowest).
+    observed: Observed share of relevant rows.
+    n_rows: Rows in the bin.
     """
 
     predicted: float
@@ -223,14 +173,9 @@ class Coefficient:
     """
     Weight of one column in the refitted winner.
 
-    Attributes
-    ----------
-    column : str
-        Name, or 1-based number.
-    weight : float
-        Weight of the column in its original units.
-    scaled : float
-        Weight times the standard deviation of the column within queries.
+    column: Name, or 1-based number.
+    weight: Weight of the column in its original units.
+    scaled: Weight times the standard deviation of the column within queries.
     """
 
     column: str
@@ -243,14 +188,9 @@ class QueryValue:
     """
     Values of one query for the winner and for its reference: the simplest method, or else the best other one.
 
-    Attributes
-    ----------
-    query : str
-        Query id.
-    n_rows, n_scored : int
-        Number of rows, and of scored rows.
-    value, base : float
-        The study's metric for the winner and for the reference.
+    query: Query id.
+    n_rows, n_scored: Number of rows, and of scored rows.
+    value, base: The study's metric for the winner and for the reference.
     """
 
     query: str
@@ -265,14 +205,9 @@ class TradeOffPoint:
     """
     Out-of-fold ranking metric and squared error of CRR at one mix.
 
-    Attributes
-    ----------
-    mix : float
-        Share of regression.
-    mean : float
-        The study's metric.
-    squared_error : float
-        Mean squared error of the scores.
+    mix: Share of regression.
+    mean: The study's metric.
+    squared_error: Mean squared error of the scores.
     """
 
     mix: float
@@ -285,62 +220,34 @@ class Study:
     """
     Result of a comparison.
 
-    Attributes
-    ----------
-    data : DataSummary
-        What was learnt from.
-    metric : str
-        What methods are chosen and ordered by.
-    metrics : tuple of str
-        All metrics that were evaluated, that one first.
-    convention : str
-        How their names are read.
-    larger_is_better : bool
-        Direction of `metric`.
-    level : float
-        Level of all intervals.
-    outcomes : tuple of MethodOutcome
-        Methods, the best first; those without an evaluation last.
-    tests : tuple of PairedTest
-        The best against every other complete method, with Holm's correction; then the simplest against every other,
+    data: What was learnt from.
+    metric: What methods are chosen and ordered by.
+    metrics: All metrics that were evaluated, that one first.
+    convention: How their names are read.
+    larger_is_better: Direction of `metric`.
+    level: Level of all intervals.
+    outcomes: Methods, the best first; those without an evaluation last.
+    tests: The best against every other complete method, with Holm's correction; then the simplest against every other,
         with its own correction.
-    curve : tuple of CurvePoint
-        By method, fraction ascending; empty if not requested or if the budget ended.
-    best, simplest, winner : str
-        Names of the method with the best mean, of the simplest complete one, and of the recommended one; "" if no
-        method is complete.
-    rule : str
-        The rule that chooses the winner.
-    verdict : str
-        The conclusion in a sentence.
-    notes : tuple of str
-        Notes, such as methods that were left out and why.
-    folds, seed : int
-        Number of outer folds, and random seed.
-    versions : mapping of str to str
-        Versions of corank and its main dependencies.
-    command : str
-        The command that repeats the study.
-    seconds : float
-        Wall-clock time of this run, without earlier runs.
-    model : Path or None
-        File of the refitted winner, if it was saved.
-    ranker : Ranker or None
-        The refitted winner; None if it could not be saved and loaded.
-    path : tuple of PathPoint
-        Candidates in the tuning of the refitted winner.
-    reliability : tuple of ReliabilityPoint
-        Calibration of the winner's out-of-fold scores; empty without grades.
-    coefficients : tuple of Coefficient
-        Weights of a refitted linear winner, the largest scaled ones first.
-    queries : tuple of QueryValue
-        Every judged query, the winner's worst first.
-    trade_off : tuple of TradeOffPoint
-        By ascending mix; empty if CRR was not compared.
-    bounds : tuple of Bound
-        Bounds on the expected error of the winner.
-    rivals : tuple of Rival
-        Every other complete method but a random order, compared with the winner; the least certain case first.
+    curve: By method, fraction ascending; empty if not requested or if the budget ended.
+    best, simplest, winner: Names of the method with the best mean, of the simplest complete one, and of the recommended
+        one; "" if no method is complete.
+    rule: The rule that chooses the winner.
+    verdict: The conclusion in a sentence.
+    notes: Notes, such as methods that were left out and why.
+    folds, seed: Number of outer folds, and random seed.
+    versions: Versions of corank and its main dependencies.
+    command: The command that repeats the study.
+    seconds: Wall-clock time of this run, without earlier runs.
+    model: File of the refitted winner, if it was saved.
+    ranker: The refitted winner; None if it could not be saved and loaded.
+    path: Candidates in the tuning of the refitted winner.
+    reliability: Calibration of the winner's out-of-fold scores; empty without grades.
+    coefficients: Weights of a refitted linear winner, the largest scaled ones first.
+    queries: Every judged query, the winner's worst first.
+    trade_off: By ascending mix; empty if CRR was not compared.
+    bounds: Bounds on the expected error of the winner.
+    rivals: Every other complete method but a random order, compared with the winner; the least certain case first.
     """
 
     data: DataSummary
@@ -378,60 +285,22 @@ class Study:
         return f"<Study of {self.data.name} by {self.metric}: {methods}; winner {self.winner or 'none'}>"
 
     def outcome(self, name: str) -> MethodOutcome:
-        """
-        Return the outcome of one method.
-
-        Parameters
-        ----------
-        name : str
-            Name of a method.
-
-        Returns
-        -------
-        MethodOutcome
-            Its outcome.
-        """
+        """Return the outcome of one method."""
         return next(one for one in self.outcomes if one.name == name)
 
     def values(self, name: str) -> NDArray[np.float64]:
-        """
-        Return the values of the study's metric for each query of one complete method.
-
-        Parameters
-        ----------
-        name : str
-            Name of a method.
-
-        Returns
-        -------
-        array of shape (n_queries,)
-            In the order of its evaluation's `query_ids`; NaN for queries that are left out.
-        """
+        """Return the values of the study's metric for each query of one complete method."""
         evaluation = self.outcome(name).evaluation
         if evaluation is None:
             raise KeyError(f"{name} has no evaluation")
         return evaluation[self.metric].values
 
     def to_frame(self) -> Any:
-        """
-        Return the methods, the best first, as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-            Means, intervals, tests, times and memory, one row per method.
-        """
+        """Return the methods, the best first, as a pandas DataFrame."""
         return leaderboard(self).to_frame()
 
     def to_latex(self) -> str:
-        """
-        Return the methods, the best first, as a LaTeX table; the rules are those of the package ``booktabs``.
-
-        Returns
-        -------
-        str
-            A ``table`` environment.
-        """
+        """Return the methods, the best first, as a LaTeX table; the rules are those of the package ``booktabs``."""
         return leaderboard(self).to_latex()
 
     def _repr_html_(self) -> str:

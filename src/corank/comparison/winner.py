@@ -53,13 +53,7 @@ class WinnerChoice:
 def choose_winner(
     outcomes: Sequence[MethodOutcome], metric: str, level: float, seed: int, unit: str = "queries"
 ) -> WinnerChoice:
-    """
-    Choose a winner.
-
-    level: level of intervals.
-    seed: random seed of the bootstrap.
-    unit: unit of the paired tests in words.
-    """
+    """Choose a winner."""
     complete = {one.name: one for one in outcomes if one.evaluation is not None}
     real = sorted((one for one in complete.values() if one.name != RANDOM), key=lambda one: one.complexity)
     if not real:
@@ -116,13 +110,7 @@ def recommend(
     offsets: Mapping[str, float] | None = None,
     pseudo: float = PSEUDO,
 ) -> tuple[str, str, Expectation]:
-    """
-    Apply the rule.
-
-    values: name to the values of each query, larger being better; the simplest method first.
-    offsets, pseudo: the prior; see `Expectation.of`. By default that of the methods' names.
-    Returns: the recommended method, the one with the best expected result, and all expected results.
-    """
+    """Apply the rule."""
     n = max(int(np.count_nonzero(~np.isnan(one))) for one in values.values())
     expected = Expectation.of(values, offsets_at(n) if offsets is None else offsets, rng, pseudo)
     leader = expected.names[int(np.argmax(expected.means))]

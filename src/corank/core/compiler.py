@@ -152,11 +152,7 @@ class LockedCache(FunctionCache):
 
 
 def compile_kernel(function: KernelFunction, options: dict[str, Any] | None) -> KernelFunction:
-    """
-    Return a compiled kernel that is cached on disk and releases the GIL.
-
-    options: of ``numba.njit``; None for an intrinsic.
-    """
+    """Return a compiled kernel that is cached on disk and releases the GIL."""
     if options is None:
         function.__globals__.update(ir=ir, types=types)
         return cast(KernelFunction, numba.extending.intrinsic(function))

@@ -98,11 +98,7 @@ def _python_names(module: str) -> dict[str, Any]:
 
 
 def is_light(n_entries: int) -> bool:
-    """
-    Return whether numpy should replace a kernel, because so few numbers were visited that compiling takes longer.
-
-    n_entries: entries of the arrays that the kernel would visit.
-    """
+    """Return whether numpy should replace a kernel, because so few numbers were visited that compiling takes longer."""
     _State.entries += n_entries
     return _State.entries <= LIGHT_ENTRIES
 
@@ -160,11 +156,7 @@ def light(function: KernelFunction) -> KernelFunction:
 
 
 def relaxed(*flags: str) -> Callable[[KernelFunction], KernelFunction]:
-    """
-    Compile a kernel with fast-math flags of LLVM, so that sums and maxima are vectorised.
-
-    *flags: the flags; ``"nnan"`` requires inputs without NaN.
-    """
+    """Compile a kernel with fast-math flags of LLVM, so that sums and maxima are vectorised."""
     return lambda function: _kernel(function, {"fastmath": set(flags)})
 
 
@@ -174,9 +166,5 @@ def inline(function: KernelFunction) -> KernelFunction:
 
 
 def intrinsic(function: KernelFunction) -> KernelFunction:
-    """
-    Define an intrinsic of numba, for kernels only.
-
-    function: may use `ir` of llvmlite and `types` of numba as global names, which are set when kernels are compiled.
-    """
+    """Define an intrinsic of numba, for kernels only."""
     return _kernel(function, None)

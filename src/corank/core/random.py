@@ -19,9 +19,6 @@ def seed_state(rng: np.random.Generator) -> NDArray[np.uint64]:
     The generator is xoshiro256++ (Blackman and Vigna, 2021): 256 bits of state, period 2²⁵⁶ − 1. A kernel advances the
     state in place; a copy of the state resumes the sequence.
 
-    rng: advanced by four 64-bit draws.
-    Returns: the state, not all zero.
-
     >>> state = seed_state(np.random.default_rng(0))
     >>> saved = state.copy()
     >>> first = [int(random_below(state, 6)) for _ in range(5)]

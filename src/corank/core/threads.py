@@ -84,11 +84,7 @@ def cut(starts: NDArray[np.int64], pieces: int) -> list[tuple[int, int]]:
 
 
 def parallel_map(function: Callable[[int, int], T], runs: list[tuple[int, int]], n_jobs: int | None = None) -> list[T]:
-    """
-    Call `function(first, last)` for every run (see `cut`), on threads if there are several; results are in order.
-
-    n_jobs: number of threads; all available processors by default.
-    """
+    """Call `function(first, last)` for every run (see `cut`), on threads if there are several; results are in order."""
     threads = min(n_threads(n_jobs), len(runs))
     if threads <= 1:
         return [function(first, last) for first, last in runs]
@@ -102,8 +98,6 @@ def add_up(function: Callable[[int, int], Any], runs: list[tuple[int, int]], n_j
 
     The order of additions depends on the runs only, so that any number of threads gives the same bytes. Neighbours in
     the tree are added as soon as both are ready: about n_jobs · log(runs) partial sums are kept in memory.
-
-    n_jobs: number of threads; all available processors by default.
 
     >>> add_up(lambda first, last: sum(range(first, last)), [(0, 2), (2, 3), (3, 6)])
     15

@@ -29,11 +29,7 @@ def _indexed(X: Any, y: NDArray[np.float64], queries: Queries) -> RankingData:
 
 
 def as_names(names: list[str]) -> NDArray[Any]:
-    """
-    Make an array of strings.
-
-    Returns: fixed-width strings; objects if a name is very long or ends with a NUL, which numpy would drop.
-    """
+    """Make an array of strings."""
     distinct = set(names)
     longest = max(map(len, distinct), default=0)
     is_wide = longest > LONG and longest * len(names) > MANY
@@ -56,18 +52,11 @@ class Collection(NamedRows):
 
     `data`, `qid`, `docids`, `judges` and `comments` are computed on first access.
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix, shape (n_rows, n_features)
-        The rows.
-    y : array of float64, shape (n_rows,)
-        Scores; NaN marks an unjudged row.
-    names : list of str or None
-        Names of the features, if the file has them.
-    roles : ColumnRoles or None
-        What the columns of a table were taken as.
-    judged : JudgeGrades or None
-        The grades of all judges, if rows of the same document were merged.
+    X: The rows.
+    y: Scores; NaN marks an unjudged row.
+    names: Names of the features, if the file has them.
+    roles: What the columns of a table were taken as.
+    judged: The grades of all judges, if rows of the same document were merged.
     """
 
     X: Any
@@ -114,25 +103,7 @@ class Collection(NamedRows):
     def revised(
         self, X: Any, y: NDArray[np.float64], *, one_query: bool, roles: ColumnRoles | None = None
     ) -> Collection:
-        """
-        Replace rows and scores, and keep the ids.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Checked rows.
-        y : array of float64
-            Their scores.
-        one_query : bool
-            Whether the query ids are dropped.
-        roles : ColumnRoles, optional
-            Other roles, if the columns of X were reordered.
-
-        Returns
-        -------
-        Collection
-            With the same document ids and feature names.
-        """
+        """Replace rows and scores, and keep the ids."""
 
         def data() -> RankingData:
             return _indexed(X, y, Queries.of(None, len(y)) if one_query else self.data.queries)
@@ -142,21 +113,7 @@ class Collection(NamedRows):
         return Collection(X, y, names, roles, self.judged, qid, self._docids, self._judges, self._comments, data)
 
     def merged(self, judged: JudgeGrades, y: NDArray[np.float64]) -> Collection:
-        """
-        Keep the first row of each document.
-
-        Parameters
-        ----------
-        judged : JudgeGrades
-            The documents.
-        y : array of float64
-            One grade per document.
-
-        Returns
-        -------
-        Collection
-            One row per document, without judges.
-        """
+        """Keep the first row of each document."""
         first = judged.first
 
         def kept(column: NDArray[Any] | None) -> NDArray[Any] | None:

@@ -34,17 +34,11 @@ class ColumnRoles:
     """
     Roles of the columns of one table.
 
-    Attributes
-    ----------
-    y, qid, docid, judge : str or None
-        The columns of labels, query ids, document ids and judges; None if the table has none.
-    features : tuple of str
-        The feature columns, in the order of X.
-    left_out : tuple of str
-        Columns that are not used: dropped, without a name (the index of pandas), or with a usual name of a role that
-        another column has.
-    is_reordered : bool
-        Whether the features have another order in the table.
+    y, qid, docid, judge: The columns of labels, query ids, document ids and judges; None if the table has none.
+    features: The feature columns, in the order of X.
+    left_out: Columns that are not used: dropped, without a name (the index of pandas), or with a usual name of a role
+        that another column has.
+    is_reordered: Whether the features have another order in the table.
     """
 
     y: str | None
@@ -69,20 +63,12 @@ class ColumnChoice:
     """
     What the user said about the columns of a table.
 
-    Attributes
-    ----------
-    y : str, None or False
-        Label column. None recognises and requires one; False recognises one, and accepts a table without labels.
-    qid : str, None or False
-        Query column. None recognises one; False ignores all that look like one, and puts all rows in one query.
-    docid, judge : str or None
-        Columns of document ids and of judges; None recognises them.
-    drop : sequence of str
-        Columns to leave out; they may be absent if `features` is given.
-    keep : sequence of str
-        Features whose names look like another role.
-    features : sequence of str or None
-        Names and order of the features, such as the `feature_names_in_` of a model; None accepts any.
+    y: Label column. None recognises and requires one; False recognises one, and accepts a table without labels.
+    qid: Query column. None recognises one; False ignores all that look like one, and puts all rows in one query.
+    docid, judge: Columns of document ids and of judges; None recognises them.
+    drop: Columns to leave out; they may be absent if `features` is given.
+    keep: Features whose names look like another role.
+    features: Names and order of the features, such as the `feature_names_in_` of a model; None accepts any.
     """
 
     y: str | Literal[False] | None = None
@@ -97,20 +83,6 @@ class ColumnChoice:
         """
         Assign a role to each column of a table, or raise `InputError` if that is not clear.
 
-        Parameters
-        ----------
-        names : sequence of str
-            The columns.
-        path : object
-            The table, for messages.
-
-        Returns
-        -------
-        ColumnRoles
-            The roles.
-
-        Examples
-        --------
         >>> roles = ColumnChoice().roles(["Query_ID", "doc_id", "bm25", "Relevance"], "a.csv")
         >>> print(roles)
         label 'Relevance', query 'Query_ID', document 'doc_id', 1 feature 'bm25'
@@ -167,9 +139,6 @@ ANY_COLUMNS = ColumnChoice()
 def column_numbers(columns: Iterable[Any], names: Sequence[str] | None, what: str) -> list[Any]:
     """
     Replace names of columns by their numbers; other entries stay.
-
-    names: the columns of X, or None without names.
-    what: the parameter or option, for messages.
 
     >>> column_numbers(["b", 0], ["a", "b"], "columns")
     [1, 0]
@@ -238,8 +207,6 @@ def list_names(names: Iterable[str]) -> str:
 def column_name(column: int, names: Sequence[str] | None = None) -> str:
     """
     Return the name of a column; without names f1, f2, ..., as features are numbered in LETOR text.
-
-    column: its number, from 0.
 
     >>> column_name(0), column_name(1, ["price", "stars"])
     ('f1', 'stars')

@@ -28,8 +28,6 @@ def column_factors(data: RankingData) -> Floats:
     scored and unjudged rows. Columns that are zero in more than 80 % of the rows (words, rare flags) share one divisor,
     √(Σ squared deviations / Σ shares of non-zero rows); otherwise the rarest columns would get the largest factors.
 
-    Returns: the factors; 1 for a column that is constant in every query, up to the rounding of its values.
-
     >>> data = RankingData.of([[1.0, 5.0], [3.0, 5.0], [7.0, 9.0], [7.0, 9.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
     >>> (column_factors(data) ** 2).round(6).tolist()
     [2.0, 1.0]

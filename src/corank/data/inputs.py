@@ -53,12 +53,7 @@ def require_moderate(w: NDArray[np.float64], what: str, name: str) -> None:
 
 
 def require_weight(total: float, what: str) -> None:
-    """
-    Raise `InputError` if no weight is positive.
-
-    total: sum of the weights, or number of positive ones.
-    what: what is weighted.
-    """
+    """Raise `InputError` if no weight is positive."""
     if not total > 0.0:
         raise InputError(f"no {what} has a positive weight; give some rows a weight above zero.")
 
@@ -85,12 +80,7 @@ def as_scores(y: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 
 def as_numbers(values: ArrayLike, name: str, what: str) -> NDArray[np.float64]:
-    """
-    Check a vector of numbers, one per row; missing values (None, NaN, pandas.NA) become NaN.
-
-    values: a vector, or a table with one column.
-    name, what: the name of the argument, and what one number is, for error messages.
-    """
+    """Check a vector of numbers, one per row; missing values (None, NaN, pandas.NA) become NaN."""
     require_unchanged(values)
     try:
         array = np.asarray(values)
@@ -151,11 +141,7 @@ def largest_value(rows: Any) -> float:
 
 
 def require_squares(s: NDArray[np.float64]) -> None:
-    """
-    Raise `InputError` if sums of squared scores could overflow or underflow.
-
-    s: scores, or their differences from a mean; NaN is ignored.
-    """
+    """Raise `InputError` if sums of squared scores could overflow or underflow."""
     largest = float(np.max(np.abs(s), where=~np.isnan(s), initial=0.0))
     if largest > 0.0 and not 1.0 / _LARGEST_SCORE < largest < _LARGEST_SCORE:
         raise InputError(

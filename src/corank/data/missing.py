@@ -44,8 +44,6 @@ class MissingValues:
         """
         Find the columns with missing values, and all means.
 
-        X: checked rows; stored NaN of a CSR matrix are missing, absent entries are zeros.
-
         >>> found = MissingValues.of(np.array([[1.0, np.nan], [2.0, 4.0], [3.0, 8.0]]))
         >>> found.columns.tolist(), found.means.tolist()
         ([1], [2.0, 6.0])
@@ -76,8 +74,6 @@ class MissingValues:
         """
         Return which of `columns` have one value and gaps: only whether it is missing can be learnt from.
 
-        X: the rows of `of`.
-
         >>> X = np.array([[1.0, np.nan], [np.nan, 4.0], [1.0, 8.0]])
         >>> MissingValues.of(X).one_valued(X).tolist()
         [0]
@@ -91,8 +87,6 @@ class MissingValues:
     def fill(self, X: Any) -> Any:
         """
         Return rows without missing values, followed by one indicator for each of `columns`.
-
-        X: checked rows.
 
         >>> MissingValues(np.array([1]), np.array([2.0, 6.0])).fill(np.array([[1.0, np.nan], [2.0, 4.0]])).tolist()
         [[1.0, 6.0, 1.0], [2.0, 4.0, 0.0]]
@@ -126,9 +120,5 @@ class MissingValues:
         return np.searchsorted(X.indptr, at, side="right") - 1, X.indices[at]
 
     def names(self, names: list[str]) -> list[str]:
-        """
-        Return the names of all columns.
-
-        names: of the columns of X.
-        """
+        """Return the names of all columns."""
         return [*names, *(f"{names[j]} is missing" for j in self.columns)]

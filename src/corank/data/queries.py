@@ -71,11 +71,7 @@ class Queries:
         return ranks
 
     def plain_ids(self, place: str) -> NDArray[Any]:
-        """
-        Return the ids as an array of numbers or strings, which files can store.
-
-        place: where the ids are stored, for the error message.
-        """
+        """Return the ids as an array of numbers or strings, which files can store."""
         plain = self.ids
         if plain.dtype.kind == "O":
             names = plain.tolist()

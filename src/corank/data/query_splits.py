@@ -103,17 +103,10 @@ class QueryShuffleSplit(_QuerySplit):
     """
     Repeated random splits of whole queries into training and test.
 
-    Parameters
-    ----------
-    n_splits : int
-        Number of repeats.
-    test_size : float
-        Share of the queries in the test part, between 0 and 1.
-    random_state : int, optional
-        Random seed.
+    n_splits: Number of repeats.
+    test_size: Share of the queries in the test part, between 0 and 1.
+    random_state: Random seed.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> qid = np.repeat(np.arange(10), 3)
     >>> train, test = next(QueryShuffleSplit(1, test_size=0.3, random_state=0).split(qid, qid=qid))

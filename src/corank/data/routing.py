@@ -51,10 +51,6 @@ def predict_with_qid(
 
     Most rankers do not need query ids to predict; a pipeline with a `QueryScaler` does. Metadata routing is enabled
     during the call.
-
-    estimator: a fitted ranker, regressor, pipeline or search.
-    qid (n_rows,): one query id per row.
-    prior (n_rows,): prior scores.
     """
     with columns_were_checked():
         return _predict(estimator, X, qid, prior)

@@ -44,12 +44,7 @@ def with_names(rows: Any, names: Sequence[str] | None) -> Any:
 
 
 def as_rows(X: Any, *, missing: bool = False) -> Any:
-    """
-    Check rows and return them as a C-ordered float32/float64 array or a CSR matrix in canonical format.
-
-    missing: whether NaN is allowed; infinity never is.
-    Returns: X itself if it already has this form.
-    """
+    """Check rows and return them as a C-ordered float32/float64 array or a CSR matrix in canonical format."""
     X = X.X if isinstance(X, NamedRows) else X
     require_unchanged(X)
     _require_different_names(X)
@@ -131,22 +126,12 @@ def as_objects(X: Any) -> NDArray[np.object_]:
 
 
 def columns_of(X: Any, rows: Any) -> Any:
-    """
-    Return the object from which scikit-learn reads the column names: the frame itself, otherwise `rows`.
-
-    X: rows as the user gave them.
-    rows: the result of `as_rows`.
-    """
+    """Return the object from which scikit-learn reads the column names: the frame itself, otherwise `rows`."""
     return X if hasattr(X, "columns") else rows
 
 
 def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
-    """
-    Return some rows of X, with the type of X.
-
-    X: array, sparse matrix, pandas or polars frame or series, or sequence.
-    rows: row numbers.
-    """
+    """Return some rows of X, with the type of X."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if hasattr(X, "__array__") or is_sparse(X):
@@ -155,12 +140,7 @@ def take_rows(X: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def require_columns(estimator: Any, X: Any, rows: Any) -> None:
-    """
-    Raise `InputError` if the number of columns differs from that in ``fit``; frames are checked by their names.
-
-    estimator: fitted.
-    X, rows: as in `columns_of`.
-    """
+    """Raise `InputError` if the number of columns differs from that in ``fit``; frames are checked by their names."""
     wanted, found = estimator.n_features_in_, rows.shape[1]
     if found != wanted and not hasattr(X, "columns"):
         # scikit-learn's estimator checks require the first words
@@ -171,13 +151,7 @@ def require_columns(estimator: Any, X: Any, rows: Any) -> None:
 
 
 def require_structure(X: Any, name: str = "X") -> bool:
-    """
-    Raise `InputError` if a CSR or CSC matrix has invalid pointers or indices, which scipy does not check.
-
-    X: a sparse matrix of any format.
-    name: its name in the error message.
-    Returns: whether X is CSR with strictly ascending columns in each row.
-    """
+    """Raise `InputError` if a CSR or CSC matrix has invalid pointers or indices, which scipy does not check."""
     if X.format not in ("csr", "csc") or X.ndim != 2:
         return False
     is_csr = X.format == "csr"
@@ -197,11 +171,7 @@ def _are_signed(*arrays: NDArray[Any]) -> bool:
 
 
 def require_finite(X: Any, *, missing: bool = False) -> None:
-    """
-    Raise `InputError` with the position of the first NaN or infinity of X.
-
-    missing: whether NaN is allowed.
-    """
+    """Raise `InputError` with the position of the first NaN or infinity of X."""
     values = _stored(X)
     if all_finite(values) or (missing and not np.isinf(values).any()):
         return

@@ -31,10 +31,6 @@ def score_columns(rows: Any, weights: Floats) -> Floats:
     """
     Score rows by weights of their columns, summed in float64.
 
-    rows: result of `corank.data.rows.as_rows`.
-    weights (n_columns,) or (n_columns, m): the weights, one column for each model.
-    Returns (n,) or (n, m): scores.
-
     >>> score_columns(np.array([[1.0, 2.0]]), np.array([10.0, 1.0])).tolist()
     [12.0]
     """
@@ -56,10 +52,6 @@ def repeat_first(rows: Any, values: NDArray[Any]) -> NDArray[Any]:
     """
     Give equal rows the values of the first of them.
 
-    rows: as in `first_equals`.
-    values (n, ...): what was computed for each row.
-    Returns (n, ...): `values` itself if all rows differ.
-
     >>> repeat_first(np.array([[1.0], [2.0], [1.0]]), np.array([0.1, 0.2, 0.1 + 1e-17])).tolist()
     [0.1, 0.2, 0.1]
     """
@@ -70,9 +62,6 @@ def repeat_first(rows: Any, values: NDArray[Any]) -> NDArray[Any]:
 def first_equals(rows: Any) -> Integers | None:
     """
     Find equal rows.
-
-    rows: result of `corank.data.rows.as_rows`, `ScaledRows` of it, or objects.
-    Returns (n,): number of the first row that equals each row; None if all rows differ, or are objects.
 
     >>> first_equals(np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0]])).tolist()
     [0, 1, 0]

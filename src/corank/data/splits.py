@@ -29,26 +29,6 @@ def mask_scores(
     """
     Replace a share of the scores by NaN, to simulate unjudged rows.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Scores; NaN marks an unjudged row.
-    qid : array-like of shape (n_rows,), optional
-        Query ids; needed for ``by="query"``.
-    fraction : float
-        Share of the scored rows (or of the queries with scores) to mask, between 0 and 1.
-    by : {"row", "query"}
-        Mask single rows, or all scores of a query.
-    random_state : int, optional
-        Random seed.
-
-    Returns
-    -------
-    array of float64
-        A copy of y with NaN where a score was masked.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> int(np.isnan(mask_scores(np.arange(10), fraction=0.3, random_state=0)).sum())
     3
@@ -75,20 +55,6 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     """
     Keep the scores of some rows of a problem and mask the others; X is not copied.
 
-    Parameters
-    ----------
-    data : RankingData
-        A problem given by scores.
-    kept : array of bool, shape (n_rows,)
-        Rows that keep their score.
-
-    Returns
-    -------
-    RankingData
-        The problem with the other rows unjudged.
-
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
     >>> keep_scores(data, np.array([True, False, True])).y.tolist()
     [0.0, nan, 2.0]
@@ -117,31 +83,6 @@ def presumed_negatives(
     such a search are irrelevant, so that a random sample of them can serve as negatives. The weight of a pair is the
     product of the weights of its rows: a pair of judged rows counts 1 / `weight` times a pair with a presumed row.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Scores; NaN marks an unjudged row.
-    qid : array-like of shape (n_rows,), optional
-        One query id per row; None means one query.
-    n : int
-        Number of presumed negatives per query with a scored row (all its unjudged rows if they are fewer). Queries
-        without scores are not changed.
-    weight : float
-        Weight of a presumed negative, relative to a judged row.
-    score : float
-        Score of presumed negatives.
-    random_state : int, optional
-        Random seed.
-
-    Returns
-    -------
-    y : array of shape (n_rows,)
-        The scores, with `score` for presumed negatives.
-    sample_weight : array of shape (n_rows,)
-        Weights for ``fit``: `weight` for presumed negatives, 1 for all other rows.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from corank import RankRLS
     >>> from corank.data import presumed_negatives
@@ -174,11 +115,6 @@ def presumed_negatives(
 def shared_rows(X: Any, groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """
     Find equal rows of different groups, such as products without features of the query.
-
-    X: checked rows.
-    groups (n,): query or part of each row.
-    rows: numbers of the judged rows; others equal none.
-    Returns (n,): number of the first row that equals each row; None if no row occurs in two groups.
 
     >>> shared_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 0, 1]), np.arange(3)).tolist()
     [0, 1, 0]

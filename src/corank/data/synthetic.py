@@ -22,20 +22,12 @@ class SyntheticRanking:
     """
     A synthetic ranking problem with its true utilities and best weights.
 
-    Attributes
-    ----------
-    X : array of float64, shape (n_rows, n_features)
-        The rows.
-    y : array of float64, shape (n_rows,)
-        Grades 0, 1, ...
-    qid : array of int64, shape (n_rows,)
-        Query of each row.
-    utility : array of float64, shape (n_rows,)
-        The latent utility; grades are its noisy discretisation.
-    views : tuple of int arrays
-        The columns of each view.
-    best : array of float64, shape (n_features,)
-        Weights of the Bayes-optimal ranker: no scorer orders more pairs correctly than ``X @ best``.
+    X: The rows.
+    y: Grades 0, 1, ...
+    qid: Query of each row.
+    utility: The latent utility; grades are its noisy discretisation.
+    views: The columns of each view.
+    best: Weights of the Bayes-optimal ranker: no scorer orders more pairs correctly than ``X @ best``.
     """
 
     X: NDArray[np.float64]

@@ -15,36 +15,21 @@ class Convention:
 
     `CONVENTIONS` holds the registered ones; ``dataclasses.replace(convention, ...)`` makes another.
 
-    Parameters
-    ----------
-    name : str
-        Name in reports.
-    gain : {"exp", "linear"}
-        Gain of grade y: 2^y − 1, or y.
-    discount : {"log2", "letor"}
-        Weight of rank i: 1/log2(i + 1), or LETOR's 1, 1, 1/log2 3, 1/log2 4, ...
-    ties : {"expectation", "input", "docid"}
-        Order of rows with equal scores: the expectation over all orders, the order of the input, or document ids
+    name: Name in reports.
+    gain: Gain of grade y: 2^y − 1, or y.
+    discount: Weight of rank i: 1/log2(i + 1), or LETOR's 1, 1, 1/log2 3, 1/log2 4, ...
+    ties: Order of rows with equal scores: the expectation over all orders, the order of the input, or document ids
         compared as strings, highest first.
-    empty : {"skip", "zero", "one"}
-        Value of a query without a relevant row; "skip" leaves it out of the mean (it is counted). Pairwise metrics and
-        WTA leave out queries without a pair of different grades in every convention.
-    ap_ties : {"as_ranked", "block"}
-        Ties in average precision: as in `ties`, or all tied rows retrieved together.
-    ap_cut : {"relevant", "possible"}
-        AP@k divides by the number R of relevant rows, or by min(R, k).
-    short_ndcg : {"pad", "zero"}
-        nDCG@k of a query with fewer than k rows: padded with irrelevant rows, or 0.
-    short_precision : {"pad", "zero"}
-        The same for P@k.
-    relevant_from : float
-        The lowest grade that counts as relevant in binary metrics.
-    unjudged : {"drop", "irrelevant"}
-        Rows with grade NaN are left out, or have grade 0.
-    negative : {"refuse", "zero"}
-        Negative grades in metrics with gains: an error, or gain 0.
-    single_precision : bool
-        Whether scores are compared in single precision.
+    empty: Value of a query without a relevant row; "skip" leaves it out of the mean (it is counted). Pairwise metrics
+        and WTA leave out queries without a pair of different grades in every convention.
+    ap_ties: Ties in average precision: as in `ties`, or all tied rows retrieved together.
+    ap_cut: AP@k divides by the number R of relevant rows, or by min(R, k).
+    short_ndcg: nDCG@k of a query with fewer than k rows: padded with irrelevant rows, or 0.
+    short_precision: The same for P@k.
+    relevant_from: The lowest grade that counts as relevant in binary metrics.
+    unjudged: Rows with grade NaN are left out, or have grade 0.
+    negative: Negative grades in metrics with gains: an error, or gain 0.
+    single_precision: Whether scores are compared in single precision.
     """
 
     name: str

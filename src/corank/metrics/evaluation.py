@@ -23,22 +23,13 @@ class Evaluation(Mapping[str, MetricResult]):
     """
     Result of `evaluate`: a mapping from metric names to `MetricResult`, and counts.
 
-    Attributes
-    ----------
-    convention : Convention
-        Convention of the metrics.
-    query_ids : array, shape (n_queries,)
-        The queries in the order in which they first appear.
-    results : mapping of str to MetricResult
-        By canonical name; indexing the evaluation accepts any spelling.
-    n_rows : int
-        Number of rows.
-    n_unjudged_rows : int
-        Rows with grade NaN.
-    n_unjudged_queries : int
-        Queries whose rows are all unjudged; every metric leaves them out.
-    n_single_grade : int
-        Queries whose judged rows all have the same grade.
+    convention: Convention of the metrics.
+    query_ids: The queries in the order in which they first appear.
+    results: By canonical name; indexing the evaluation accepts any spelling.
+    n_rows: Number of rows.
+    n_unjudged_rows: Rows with grade NaN.
+    n_unjudged_queries: Queries whose rows are all unjudged; every metric leaves them out.
+    n_single_grade: Queries whose judged rows all have the same grade.
     """
 
     convention: Convention
@@ -100,20 +91,7 @@ class Evaluation(Mapping[str, MetricResult]):
         )
 
     def to_frame(self, per_query: bool = False) -> Any:
-        """
-        Return the evaluation as a pandas DataFrame.
-
-        Parameters
-        ----------
-        per_query : bool
-            Whether to return the value of every query instead of the means.
-
-        Returns
-        -------
-        DataFrame
-            One row per metric: mean, micro mean if there is one, number of used and of empty queries. Or one row per
-            query, with its id as index and one column per metric, NaN if the query is left out.
-        """
+        """Return the evaluation as a pandas DataFrame."""
         if not per_query:
             return self._table().to_frame().set_index("metric")
         pandas = import_extra("pandas", "frames")
@@ -122,14 +100,7 @@ class Evaluation(Mapping[str, MetricResult]):
         return pandas.DataFrame(values, index=index)
 
     def to_latex(self) -> str:
-        """
-        Return the means as a LaTeX table; the rules are those of the package ``booktabs``.
-
-        Returns
-        -------
-        str
-            A ``table`` environment with convention and counts as its caption.
-        """
+        """Return the means as a LaTeX table; the rules are those of the package ``booktabs``."""
         return self._table().to_latex()
 
     def _repr_html_(self) -> str:

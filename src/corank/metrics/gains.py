@@ -19,14 +19,7 @@ _GRADE_LIMIT = 1024.0
 def discounted_gains(
     judged: Judgements, gain: int, discounts: NDArray[np.float64], threshold: float = 0.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Sum discount(i) · gain(row of rank i) over the first ``len(discounts)`` ranks of each query.
-
-    gain: gain code of `corank.core.lists.top_k`.
-    discounts: weight of rank 1, 2, ...
-    threshold: lowest grade with gain 1, for the code RELEVANT.
-    Returns: the sum for the predicted order (its expectation over ties, if so chosen), and for the ideal order.
-    """
+    """Sum discount(i) · gain(row of rank i) over the first ``len(discounts)`` ranks of each query."""
     ties = tie_code(judged)
     if len(discounts) <= SELECT_AT_MOST:
         grades = gradable(judged, judged.grades, gain) if gain in (EXPONENTIAL, LINEAR) else judged.grades
@@ -43,12 +36,7 @@ def discounted_gains(
 
 
 def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) -> NDArray[np.float64]:
-    """
-    Return the gains of the rows of ``judged.ranked``, in order of falling score.
-
-    gain: gain code of `corank.core.lists.top_k` except BEST.
-    threshold: lowest grade with gain 1, for the code RELEVANT.
-    """
+    """Return the gains of the rows of ``judged.ranked``, in order of falling score."""
     if gain == RELEVANT:
         return (judged.ranked.grades >= threshold).astype(np.float64)
     grades = gradable(judged, judged.ranked.grades, gain)
@@ -58,9 +46,6 @@ def ranked_gain_values(judged: Judgements, gain: int, threshold: float = 0.0) ->
 def gradable(judged: Judgements, grades: NDArray[np.float64], gain: int) -> NDArray[np.float64]:
     """
     Return grades ≥ 0; raise `InputError` for negative grades, unless the convention allows them, and for overflow.
-
-    grades: in any order.
-    gain: EXPONENTIAL or LINEAR.
     """
     lowest, highest = judged.extremes
     ids = judged.ids[judged.sizes > 0]

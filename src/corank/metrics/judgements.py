@@ -149,14 +149,7 @@ class Judgements:
     def walk(
         self, kernel: Callable[..., None], values: NDArray[Any], *options: Any, columns: tuple[int, ...] = ()
     ) -> NDArray[np.float64]:
-        """
-        Run a kernel over the ranked rows of every query, on threads.
-
-        kernel: a kernel of `corank.core` with arguments values, scores, starts, first, last, *options and the output.
-        values: one value per row of `ranked`.
-        columns: shape of the output of a query.
-        Returns: the output.
-        """
+        """Run a kernel over the ranked rows of every query, on threads."""
         scores, out = self.ranked.scores, np.empty((len(self.ids), *columns))
         self.run(lambda first, last: kernel(values, scores, self.starts, first, last, *options, out))
         return out

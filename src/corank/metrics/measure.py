@@ -23,25 +23,15 @@ class Measure:
     The signature of `compute` defines the syntax of the name: a parameter ``k`` is the depth ``@k`` (required without a
     default), and all others are parameters in parentheses.
 
-    Parameters
-    ----------
-    compute : callable
-        Function of `Judgements`, ``k`` if a depth is allowed, and the parameters; returns `PerQuery`.
-    name : str
-        Canonical name.
-    aliases : tuple of str
-        Other names, in addition to the name of the function.
-    larger_is_better : bool
-        Direction of the metric.
-    fills_empty : bool
-        Whether undefined queries get the value of the convention (`Convention.empty`); if not, they are left out.
+    compute: Function of `Judgements`, ``k`` if a depth is allowed, and the parameters; returns `PerQuery`.
+    name: Canonical name.
+    aliases: Other names, in addition to the name of the function.
+    larger_is_better: Direction of the metric.
+    fills_empty: Whether undefined queries get the value of the convention (`Convention.empty`); if not, they are left
+        out.
 
-    Attributes
-    ----------
-    cut : {"none", "optional", "needed"}
-        Whether ``@k`` is allowed or required.
-    params : tuple of (str, float or None)
-        Parameters and their defaults.
+    cut: Whether ``@k`` is allowed or required.
+    params: Parameters and their defaults.
     """
 
     def __init__(
@@ -80,25 +70,7 @@ class Measure:
         alpha: float | None = None,
         p: float | None = None,
     ) -> float:
-        """
-        Return the mean over queries.
-
-        Parameters
-        ----------
-        y, scores, qid : array-like of shape (n_rows,)
-            Grades, predicted scores and query ids, as in `evaluate`.
-        k : int, optional
-            Depth of metrics that have one; all rows by default.
-        convention : str or Convention
-            Convention of the metric.
-        rel, max_grade, alpha, p : float, optional
-            Parameters of the metrics that have them.
-
-        Returns
-        -------
-        float
-            The mean over the queries for which the metric is defined.
-        """
+        """Return the mean over queries."""
         if k is None and self.cut == "needed":
             raise InputError(f"{self.__name__} needs a depth; pass k=10, for example.")
         params = {"rel": rel, "max_grade": max_grade, "alpha": alpha, "p": p}
@@ -112,23 +84,7 @@ class Measure:
         return self.__name__
 
     def metric(self, k: int | None, changed: Mapping[str, float], text: str) -> Metric:
-        """
-        Return the metric with a depth and parameters.
-
-        Parameters
-        ----------
-        k : int or None
-            Depth.
-        changed : mapping of str to float
-            Parameters that differ from their defaults.
-        text : str
-            Text for messages.
-
-        Returns
-        -------
-        Metric
-            The metric.
-        """
+        """Return the metric with a depth and parameters."""
         if k is not None and self.cut == "none":
             raise InputError(f"{text!r} has a depth, but {self.name} has none; drop the depth {k}.")
         if k is None and self.cut == "needed":
@@ -149,12 +105,7 @@ class Measure:
 def measure(
     name: str, *aliases: str, larger_is_better: bool = True, fills_empty: bool = True
 ) -> Callable[[Callable[..., PerQuery]], Measure]:
-    """
-    Turn the decorated function into a `Measure`.
-
-    name, *aliases: its names.
-    larger_is_better, fills_empty: see `Measure`.
-    """
+    """Turn the decorated function into a `Measure`."""
     return lambda compute: Measure(compute, name, aliases, larger_is_better=larger_is_better, fills_empty=fills_empty)
 
 
@@ -163,14 +114,9 @@ class Metric:
     """
     A measure with its depth and parameters; `str` returns its canonical name.
 
-    Attributes
-    ----------
-    measure : Measure
-        Kind of metric.
-    cut : int or None
-        The k of ``@k``.
-    params : tuple of (str, float or None)
-        All parameters, defaults included.
+    measure: Kind of metric.
+    cut: The k of ``@k``.
+    params: All parameters, defaults included.
     """
 
     measure: Measure
@@ -183,19 +129,7 @@ class Metric:
         return self.measure.name + (f"({inside})" if inside else "") + ("" if self.cut is None else f"@{self.cut}")
 
     def result(self, judged: Judgements) -> MetricResult:
-        """
-        Compute the metric for every query and its means.
-
-        Parameters
-        ----------
-        judged : Judgements
-            Grades and scores.
-
-        Returns
-        -------
-        MetricResult
-            Values per query, means and counts.
-        """
+        """Compute the metric for every query and its means."""
         depth = {} if self.measure.cut == "none" else {"k": self.cut}
         values, weights = self.measure.compute(judged, **depth, **dict(self.params))
         undefined = np.isnan(values) & (judged.sizes > 0)
@@ -218,21 +152,13 @@ class MetricResult:
     """
     Result of one metric.
 
-    Attributes
-    ----------
-    metric : Metric
-        The metric.
-    values : array of float64, shape (n_queries,)
-        One value per query, in the order of the evaluation's `query_ids`; NaN for queries that are left out.
-    mean : float
-        Mean over the queries that are not left out; NaN if there is none.
-    micro : float or None
-        Mean weighted by pairs (pairwise metrics) or rows (MSE, MAE); None for the others.
-    n_used : int
-        Queries in the mean.
-    n_empty : int
-        Queries with judged rows for which the metric is undefined (no relevant row or no pair). They are left out, or
-        get the value of the convention.
+    metric: The metric.
+    values: One value per query, in the order of the evaluation's `query_ids`; NaN for queries that are left out.
+    mean: Mean over the queries that are not left out; NaN if there is none.
+    micro: Mean weighted by pairs (pairwise metrics) or rows (MSE, MAE); None for the others.
+    n_used: Queries in the mean.
+    n_empty: Queries with judged rows for which the metric is undefined (no relevant row or no pair). They are left out,
+        or get the value of the convention.
     """
 
     metric: Metric

@@ -37,18 +37,6 @@ def parse_metric(text: str) -> Metric:
     """
     Parse the name of a metric, in any case: ``Name``, ``Name@k``, ``Name(param=value)``, ``Name(param=value)@k``.
 
-    Parameters
-    ----------
-    text : str
-        For example ``nDCG@10``, ``AP``, ``AP(rel=2)``, ``ERR(max_grade=4)@20``, ``kpartite(alpha=0)``.
-
-    Returns
-    -------
-    Metric
-        The metric.
-
-    Examples
-    --------
     >>> str(parse_metric("ndcg@10")), str(parse_metric("MAP(rel=2)")), str(parse_metric("recall@5"))
     ('nDCG@10', 'AP(rel=2)', 'R@5')
     """

@@ -56,11 +56,7 @@ def mean_absolute_error(judged: Judgements) -> PerQuery:
 
 
 def tau_b(loss: NDArray[np.float64], pairs: NDArray[np.float64], ordered: NDArray[np.float64]) -> NDArray[np.float64]:
-    """
-    Return Kendall's τ-b from counts of pairs; NaN if all grades or all scores are equal.
-
-    loss, pairs, ordered: as `corank.core.pairs.inversions.pair_losses` counts them.
-    """
+    """Return Kendall's τ-b from counts of pairs; NaN if all grades or all scores are equal."""
     # loss = wrong + tie/2 and right + wrong + tie = pairs, hence right − wrong = pairs − 2 loss
     values = np.full(len(pairs), np.nan)
     np.divide(pairs - 2.0 * loss, np.sqrt(pairs * ordered), out=values, where=(pairs > 0) & (ordered > 0))
@@ -70,12 +66,7 @@ def tau_b(loss: NDArray[np.float64], pairs: NDArray[np.float64], ordered: NDArra
 def pair_counts(
     judged: Judgements, grades: NDArray[np.float64], power: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Return the weighted loss, the pairs that differ in grade, and the pairs that differ in score, of each query.
-
-    grades: of the rows of ``judged.ranked``.
-    power: the α of `kpartite_error`.
-    """
+    """Return the weighted loss, the pairs that differ in grade, and the pairs that differ in score, of each query."""
     out = judged.walk(pair_losses, grades, float(power), columns=(3,))
     return out[:, 0], out[:, 1], out[:, 2]
 

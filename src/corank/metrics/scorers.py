@@ -25,13 +25,7 @@ class MetricScorer:
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
     ) -> float:
-        """
-        Return the mean over queries, negated if smaller is better.
-
-        estimator: a fitted ranker, regressor, pipeline or search.
-        qid (n_rows,): one query id per row; without it all rows are one query.
-        prior (n_rows,): prior scores.
-        """
+        """Return the mean over queries, negated if smaller is better."""
         import sklearn
 
         # with routing on, None means that the caller has no qid
@@ -72,20 +66,6 @@ def scorer(metric: str, *, convention: str | Convention = "corank") -> MetricSco
     as ``disagreement`` are negated, as usual in scikit-learn. Metadata routing must be on to pass `qid` to a search:
     ``sklearn.set_config(enable_metadata_routing=True)``.
 
-    Parameters
-    ----------
-    metric : str
-        Name of a metric, such as ``nDCG@10``.
-    convention : str or Convention
-        Convention of the metric.
-
-    Returns
-    -------
-    MetricScorer
-        A callable ``scorer(estimator, X, y, qid=qid)``.
-
-    Examples
-    --------
     >>> from sklearn.linear_model import Ridge
     >>> X, y, qid = [[1.0], [2.0], [1.0], [0.0]], [0, 1, 1, 0], [1, 1, 2, 2]
     >>> scorer("nDCG@10")(Ridge().fit(X, y), X, y, qid=qid)

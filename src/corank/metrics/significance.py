@@ -30,18 +30,6 @@ def wilcoxon(differences: ArrayLike) -> float:
     """
     Test whether paired differences are symmetric about zero, by Wilcoxon's two-sided signed-rank test.
 
-    Parameters
-    ----------
-    differences : array-like of shape (n,)
-        Differences of pairs.
-
-    Returns
-    -------
-    float
-        The p-value; 1 if all differences are zero.
-
-    Examples
-    --------
     >>> wilcoxon([1.0, 2.0, 3.0, 4.0, 5.0])
     0.0625
     """
@@ -55,9 +43,6 @@ def wilcoxon(differences: ArrayLike) -> float:
 def rank_balance(differences: ArrayLike) -> float:
     """
     Return the rank-biserial correlation of paired differences, the direction of Wilcoxon's test.
-
-    Returns: (W₊ − W₋) / (W₊ + W₋), where W₊ and W₋ are the sums of the ranks of |difference| above and below zero,
-        without zeros: from −1 (all below) to 1; 0 if all differences are zero.
 
     >>> rank_balance([1.0, 2.0, 3.0, -4.0])
     0.2
@@ -77,18 +62,6 @@ def holm(p_values: ArrayLike) -> Floats:
     Rejecting adjusted p-values of at most 0.05 keeps the family-wise error rate at 0.05, however the tests depend on
     each other.
 
-    Parameters
-    ----------
-    p_values : array-like of shape (m,)
-        p-values of m tests.
-
-    Returns
-    -------
-    array of shape (m,)
-        The running maximum, in ascending order of p, of (m − i) · p_i for i = 0, 1, ..., at most 1.
-
-    Examples
-    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
@@ -103,12 +76,8 @@ class MeanTest(NamedTuple):
     """
     Result of `sign_flip`: an interval of a mean, and the p-value of the same test that the mean is 0.
 
-    Attributes
-    ----------
-    low, high : float
-        Ends of the interval; infinite if there are too few values, NaN without values.
-    p_value : float
-        Two-sided p-value.
+    low, high: Ends of the interval; infinite if there are too few values, NaN without values.
+    p_value: Two-sided p-value.
     """
 
     low: float
@@ -136,24 +105,6 @@ def sign_flip(
     Up to 12 values, all sets are used; up to 1,000 values `n_resamples` random sets, with G = n_resamples + 1, which is
     valid, too; beyond, the normal distribution of the sums, whose variance is Σ (xᵢ − μ)².
 
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Values, such as differences of a metric for each query; NaN is left out.
-    rng : numpy.random.Generator, optional
-        Random generator of the sets; by default the same sets are drawn every time.
-    level : float
-        Level of the interval.
-    n_resamples : int
-        Number of random sets.
-
-    Returns
-    -------
-    MeanTest
-        Low and high end of the interval, and the p-value.
-
-    Examples
-    --------
     >>> sign_flip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     MeanTest(low=1.0, high=6.0, p_value=0.03125)
     >>> sign_flip([1.0, 2.0, 3.0])
@@ -253,29 +204,17 @@ class PairedTest:
     """
     A paired test of one metric between two evaluations of the same queries: `other` minus `base`.
 
-    Attributes
-    ----------
-    metric : str
-        Canonical name.
-    base, other : str
-        Names of the two evaluations.
-    base_mean, other_mean : float
-        Their means over the compared queries.
-    difference : float
-        Mean of the differences per query.
-    low, high : float
-        Interval of the mean difference by `sign_flip`; it excludes 0 exactly if `p_value` < 1 − `level`, and is
+    metric: Canonical name.
+    base, other: Names of the two evaluations.
+    base_mean, other_mean: Their means over the compared queries.
+    difference: Mean of the differences per query.
+    low, high: Interval of the mean difference by `sign_flip`; it excludes 0 exactly if `p_value` < 1 − `level`, and is
         infinite with too few queries (five or fewer at 95 %).
-    level : float
-        Its level.
-    p_value : float
-        Two-sided sign-flip test; 1 if no query differs.
-    p_adjusted : float
-        The same after Holm's correction for the number of tests.
-    n_queries : int
-        Queries with a value in both evaluations.
-    n_higher, n_lower : int
-        Queries on which `other` has the higher and the lower value.
+    level: Its level.
+    p_value: Two-sided sign-flip test; 1 if no query differs.
+    p_adjusted: The same after Holm's correction for the number of tests.
+    n_queries: Queries with a value in both evaluations.
+    n_higher, n_lower: Queries on which `other` has the higher and the lower value.
     """
 
     metric: str
@@ -298,13 +237,8 @@ class PairedTests(list[PairedTest]):
     """
     Result of `compare_runs`: a list of `PairedTest` that prints as a table.
 
-    Parameters
-    ----------
-    iterable : iterable of PairedTest
-        The tests.
+    iterable: The tests.
 
-    Examples
-    --------
     >>> PairedTests()
     no tests
     """
@@ -343,14 +277,7 @@ class PairedTests(list[PairedTest]):
         return ReportTable("", tuple(formats), rows, note=note, formats=tuple(formats.values()))
 
     def to_frame(self) -> Any:
-        """
-        Return the tests as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-            One row per test, with unrounded numbers.
-        """
+        """Return the tests as a pandas DataFrame."""
         return self._table().to_frame()
 
     def _repr_html_(self) -> str:

@@ -178,12 +178,7 @@ class BM25(Ranker):
 
 
 def idf_values(name: str, df: NDArray[Any], n_documents: float) -> Floats:
-    """
-    Return inverse document frequencies.
-
-    name: one of `IDFS`.
-    df: number of documents that contain each word; 0 counts as 1.
-    """
+    """Return inverse document frequencies."""
     n = np.maximum(df, 1).astype(np.float64)
     if name == "plain":
         return np.asarray(np.log(max(n_documents, 1) / n))
@@ -216,14 +211,9 @@ class TunedBM25:
     """
     Result of `tune_bm25`.
 
-    Attributes
-    ----------
-    model : BM25
-        With the best parameters over all queries.
-    held_out : float
-        Cross-validated mean average precision: each query uses the best parameters of the other folds.
-    grid : dict of (k1, b) to float
-        Mean average precision over all queries.
+    model: With the best parameters over all queries.
+    held_out: Cross-validated mean average precision: each query uses the best parameters of the other folds.
+    grid: Mean average precision over all queries.
     """
 
     model: BM25
@@ -245,30 +235,6 @@ def tune_bm25(
     """
     Choose k1 and b of BM25 by the mean average precision of judged queries.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents.
-    queries : sequence of str
-        The queries.
-    relevant : sequence of iterables of ids
-        The relevant documents of each query; queries without any are left out.
-    k1s, bs : sequence of float
-        Values to try, in all combinations.
-    idf : {"lucene", "robertson", "plain"}
-        As in `BM25`.
-    cv : int
-        Number of folds of queries; at most the number of queries.
-    random_state : int, RandomState or None
-        Random seed.
-
-    Returns
-    -------
-    TunedBM25
-        The best `BM25`, and its cross-validated average precision.
-
-    Examples
-    --------
     >>> from corank.text import Corpus, tune_bm25
     >>> corpus = Corpus.of(["tin tin tin", "tin mine", "tin and wheat", "wheat"], language=None)
     >>> found = tune_bm25(corpus, ["tin", "mine"], [["0"], ["1"]], k1s=(0.0, 2.0), bs=(0.0,))

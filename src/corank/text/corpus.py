@@ -33,18 +33,11 @@ class Corpus:
     """
     Documents as word counts.
 
-    Attributes
-    ----------
-    ids : array of str objects, shape (n_documents,)
-        Ids of the documents.
-    terms : array of str objects, shape (n_terms,)
-        The words.
-    postings : Postings
-        For each word, the documents that contain it and the counts, in 8 bytes each.
-    lengths : array of int64, shape (n_documents,)
-        Number of words of each document, with repetitions.
-    words : Words
-        The tokeniser.
+    ids: Ids of the documents.
+    terms: The words.
+    postings: For each word, the documents that contain it and the counts, in 8 bytes each.
+    lengths: Number of words of each document, with repetitions.
+    words: The tokeniser.
     """
 
     ids: NDArray[np.object_]
@@ -77,24 +70,6 @@ class Corpus:
         """
         Count the words of texts, which may be a generator and are not kept.
 
-        Parameters
-        ----------
-        texts : iterable of str
-            The documents; they may be empty.
-        ids : iterable, optional
-            Ids, strings or numbers; by default the numbers from 0.
-        language : str or None
-            Language of the stemmer (``pip install 'corank[text]'``); None does not stem.
-        stop_words : "english", iterable of str, or None
-            Words to ignore; None ignores none.
-
-        Returns
-        -------
-        Corpus
-            The documents.
-
-        Examples
-        --------
         >>> corpus = Corpus.of(["Tin is soft.", "Iron and tin rust."], ids=["a", "b"], language=None)
         >>> corpus
         <Corpus: 2 documents, 4 terms, 5 postings>
@@ -106,23 +81,7 @@ class Corpus:
 
     @classmethod
     def of_counts(cls, X: Any, ids: Iterable[Any] | None = None, terms: Iterable[str] | None = None) -> Corpus:
-        """
-        Make a corpus from word counts.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix, shape (n_documents, n_terms)
-            Count of each word in each document, whole numbers.
-        ids : iterable, optional
-            Ids of the documents; by default the numbers from 0.
-        terms : iterable of str, optional
-            The words; by default the numbers of their columns. Queries are tokenised without stop words and stemming.
-
-        Returns
-        -------
-        Corpus
-            The documents.
-        """
+        """Make a corpus from word counts."""
         rows = sparse.csr_array(as_rows(X))
         rows.sum_duplicates()
         rows.eliminate_zeros()
@@ -177,54 +136,16 @@ class Corpus:
         return as_matrix(self.bags, self.n_terms)
 
     def count(self, texts: Sequence[str]) -> Bags:
-        """
-        Count the words of other texts, such as queries; words that are not in the corpus are ignored.
-
-        Parameters
-        ----------
-        texts : sequence of str
-            The texts.
-
-        Returns
-        -------
-        Bags
-            For each text, the numbers of its words and their counts.
-        """
+        """Count the words of other texts, such as queries; words that are not in the corpus are ignored."""
         counter = Counter(self.words, self._term_number)
         return _joined(list(counter.count(_checked(texts))))
 
     def add(self, texts: Iterable[str], ids: Iterable[Any]) -> Corpus:
-        """
-        Append documents.
-
-        Parameters
-        ----------
-        texts : iterable of str
-            The new documents.
-        ids : iterable
-            Their ids.
-
-        Returns
-        -------
-        Corpus
-            All documents; this corpus does not change.
-        """
+        """Append documents."""
         return _counted(self.words, TermNumbers(self._term_number), texts, ids, self)
 
     def subset(self, documents: Any) -> Corpus:
-        """
-        Select documents, with only the words that occur in them.
-
-        Parameters
-        ----------
-        documents : array-like of int, or of bool
-            Numbers of the documents, or a mask.
-
-        Returns
-        -------
-        Corpus
-            These documents, in the order given.
-        """
+        """Select documents, with only the words that occur in them."""
         kept = np.arange(self.n_documents)[np.asarray(documents)]
         rows = self.counts[kept]
         used = np.flatnonzero(np.bincount(rows.indices, minlength=self.n_terms))

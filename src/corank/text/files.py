@@ -46,17 +46,6 @@ def save_corpus(corpus: Corpus, path: str | os.PathLike[str], *, overwrite: bool
     """
     Write a corpus to a file atomically.
 
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents.
-    path : path
-        The file.
-    overwrite : bool, default False
-        Whether to replace an existing file.
-
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "metals.index")
     >>> save_corpus(Corpus.of(["tin is soft", "iron rusts"], language=None), path)
@@ -78,19 +67,7 @@ def save_corpus(corpus: Corpus, path: str | os.PathLike[str], *, overwrite: bool
 
 
 def open_corpus(path: str | os.PathLike[str]) -> Corpus:
-    """
-    Open a corpus written by `save_corpus`; its postings are memory-mapped.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    Corpus
-        The documents.
-    """
+    """Open a corpus written by `save_corpus`; its postings are memory-mapped."""
     file = Path(path)
     require_regular(file)
     if not file.exists():
@@ -202,62 +179,19 @@ def read_corpus(
     language: str | None = "english",
     stop_words: str | Iterable[str] | None = "english",
 ) -> Corpus:
-    """
-    Count the words of documents in files, without keeping the texts.
-
-    Parameters
-    ----------
-    paths : path, or several
-        JSON lines (``.jsonl``, one object per line, with ``id`` and any of ``title``, ``text``, ``contents``,
-        ``abstract``, ``body``), tables (an id, a tab, a text), or folders, whose ``.txt`` (or ``.TXT``) files are
-        documents with the file name, without its suffix, as id. Files may be compressed (``.gz``, ``.xz``, ``.zst``);
-        "-" is standard input.
-    language, stop_words
-        As in `Corpus.of`.
-
-    Returns
-    -------
-    Corpus
-        The documents.
-    """
+    """Count the words of documents in files, without keeping the texts."""
     ids: list[str] = []
     return Corpus.of(_texts(paths, ids), ids, language=language, stop_words=stop_words)
 
 
 def add_documents(corpus: Corpus, paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Corpus:
-    """
-    Append the documents of files to a corpus.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        The existing documents.
-    paths : path, or several
-        As in `read_corpus`.
-
-    Returns
-    -------
-    Corpus
-        All documents.
-    """
+    """Append the documents of files to a corpus."""
     ids: list[str] = []
     return corpus.add(_texts(paths, ids), ids)
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """
-    Read links: a table of two tab-separated columns.
-
-    Parameters
-    ----------
-    path : path
-        The file; lines that begin with # are ignored.
-
-    Returns
-    -------
-    list of pairs of str
-        Ids of the two documents of each link, or of a query and its document.
-    """
+    """Read links: a table of two tab-separated columns."""
     source, pairs = open_text(path), []
     for number, line in _lines(source):
         if line.startswith("#"):
@@ -272,19 +206,7 @@ def read_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
-    """
-    Read texts with ids, such as queries.
-
-    Parameters
-    ----------
-    path : path
-        One file or folder, as in `read_corpus`.
-
-    Returns
-    -------
-    dict of str to str
-        Text by id.
-    """
+    """Read texts with ids, such as queries."""
     texts: dict[str, str] = {}
     for name, text in read_documents(path):
         if name in texts:
@@ -294,29 +216,13 @@ def read_texts(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def read_documents(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
-    """
-    Yield documents one by one.
-
-    Parameters
-    ----------
-    path : path
-        One file or folder, as in `read_corpus`.
-
-    Yields
-    ------
-    id, text : str
-        A document.
-    """
+    """Yield documents one by one."""
     for name, fields in read_document_fields(path):
         yield name, "\n".join(fields.values())
 
 
 def read_document_fields(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """
-    Yield documents one by one, with titles and texts apart.
-
-    path: one file or folder, as in `read_corpus`.
-    """
+    """Yield documents one by one, with titles and texts apart."""
     file = Path(path)
     if file.is_dir():
         yield from _of_folder(file)

@@ -30,12 +30,8 @@ class SearchResult(NamedTuple):
     """
     Documents found by a search, best first.
 
-    Attributes
-    ----------
-    documents : array of int64, shape (n_queries, k)
-        Numbers of documents; −1 after the last one that shares a word with the query.
-    scores : array of float32, shape (n_queries, k)
-        Their scores; −inf after the last.
+    documents: Numbers of documents; −1 after the last one that shares a word with the query.
+    scores: Their scores; −inf after the last.
     """
 
     documents: NDArray[np.int64]
@@ -49,14 +45,9 @@ class Index:
 
     Made by `BM25.to_index` and `LinkLearn.to_index`.
 
-    Attributes
-    ----------
-    corpus : Corpus
-        The documents.
-    weights : array of float32
-        The weight of each posting of the corpus, 4 bytes each.
-    weigh : callable
-        Takes the words of queries, as `Corpus.count` returns them, and returns a weight for each.
+    corpus: The documents.
+    weights: The weight of each posting of the corpus, 4 bytes each.
+    weigh: Takes the words of queries, as `Corpus.count` returns them, and returns a weight for each.
     """
 
     corpus: Corpus
@@ -64,24 +55,7 @@ class Index:
     weigh: Weigh
 
     def search(self, queries: str | Sequence[str] | Bags, k: int = 10, *, n_jobs: int | None = -1) -> SearchResult:
-        """
-        Find the best documents for each query.
-
-        Parameters
-        ----------
-        queries : str, sequence of str, or Bags
-            The queries: texts, or words counted by `Corpus.count`.
-        k : int
-            Number of documents per query.
-        n_jobs : int, optional
-            Number of threads; all processors by default, None means 1.
-
-        Returns
-        -------
-        SearchResult
-            Numbers of documents and their scores; ties are in the order of documents. ``corpus.ids`` has their
-            ids.
-        """
+        """Find the best documents for each query."""
         check_values({"k": k}, {"k": integer(1)})
         bags = self._bags(queries)
         n, k = len(bags.starts) - 1, min(k, max(1, self.corpus.n_documents))
@@ -95,21 +69,7 @@ class Index:
         return result
 
     def scores(self, queries: str | Sequence[str] | Bags, *, n_jobs: int | None = -1) -> NDArray[np.float64]:
-        """
-        Score every document for each query.
-
-        Parameters
-        ----------
-        queries : str, sequence of str, or Bags
-            The queries.
-        n_jobs : int, optional
-            Number of threads; all processors by default, None means 1.
-
-        Returns
-        -------
-        array of shape (n_queries, n_documents)
-            Scores, 0 if document and query share no word.
-        """
+        """Score every document for each query."""
         bags = self._bags(queries)
         n = len(bags.starts) - 1
         scores = np.zeros((n, self.corpus.n_documents))

@@ -21,22 +21,13 @@ class Links:
     """
     Texts, and the documents of a corpus that each is linked with.
 
-    Attributes
-    ----------
-    corpus : Corpus
-        The documents.
-    texts : Bags
-        The words of the texts that have links.
-    lengths : array of int64
-        Number of words of each text.
-    starts, linked : arrays of uint64 and uint32
-        ``linked[starts[i]:starts[i + 1]]`` are the numbers of the documents of text i, without repetitions.
-    own : array of int64
-        Number of the document that is the text itself; −1 for texts that are not documents, such as queries.
-    n_missing : int
-        Number of links left out because their document or text does not exist.
-    n_own : int
-        Number of links of a document to itself, which are left out too.
+    corpus: The documents.
+    texts: The words of the texts that have links.
+    lengths: Number of words of each text.
+    starts, linked: ``linked[starts[i]:starts[i + 1]]`` are the numbers of the documents of text i, without repetitions.
+    own: Number of the document that is the text itself; −1 for texts that are not documents, such as queries.
+    n_missing: Number of links left out because their document or text does not exist.
+    n_own: Number of links of a document to itself, which are left out too.
     """
 
     corpus: Corpus
@@ -53,21 +44,6 @@ class Links:
         """
         Make links between documents; each link counts in both directions, as in the paper.
 
-        Parameters
-        ----------
-        corpus : Corpus
-            The documents.
-        pairs : iterable of pairs
-            Ids of the two documents of each link. Repeated links count once; links of a document to itself, or to a
-            document that is not in the corpus, are left out and counted.
-
-        Returns
-        -------
-        Links
-            Every document that has a link, with its linked documents.
-
-        Examples
-        --------
         >>> corpus = Corpus.of(["tin", "iron", "wheat"], ids=["t", "i", "w"], language=None)
         >>> Links.of(corpus, [("t", "i"), ("i", "t"), ("w", "w"), ("w", "gold")])
         <Links: 2 texts, 2 links; left out: 1 to themselves, 1 missing>
@@ -81,24 +57,7 @@ class Links:
 
     @classmethod
     def of_queries(cls, corpus: Corpus, queries: Mapping[Any, str], pairs: Iterable[Sequence[Any]]) -> Links:
-        """
-        Make links from other texts to documents, such as clicks on results of queries.
-
-        Parameters
-        ----------
-        corpus : Corpus
-            The documents.
-        queries : mapping of ids to str
-            The texts.
-        pairs : iterable of pairs
-            Ids of a text and of a document. A text with the id of a document is that document, and is not compared
-            with it.
-
-        Returns
-        -------
-        Links
-            Every text that has a link, with its documents.
-        """
+        """Make links from other texts to documents, such as clicks on results of queries."""
         names = [str(name) for name in queries]
         numbers, n_missing = _numbers(pairs, {name: i for i, name in enumerate(names)}, corpus.number)
         own = np.array([corpus.number.get(name, -1) for name in names], dtype=np.int64)
@@ -127,19 +86,7 @@ class Links:
         return np.asarray(n_linked * (self.corpus.n_documents - n_linked - (self.own >= 0)))
 
     def take(self, texts: NDArray[np.integer[Any]]) -> Links:
-        """
-        Select the links of some texts; all documents are kept.
-
-        Parameters
-        ----------
-        texts : array of int
-            Numbers of the texts.
-
-        Returns
-        -------
-        Links
-            Their links, in the order of `texts`.
-        """
+        """Select the links of some texts; all documents are kept."""
         words, ends = take_blocks(self.texts.starts, texts)
         links, starts = take_blocks(self.starts, texts)
         return replace(
@@ -152,14 +99,7 @@ class Links:
         )
 
     def grades(self) -> NDArray[np.float64]:
-        """
-        Return links as grades.
-
-        Returns
-        -------
-        array of shape (n_texts, n_documents)
-            1 if text and document are linked, NaN if the text is the document, 0 otherwise.
-        """
+        """Return links as grades."""
         grades = np.zeros((len(self), self.corpus.n_documents))
         grades[np.repeat(np.arange(len(self)), sizes(self.starts)), self.linked] = 1.0
         is_document = self.own >= 0
@@ -175,27 +115,7 @@ def split_links(
     queries: Mapping[Any, str] | None = None,
     random_state: Any = None,
 ) -> tuple[Links, Links]:
-    """
-    Split documents at random into a training and a validation corpus, each with the links inside it.
-
-    Parameters
-    ----------
-    corpus : Corpus
-        The documents.
-    pairs : iterable of pairs
-        Links, see `Links.of`.
-    fraction : float
-        Share of the documents in the second part.
-    queries : mapping of ids to str, optional
-        Texts of the first ids of pairs, see `Links.of_queries`; each belongs to the part of its documents.
-    random_state : int, numpy Generator, numpy RandomState or None
-        Random seed.
-
-    Returns
-    -------
-    training, validation : Links
-        Links inside the two parts; those between them are left out.
-    """
+    """Split documents at random into a training and a validation corpus, each with the links inside it."""
     check_values({"fraction": fraction}, {"fraction": number(0, 1, inside="()")})
     listed = [(str(a), str(b)) for a, b in pairs]
     sources = corpus.number if queries is None else {str(name): i for i, name in enumerate(queries)}

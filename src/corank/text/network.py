@@ -56,12 +56,7 @@ class Network:
 
     @classmethod
     def near(cls, x: Floats, weight: Floats, target: Floats, n_hidden: int, rng: np.random.Generator) -> Self:
-        """
-        Draw a hidden layer, and fit the output layer to a function.
-
-        x, weight: inputs, and how often each occurs.
-        target: logarithm of the function at x.
-        """
+        """Draw a hidden layer, and fit the output layer to a function."""
         theta = np.concatenate([rng.normal(0.0, 1.0, 2 * n_hidden), np.zeros(n_hidden + 1)])
         network = cls(*_moments(x, weight), theta)
         hidden = np.column_stack([network.trace(x).hidden, np.ones(len(x))])
@@ -106,11 +101,7 @@ class LinearNetwork(Network):
 
     @classmethod
     def random(cls, x: Floats, weight: Floats, n_hidden: int, rng: np.random.Generator) -> Self:
-        """
-        Draw all parameters uniformly from ±1/√n, where n is the number of inputs of a layer.
-
-        x, weight: inputs, and how often each occurs.
-        """
+        """Draw all parameters uniformly from ±1/√n, where n is the number of inputs of a layer."""
         width = 1.0 / np.sqrt(n_hidden)
         theta = np.concatenate([rng.uniform(-1.0, 1.0, 2 * n_hidden), rng.uniform(-width, width, n_hidden + 1)])
         return cls(*_moments(x, weight), theta)

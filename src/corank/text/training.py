@@ -80,12 +80,7 @@ class EncodedCorpus:
         )
 
     def problem(self, links: Links, symmetric: bool, summed: bool) -> LinkProblem:
-        """
-        Return links, and postings sorted by word and tf, for kernels.
-
-        symmetric: whether texts are weighted like documents.
-        summed: whether a text counts in proportion to its constraints.
-        """
+        """Return links, and postings sorted by word and tf, for kernels."""
         postings, n_values = links.corpus.postings, len(self.inputs.tf)
         terms = np.repeat(np.arange(links.corpus.n_terms, dtype=np.int64), links.corpus.document_frequency)
         key = terms * n_values + self.tf
@@ -118,12 +113,7 @@ class EncodedCorpus:
 def tf_inputs(
     counts: NDArray[Any], lengths: NDArray[Any], mean_length: float, form: SimilarityForm, steps: int | None = None
 ) -> Floats:
-    """
-    Return tf, normalised by the length of its text as in BM25, tf/(1 − b + b · length/mean), or its logarithm.
-
-    lengths: length of the text of each count.
-    steps: round the logarithm to multiples of 1/steps.
-    """
+    """Return tf, normalised by the length of its text as in BM25, tf/(1 − b + b · length/mean), or its logarithm."""
     log_tf = np.log(counts) - np.log(1.0 - form.b + form.b * np.maximum(lengths, 1) / mean_length)
     if steps is not None:
         log_tf = np.rint(steps * log_tf) / steps
@@ -248,9 +238,6 @@ def train(
     """
     Minimise the hinge loss: its mean over texts by Adam, with a learning rate that falls linearly to zero, or its sum
     over constraints, in units of the mean number of constraints of a text, by plain stochastic gradients.
-
-    validation: links of other documents; the networks of the check with the best average precision are kept. None takes
-        all steps.
     """
     objective = LinkObjective(links, form, schedule.summed)
     networks = _initial_networks(objective, rng)
@@ -304,11 +291,7 @@ def train(
 
 
 def check_steps(n_steps: int, n_batches: int, checks_per_pass: int) -> list[int]:
-    """
-    Return the numbers of steps after which the validation links are checked.
-
-    n_batches: steps of one pass.
-    """
+    """Return the numbers of steps after which the validation links are checked."""
     n_checks = -(-n_steps * checks_per_pass // n_batches)
     ends = {k * n_batches // checks_per_pass for k in range(1, n_checks)}
     return sorted({end for end in ends if 0 < end < n_steps} | {n_steps} - {0})

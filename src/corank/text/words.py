@@ -26,12 +26,8 @@ class Words:
 
     Text is normalised (Unicode NFKC) and lower-cased; words are runs of two or more letters, digits or underscores.
 
-    Attributes
-    ----------
-    language : str or None
-        Language of the Snowball stemmer; None does not stem.
-    stop_words : tuple of str
-        Words that are ignored, before stemming.
+    language: Language of the Snowball stemmer; None does not stem.
+    stop_words: Words that are ignored, before stemming.
     """
 
     language: str | None
@@ -39,21 +35,7 @@ class Words:
 
     @classmethod
     def of(cls, language: str | None = "english", stop_words: str | Iterable[str] | None = "english") -> Words:
-        """
-        Make a tokeniser from a user's arguments.
-
-        Parameters
-        ----------
-        language : str or None
-            Language of the stemmer, such as "english" or "german"; None does not stem.
-        stop_words : "english", iterable of str, or None
-            Words to ignore; "english" is scikit-learn's list, None ignores none.
-
-        Returns
-        -------
-        Words
-            The tokeniser.
-        """
+        """Make a tokeniser from a user's arguments."""
         if stop_words == "english":
             from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS as chosen
         elif isinstance(stop_words, str):
@@ -67,14 +49,7 @@ class Words:
         return words
 
     def stemmer(self) -> Callable[[list[str]], list[str]]:
-        """
-        Return the stemmer.
-
-        Returns
-        -------
-        callable
-            Takes words and returns their stems.
-        """
+        """Return the stemmer."""
         if self.language is None:
             return lambda words: words
         library = _snowball()

@@ -76,11 +76,7 @@ class ShownList(NamedTuple):
 
 
 def shown_lists(log: EventLog, model: str | None = None) -> Iterator[ShownList]:
-    """
-    Yield the lists of a log in order.
-
-    model: name of the model whose lists are wanted; by default all, with those ranked elsewhere.
-    """
+    """Yield the lists of a log in order."""
     last, feedback = log.last_number(), dict[str, list[Feedback]]()
     for events in log.batches(0, last):
         for event in events:
@@ -124,12 +120,7 @@ def _names(log: EventLog, subject: str) -> list[str] | None:
 
 
 def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: bool, overwrite: bool) -> int:
-    """
-    Write UBI 1.3: one JSON object per line, a query with the documents shown, followed by the events on it.
-
-    persons: whether ids of users are written.
-    Returns: the number of lists.
-    """
+    """Write UBI 1.3: one JSON object per line, a query with the documents shown, followed by the events on it."""
 
     def lines(one: ShownList) -> Iterator[dict[str, Any]]:
         query = {
@@ -279,11 +270,7 @@ class LoggedRows(NamedTuple):
 
 
 def logged_rows(log: EventLog, model: str | None = None) -> LoggedRows:
-    """
-    Return the lists of a log with all items that were ranked, shown or not.
-
-    model: name of the model whose lists are wanted; by default all that have features.
-    """
+    """Return the lists of a log with all items that were ranked, shown or not."""
     contexts: dict[bytes, str] = {}
     X: list[Floats] = []
     qid: list[str] = []

@@ -90,12 +90,7 @@ class OpenLists:
         return len(self._open)
 
     def feed(self, event: Event, *, expire: bool = True) -> tuple[list[OpenList], bool]:
-        """
-        Take the next event.
-
-        expire: whether lists are closed by time and number, which is left out when waiting lists are found again.
-        Returns: the lists that it closes, in order, and whether it is feedback on a list that does not wait.
-        """
+        """Take the next event."""
         closed: list[OpenList] = []
         while expire and (oldest := self.oldest) is not None and oldest.until <= event.time:
             closed.append(self._pop_oldest())
@@ -254,11 +249,7 @@ class Learner:
 
 
 def fold(log: EventLog, lists: OpenLists, models: Models, events: Sequence[Event]) -> dict[str, int]:
-    """
-    Learn from events in order.
-
-    Returns: the number of the last list of each model that was touched.
-    """
+    """Learn from events in order."""
     closed: list[OpenList] = []
     for event in events:
         done, is_unmatched = lists.feed(event)
@@ -270,12 +261,7 @@ def fold(log: EventLog, lists: OpenLists, models: Models, events: Sequence[Event
 
 
 def replay(log: EventLog, upto: int | None = None) -> tuple[dict[str, bytes], dict[str, dict[str, int]]]:
-    """
-    Learn everything again from the initial states and the log.
-
-    upto: number of the last event; by default the last one of the log.
-    Returns: state and counts of each model that drew a list which is closed, by name and version.
-    """
+    """Learn everything again from the initial states and the log."""
     lists, models = OpenLists(), Models(log, "initial")
     for events in log.batches(0, upto):
         fold(log, lists, models, events)

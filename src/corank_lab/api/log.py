@@ -86,11 +86,7 @@ class EventLog:
         self.store = store
 
     def append(self, events: Sequence[NewEvent]) -> Future[list[int]]:
-        """
-        Queue events, which are committed together.
-
-        Returns: set after the commit to the number of each event; 0 for one that was in the log before.
-        """
+        """Queue events, which are committed together."""
 
         def job(db: Statements) -> list[int]:
             numbers = []

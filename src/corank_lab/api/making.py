@@ -28,13 +28,7 @@ def make_version(
     *,
     has_prior: bool,
 ) -> tuple[str, bytes, dict[str, Any]]:
-    """
-    Return kind, state and recipe of a version.
-
-    path: a saved model; an online ranker continues to learn, any other stays as it is.
-    online, columns, has_prior: class, columns and prior of a new online ranker.
-    interleave: names of two models, with a comma.
-    """
+    """Return kind, state and recipe of a version."""
     if sum(one is not None for one in (path, online, interleave)) != 1:
         raise InputError("pass one of --model, --online and --interleave.")
     if path is not None:

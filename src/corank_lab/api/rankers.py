@@ -74,14 +74,7 @@ class ServedModel(ABC):
         """Draw a list of up to k rows; `rng_state` is advanced."""
 
     def learn(self, arrays: Arrays, n_learnt: int, clicked: NDArray[np.bool_]) -> bool:
-        """
-        Learn from a list that this model drew.
-
-        arrays: of `Drawn`.
-        n_learnt: number of lists that the model had learnt when it drew this one.
-        clicked: for each rank, whether it was clicked.
-        Returns: whether the state changed.
-        """
+        """Learn from a list that this model drew."""
         return False
 
     @abstractmethod
@@ -284,11 +277,7 @@ class InterleavedModel(ServedModel):
 
 
 def load_model(kind: str, content: bytes, resolve: Resolve, *, is_known: bool = True) -> ServedModel:
-    """
-    Return a model from its kind and state.
-
-    is_known: whether the state was checked before it was stored; a new one is checked as a file of unknown origin.
-    """
+    """Return a model from its kind and state."""
     if kind == OnlineModel.kind:
         return OnlineModel(model_from_bytes(content, OnlineRanker, is_known=is_known))  # type: ignore[type-abstract]
     return (

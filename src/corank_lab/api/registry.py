@@ -57,12 +57,7 @@ class Registry:
         self.refresh()
 
     def add(self, name: str, kind: str, content: bytes, recipe: dict[str, Any]) -> int:
-        """
-        Add a version, and activate it if it is the first of its name.
-
-        kind, content: as for `load_model`; the content is checked by loading it.
-        Returns: the number of the version.
-        """
+        """Add a version, and activate it if it is the first of its name."""
         if not _NAME.fullmatch(name):
             raise InputError(f"a model cannot be called {name!r}; use up to 64 letters, digits, dots and hyphens.")
         load_model(kind, content, self.model, is_known=False)

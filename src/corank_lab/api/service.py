@@ -187,13 +187,7 @@ class Service:
         user: str = "",
         final: bool = False,
     ) -> NewEvent:
-        """
-        Return one event of feedback, and decide what it means.
-
-        data: the event as it was sent.
-        id: without one, the event gets one of what it means: list, item, action and user, and the values that the rules
-            use. A bot's click does not hide that of a person, nor a short dwell a long one.
-        """
+        """Return one event of feedback, and decide what it means."""
         seconds, agent, owner = signals.seconds, signals.agent or "", signals.owner or ""
         is_click = action in self.rules.clicks or (
             action == "dwell" and seconds is not None and seconds >= self.rules.least_dwell_seconds

@@ -57,11 +57,7 @@ def pages(
 def open_grading(
     store: AnswerStore, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int
 ) -> str:
-    """
-    Return the address of the project of these files, which is made at the first time.
-
-    paths: files to grade, or one file of queries with an index.
-    """
+    """Return the address of the project of these files, which is made at the first time."""
     import json
     from hashlib import sha256
 
@@ -95,11 +91,7 @@ def run_server(
     no_browser: bool,
     begin: Callable[[AnswerStore], str] = lambda _: "",
 ) -> None:
-    """
-    Serve the pages until Ctrl-C.
-
-    begin: called with the open database; returns the address of the first page, empty for the list of projects.
-    """
+    """Serve the pages until Ctrl-C."""
     import sys
     import threading
 

@@ -27,8 +27,6 @@ WIDTH = 80
 def ask_all(session: PreferenceSession, message: str = "") -> None:
     """
     Ask until no question is left, the judge quits or the input ends; answers are on the disk before the next question.
-
-    message: shown with the first question.
     """
     console = make_console()
     if not console.is_terminal:
@@ -76,12 +74,7 @@ def show_question(session: PreferenceSession, question: Question, console: Conso
 
 
 def order_table(items: Items, ranking: Ranking, max_lines: int, width: int) -> Table:
-    """
-    Lay out the best items, with scores as an o and standard deviations as dashes.
-
-    max_lines: maximum number of lines.
-    width: number of columns of the terminal.
-    """
+    """Lay out the best items, with scores as an o and standard deviations as dashes."""
     from rich.table import Table
     from rich.text import Text
 

@@ -22,11 +22,7 @@ Name = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
 def open_place(place: str, *, must_exist: bool = False) -> AnswerStore:
-    """
-    Open the database of a folder, or the one with an address.
-
-    must_exist: whether a folder without a database is refused, rather than created.
-    """
+    """Open the database of a folder, or the one with an address."""
     from corank_lab.database.open_store import open_answer_store
 
     if "://" in place:

@@ -49,12 +49,7 @@ def lines() -> Iterator[Ask]:
 
 @contextmanager
 def terminal(named: Mapping[str, str] | None = None, *, resizes: bool = False) -> Iterator[Ask]:
-    """
-    Yield a function that reads a key, or a line after a prompt; keys typed ahead are kept.
-
-    named: names of arrow and function keys; other escape sequences are ignored, since their letters are not answers.
-    resizes: whether a change of the size of the terminal is reported like a key.
-    """
+    """Yield a function that reads a key, or a line after a prompt; keys typed ahead are kept."""
     names = named or {}
     if sys.platform == "win32":
         yield lambda prompt="": input(prompt) if prompt else typer.getchar()

@@ -95,12 +95,7 @@ def check_database(connection: sqlite3.Connection) -> None:
 
 
 def readable(connection: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterator[tuple[int, bool, Any]]:
-    """
-    Read a table of a damaged file as far as possible: forwards, backwards, then row by row between.
-
-    Returns: for each row its number, whether its checksum is right or it has none, and the columns; for a part in which
-    rows may be missing its first number, False and None.
-    """
+    """Read a table of a damaged file as far as possible: forwards, backwards, then row by row between."""
     execute = connection.execute
     sound = is_sound(execute, table) if has_checksums(execute) else "1"
     select = f"SELECT rowid, {sound}, {', '.join(columns)} FROM {table}"

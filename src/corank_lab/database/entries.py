@@ -65,12 +65,7 @@ class JournalEntry:
         return {name: value for name, value in found if value not in ("", (), None)}
 
     def unknown(self, name: str, what: str) -> InputError:
-        """
-        Return the error for an entry about something that the judged file does not hold.
-
-        name: the id or name in the entry.
-        what: what the file holds, with their number.
-        """
+        """Return the error for an entry about something that the judged file does not hold."""
         where = f"{self.place}: " if self.place else "the journal has "
         return InputError(
             f"{where}an answer about {name!r}, which is not one of the {what}; open the file that the journal was "

@@ -45,11 +45,7 @@ _COLUMNS = "id, kind, name, stage, share, attempts, project, error"
 
 
 def add_import(store: AnswerStore, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
-    """
-    Store an upload; one that is stored already is left as it is.
-
-    files: name and content of each.
-    """
+    """Store an upload; one that is stored already is left as it is."""
     if find_import(store, id) is not None:
         return
     now = utc_now()

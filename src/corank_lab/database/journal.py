@@ -47,28 +47,15 @@ class Journal(ABC, Generic[E]):
     A session that is given a journal finds or makes the project of what it judges. Answers of the project by other
     judges, and those that the judge gives on a page at the same time, are read by `refresh`.
 
-    Parameters
-    ----------
-    database : path, address or AnswerStore
-        The database; a file is created if it does not exist.
-    judge : str
-        Name of the judge.
+    database: The database; a file is created if it does not exist.
+    judge: Name of the judge.
 
-    Attributes
-    ----------
-    judge : str
-        Name of the judge.
-    entries : list of JournalEntry
-        The entries of the judge so far.
-    log : list of (str, JournalEntry)
-        The judge and entry of every answer of the project, in the order of answering.
-    project : Project or None
-        The project; None until a session sets it.
-    is_new : bool
-        Whether the project was made now, or what is judged was changed.
+    judge: Name of the judge.
+    entries: The entries of the judge so far.
+    log: The judge and entry of every answer of the project, in the order of answering.
+    project: The project; None until a session sets it.
+    is_new: Whether the project was made now, or what is judged was changed.
 
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> from corank_lab.screening import Records, Screening, ScreeningJournal
     >>> path = pathlib.Path(tempfile.mkdtemp(), "corank.db")
@@ -139,15 +126,7 @@ class Journal(ABC, Generic[E]):
         files: dict[str, tuple[str, bytes]] | None = None,
         **settings: Any,
     ) -> None:
-        """
-        Use the project of what is judged, which is made at the first time.
-
-        wanted: hash of what is judged, as `hash_of` returns it.
-        payload: returns what is judged.
-        file: name of the judged file, not a path; empty without one.
-        files: as in `AnswerStore.add_project`.
-        settings: of a new project.
-        """
+        """Use the project of what is judged, which is made at the first time."""
         if self.project is not None and self.project.settings.get("files") == wanted:
             self.refresh()
             return
@@ -171,12 +150,7 @@ class Journal(ABC, Generic[E]):
         self.refresh()
 
     def find(self, wanted: str, file: str) -> Project | None:
-        """
-        Find the project of a content.
-
-        wanted: hash of the content.
-        file: name of the file, which may have been changed since.
-        """
+        """Find the project of a content."""
         projects = [one for one in self.store.projects() if one.kind == self.kind]
         for one in projects:
             known = one.settings.get("files")

@@ -119,11 +119,7 @@ def version_of(connection: Any, dialect: str, app: str = "") -> int:
 
 
 def migrate(connection: Any, dialect: str, to: int = VERSION) -> None:
-    """
-    Bring a database to a version, inside the caller's transaction.
-
-    to: the version; tests make databases of older ones.
-    """
+    """Bring a database to a version, inside the caller's transaction."""
     version = version_of(connection, dialect)
     _require_known("the database has", version, VERSION)
     if version >= to:

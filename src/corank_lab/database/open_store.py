@@ -9,11 +9,7 @@ from corank_lab.database.store import AnswerStore
 
 
 def open_answer_store(address: str | os.PathLike[str]) -> AnswerStore:
-    """
-    Open a store.
-
-    address: a path, ``sqlite:///path``, or ``postgresql://user@host/database``.
-    """
+    """Open a store."""
     text = os.fspath(address)
     scheme, separator, rest = text.partition("://")
     if not separator or scheme == "sqlite":

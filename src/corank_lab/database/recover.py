@@ -31,14 +31,7 @@ class Recovered(NamedTuple):
 
 
 def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwrite: bool = False) -> Recovered:
-    """
-    Copy all sound rows of a database, which is opened for reading only.
-
-    path: the damaged file.
-    folder: the folder of the new file ``corank.db``, which appears when it is complete.
-    apps: whose tables are copied, besides projects and answers.
-    overwrite: whether an existing folder is replaced.
-    """
+    """Copy all sound rows of a database, which is opened for reading only."""
     if not path.is_file():
         raise InputError(f"{path} is not a file; pass the damaged database, or its folder.")
     try:

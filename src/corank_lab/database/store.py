@@ -198,11 +198,7 @@ class AnswerStore(ABC):
             return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
 
     def write(self, *statements: Sequence[Any]) -> None:
-        """
-        Run statements in one transaction. When this returns, their effect is on the disk.
-
-        statements: each is the text and its values.
-        """
+        """Run statements in one transaction. When this returns, their effect is on the disk."""
 
         def job(db: Statements) -> None:
             for sql, *values in statements:
@@ -245,14 +241,7 @@ class AnswerStore(ABC):
         answers: Sequence[AnswerRow] = (),
         upload: str | None = None,
     ) -> Project:
-        """
-        Add a project in one transaction: it is whole or not there.
-
-        payload: what is judged, as JSON values.
-        files, answers: as in `add_files` and `append_all`.
-        upload: id of the upload (`corank_lab.database.imports`); the project of an upload is made once.
-        Returns: the project, or the one that was made of the upload before.
-        """
+        """Add a project in one transaction: it is whole or not there."""
         project = Project(secrets.token_urlsafe(9), kind, name, dict(settings), utc_now())
         packed = zlib.compress(json.dumps(payload).encode(), 1)
 
@@ -330,11 +319,7 @@ class AnswerStore(ABC):
         self.run(job)
 
     def add_files(self, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:
-        """
-        Add files that pages show, such as images.
-
-        files: media type and content by name; a file of the same name is replaced.
-        """
+        """Add files that pages show, such as images."""
         self.run(lambda db: _put_files(db, project, files))
 
     def file(self, project: str, name: str) -> tuple[str, bytes] | None:
@@ -435,16 +420,7 @@ class AnswerStore(ABC):
         *,
         keep_hold: bool = False,
     ) -> tuple[StoredAnswer, bool]:
-        """
-        Append an answer. When this returns, it is on the disk.
-
-        judge: name of the judge.
-        item: key of what is judged.
-        entry: keys and values of a line of a journal; `action` is required.
-        client_id: the same for all attempts to send this answer; random by default.
-        keep_hold: whether the judge continues to hold the item, as after a note that precedes an answer.
-        Returns: the answer, and whether it is new; False if it was stored before, possibly with another entry.
-        """
+        """Append an answer. When this returns, it is on the disk."""
         client = client_id or secrets.token_urlsafe(12)
         action, line, time = str(entry["action"]), json.dumps(dict(entry)), utc_now()
 
@@ -461,12 +437,7 @@ class AnswerStore(ABC):
         return self.run(job)
 
     def append_all(self, project: str, rows: Sequence[AnswerRow]) -> int:
-        """
-        Append many answers in one transaction.
-
-        rows: judge, item, entry, client id and time (empty for now) of each answer; those that are stored are skipped.
-        Returns: number of new answers.
-        """
+        """Append many answers in one transaction."""
         return self.run(lambda db: _append_rows(db, project, rows))
 
     def answers(self, project: str, *, after: int = 0, judge: str | None = None) -> list[StoredAnswer]:
@@ -492,25 +463,12 @@ class AnswerStore(ABC):
         return int(self.read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
 
     def claim(self, project: str, judge: str, candidates: Sequence[Candidate], seen: int) -> str | None:
-        """
-        Hold the first candidate that enough other judges neither hold nor have just answered.
-
-        candidates: by decreasing priority.
-        seen: number of the last answer that the candidates take into account.
-        Returns: the item; None if other judges hold all candidates.
-        """
+        """Hold the first candidate that enough other judges neither hold nor have just answered."""
         found = self.claim_group(project, judge, [[one] for one in candidates], seen)
         return found[0] if found else None
 
     def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[Candidate]], seen: int) -> list[str]:
-        """
-        Hold all free candidates of the first group that has one, instead of what the judge held before.
-
-        groups: by decreasing priority; a candidate is free if enough other judges neither hold nor have just
-            answered it.
-        seen: number of the last answer that the candidates take into account.
-        Returns: the items; empty if other judges hold all candidates.
-        """
+        """Hold all free candidates of the first group that has one, instead of what the judge held before."""
 
         def job(db: Statements) -> list[str]:
             now = datetime.now(UTC).timestamp()

@@ -42,12 +42,7 @@ def export_project(store: AnswerStore, project: Project) -> bytes:
 
 
 def import_project(store: AnswerStore, content: bytes, kinds: Any, upload: str | None = None) -> Project:
-    """
-    Add the project of a file that `export_project` made.
-
-    kinds: kinds of work that can be opened.
-    upload: as in `AnswerStore.add_project`.
-    """
+    """Add the project of a file that `export_project` made."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             require_plausible_size(_NAME, len(content), sum(member.file_size for member in archive.infolist()))

@@ -18,14 +18,9 @@ class AlphaInterval(NamedTuple):
     """
     Agreement of judges.
 
-    Attributes
-    ----------
-    alpha : float
-        Krippendorff's alpha; NaN if it is undefined.
-    low, high : float
-        95 % bootstrap interval over the documents; NaN with fewer than ten documents.
-    n_documents : int
-        Number of documents with two grades or more.
+    alpha: Krippendorff's alpha; NaN if it is undefined.
+    low, high: 95 % bootstrap interval over the documents; NaN with fewer than ten documents.
+    n_documents: Number of documents with two grades or more.
     """
 
     alpha: float
@@ -42,24 +37,6 @@ def alpha_interval(
 
     Documents are drawn with replacement. A sample in which all grades are equal has no alpha and is left out.
 
-    Parameters
-    ----------
-    grades : sequence of sequences of float
-        Grades of each document; documents with fewer than two are ignored.
-    level : {"nominal", "ordinal", "interval"}
-        Level of measurement, see `corank.metrics.agreement.krippendorff_alpha`.
-    resamples : int
-        Number of bootstrap samples.
-    random_state : int
-        Random seed.
-
-    Returns
-    -------
-    AlphaInterval
-        Alpha and its interval.
-
-    Examples
-    --------
     >>> found = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]] * 2)
     >>> round(found.alpha, 2), found.low < found.alpha <= found.high, found.n_documents
     (0.88, True, 12)

@@ -34,14 +34,9 @@ class Judgement(NamedTuple):
     """
     The last answer of a judge about a document.
 
-    Attributes
-    ----------
-    action : {"grade", "unrateable", "later"}
-        What the judge did.
-    grade : int or None
-        The grade, None for the other actions.
-    text : str
-        Explanation.
+    action: What the judge did.
+    grade: The grade, None for the other actions.
+    text: Explanation.
     """
 
     action: str

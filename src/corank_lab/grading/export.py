@@ -144,11 +144,7 @@ def as_opensearch(session: GradingSession, name: str) -> str:
 
 
 def as_rank_eval(session: GradingSession, index: str = "documents") -> str:
-    """
-    Return a request of Elasticsearch's `_rank_eval` with the graded documents.
-
-    index: name of the index; the request of each query is a `query_string`, to be replaced by that of the application.
-    """
+    """Return a request of Elasticsearch's `_rank_eval` with the graded documents."""
     return _text(_final(session), "rank-eval", index=index)
 
 

@@ -28,14 +28,9 @@ class GradingFeatures(NamedTuple):
     """
     Features of the documents of a task.
 
-    Attributes
-    ----------
-    X : array of shape (n_documents, n_features)
-        Features.
-    columns : sequence of str
-        Their names.
-    prior : str or None
-        Name of the feature that gives the order without grades: the score or the rank in the files, else BM25.
+    X: Features.
+    columns: Their names.
+    prior: Name of the feature that gives the order without grades: the score or the rank in the files, else BM25.
     """
 
     X: NDArray[np.float64]
@@ -52,20 +47,6 @@ def grading_features(task: GradingTask, *, use_texts: bool = True) -> GradingFea
     """
     Return the features of all documents: numeric columns, the given order, and words that query and text share.
 
-    Parameters
-    ----------
-    task : GradingTask
-        Queries and documents.
-    use_texts : bool
-        Whether to add features of the texts.
-
-    Returns
-    -------
-    GradingFeatures
-        Features, names, and the feature that gives the order without grades.
-
-    Examples
-    --------
     >>> from corank_lab.grading import GradingDocument, GradingQuery
     >>> documents = [GradingDocument(0, "a", {"text": "black tea"}), GradingDocument(0, "b", {"text": "tea pot"})]
     >>> found = grading_features(GradingTask([GradingQuery("1", "black tea")], documents))

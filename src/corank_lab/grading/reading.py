@@ -39,12 +39,8 @@ class GradingFile(NamedTuple):
     """
     Content of files to grade.
 
-    Attributes
-    ----------
-    task : GradingTask
-        Queries and documents.
-    known : sequence of (str, GradingEntry)
-        Judge and entry of each grade in the files.
+    task: Queries and documents.
+    known: Judge and entry of each grade in the files.
     """
 
     task: GradingTask
@@ -52,23 +48,7 @@ class GradingFile(NamedTuple):
 
 
 def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
-    """
-    Read queries, documents and grades that they have already.
-
-    Parameters
-    ----------
-    path : path
-        A table (.csv, .tsv, .jsonl, .parquet) with a column of queries and one of documents, such as a CSV file of
-        Quepid; a book of Quepid (.json); or a TREC run. Other columns are shown; numeric ones are also features.
-    *more_paths : paths
-        For a TREC run: tables with the texts of the documents (a column ``docid``) and of the queries (``qid`` and
-        another column).
-
-    Returns
-    -------
-    GradingFile
-        The task, and the grades in the file.
-    """
+    """Read queries, documents and grades that they have already."""
     if any(suffix_of(one) == ".index" for one in (path, *more_paths)):
         raise InputError(
             "an index is opened by the command line: corank lab --grade queries.csv --index wiki.index --texts "
@@ -215,20 +195,7 @@ def _queries(columns: Sequence[str], qid: str, rows: LocatedRows) -> dict[str, s
 
 
 def read_queries(path: Path) -> dict[str, str]:
-    """
-    Read queries.
-
-    Parameters
-    ----------
-    path : path
-        A table (.csv, .parquet) with a column ``qid`` and one of texts, or only with a column ``query``; otherwise a
-        file of ids and texts (.tsv without a header, or .jsonl), as for `corank search`.
-
-    Returns
-    -------
-    dict of str to str
-        Text by id.
-    """
+    """Read queries."""
     if suffix_of(path) not in (".csv", ".parquet"):
         from corank.text import read_texts
 
@@ -242,25 +209,7 @@ def read_queries(path: Path) -> dict[str, str]:
 
 
 def pool_from_index(queries: Mapping[str, str], index: Path, texts: Sequence[Path], depth: int = 20) -> GradingTask:
-    """
-    Search an index by BM25 for each query, and collect the first documents.
-
-    Parameters
-    ----------
-    queries : mapping of str to str
-        Texts of the queries, by id.
-    index : path
-        Index that `corank index` wrote. It keeps word counts, not texts.
-    texts : sequence of paths
-        The documents of which the index was made: JSON lines, tables of id and text, or folders of .txt files.
-    depth : int
-        Number of documents of each query.
-
-    Returns
-    -------
-    GradingTask
-        Queries that share a word with a document, and their documents by rank; the BM25 score is a feature.
-    """
+    """Search an index by BM25 for each query, and collect the first documents."""
     from corank.text import BM25, open_corpus, read_document_fields
 
     corpus = open_corpus(index)

@@ -46,31 +46,17 @@ class GradingSession:
     """
     The grades of all judges.
 
-    Parameters
-    ----------
-    task : GradingTask
-        Queries and documents.
-    scale : GradingScale, optional
-        The grades.
-    order : {"query", "depth", "model"}
-        Which document comes next: one query after another, the first documents of all queries first, or by
+    task: Queries and documents.
+    scale: The grades.
+    order: Which document comes next: one query after another, the first documents of all queries first, or by
         `corank.suggest`.
-    depth : int
-        Number of first documents of each query that are graded; 0 means all.
-    overlap : int
-        Number of judges who grade a document of the shared part.
-    shared : float
-        Share of documents that `overlap` judges grade.
+    depth: Number of first documents of each query that are graded; 0 means all.
+    overlap: Number of judges who grade a document of the shared part.
+    shared: Share of documents that `overlap` judges grade.
 
-    Attributes
-    ----------
-    judges : mapping of str to mapping of int to Judgement
-        Last answer of each judge about each document.
-    settled : mapping of int to int
-        Grades that were fixed.
+    judges: Last answer of each judge about each document.
+    settled: Grades that were fixed.
 
-    Examples
-    --------
     >>> from corank_lab.grading import GradingDocument, GradingQuery, GradingTask
     >>> from corank_lab.grading.answers import GradingEntry
     >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
@@ -116,16 +102,7 @@ class GradingSession:
         self._log: dict[str, list[tuple[int, Judgement | None, Judgement]]] = {}
 
     def add(self, judge: str, entry: GradingEntry) -> None:
-        """
-        Apply an entry of a judge.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        entry : GradingEntry
-            The entry.
-        """
+        """Apply an entry of a judge."""
         mine, log = self.judges.setdefault(judge, {}), self._log.setdefault(judge, [])
         if entry.action == "undo":
             if log:
@@ -141,19 +118,7 @@ class GradingSession:
         self._set(mine, number, new)
 
     def number(self, entry: GradingEntry) -> int:
-        """
-        Return the number of the document of an entry.
-
-        Parameters
-        ----------
-        entry : GradingEntry
-            The entry.
-
-        Returns
-        -------
-        int
-            The number.
-        """
+        """Return the number of the document of an entry."""
         found = self.task.number.get(json.dumps([entry.query, entry.document]))
         if found is None:
             raise entry.unknown(f"{entry.query}/{entry.document}", f"{len(self.task.documents)} documents")
@@ -166,76 +131,24 @@ class GradingSession:
         return sum(kept) + len(self.settled)
 
     def last(self, judge: str) -> int | None:
-        """
-        Return the document of the judge's last answer.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-
-        Returns
-        -------
-        int or None
-            Its number; None without answers.
-        """
+        """Return the document of the judge's last answer."""
         log = self._log.get(judge)
         return log[-1][0] if log else None
 
     def recent(self, judge: str) -> list[tuple[int, Judgement]]:
-        """
-        Return the last answers of a judge about each document, the newest first.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-
-        Returns
-        -------
-        list of (int, Judgement)
-            Number of the document, and the answer.
-        """
+        """Return the last answers of a judge about each document, the newest first."""
         order = dict.fromkeys(number for number, _, _ in reversed(self._log.get(judge, [])))
         mine = self.judges.get(judge, {})
         return [(number, mine[number]) for number in order if number in mine]
 
     def open_for(self, judge: str, most: int = 60) -> list[Open]:
-        """
-        Return the documents that a judge may get next, the best first.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        most : int
-            Largest number of documents.
-
-        Returns
-        -------
-        list of Open
-            Documents and the number of judges who may still grade them; empty if no document is left.
-        """
+        """Return the documents that a judge may get next, the best first."""
         slots, free, later = self._open(judge)
         found = list(dict.fromkeys(free[: 2 * most].tolist()))[:most] or later[:most]
         return [Open(number, int(slots[number])) for number in found]
 
     def open_lists(self, judge: str, most: int = 60) -> list[list[Open]]:
-        """
-        Return the result lists in which a judge may grade documents, the best first.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        most : int
-            Largest number of lists.
-
-        Returns
-        -------
-        list of list of Open
-            The open documents of each list, by rank, those that the judge put aside included.
-        """
+        """Return the result lists in which a judge may grade documents, the best first."""
         slots, free, later = self._open(judge)
         lists = self._list[free]
         first = dict.fromkeys(lists.tolist() if len(self._ahead) else np.unique(lists).tolist())
@@ -248,40 +161,14 @@ class GradingSession:
         return list(found.values())
 
     def list_of(self, number: int) -> list[int]:
-        """
-        Return the result list of a document.
-
-        Parameters
-        ----------
-        number : int
-            Number of the document.
-
-        Returns
-        -------
-        list of int
-            Documents of its query that are to be graded, and itself, by rank; at most `LONGEST_LIST`.
-        """
+        """Return the result list of a document."""
         wanted = self._needed > 0
         wanted[number] = True
         found = np.flatnonzero((self._list == self._list[number]) & wanted)
         return [int(one) for one in found[np.argsort(self._rank[found], kind="stable")]]
 
     def list_after(self, judge: str, number: int) -> list[Open]:
-        """
-        Return the result list that a judge gets after that of a document.
-
-        Parameters
-        ----------
-        judge : str
-            Name of the judge.
-        number : int
-            Number of a document of the current list.
-
-        Returns
-        -------
-        list of Open
-            Its open documents; empty if no other list has one.
-        """
+        """Return the result list that a judge gets after that of a document."""
         lists = {int(self._list[one[0].number]): one for one in self.open_lists(judge, most=len(self._list))}
         here = int(self._list[number])
         lists.pop(here, None)
@@ -304,19 +191,7 @@ class GradingSession:
         return slots, free, later
 
     def suggest(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
-        """
-        Choose the documents to grade next with a model of the grades so far; may take seconds.
-
-        Parameters
-        ----------
-        y : array of float
-            Result of `final`; another thread may add entries meanwhile.
-
-        Returns
-        -------
-        array of int
-            Numbers of documents; pass them to `install`.
-        """
+        """Choose the documents to grade next with a model of the grades so far; may take seconds."""
         from corank.models import RankRLS
 
         X = self._rows()
@@ -331,30 +206,11 @@ class GradingSession:
         return np.asarray(kept[suggest(model, X[kept], y[kept], qid[kept], AHEAD, strategy, random_state=0)])
 
     def install(self, ahead: NDArray[np.int64]) -> None:
-        """
-        Use the result of `suggest`.
-
-        Parameters
-        ----------
-        ahead : array of int
-            Numbers of documents.
-        """
+        """Use the result of `suggest`."""
         self._ahead = ahead
 
     def final(self, rule: str = "median") -> NDArray[np.float64]:
-        """
-        Return one grade per document: the settled one, else that of all judges together.
-
-        Parameters
-        ----------
-        rule : {"median", "mean", "majority"}
-            See `corank.metrics.agreement.aggregate_grades`.
-
-        Returns
-        -------
-        array of float
-            Grades; NaN if there is none.
-        """
+        """Return one grade per document: the settled one, else that of all judges together."""
         n = len(self.task.documents)
         rows = [(at, one.grade) for mine in self.judges.values() for at, one in mine.items() if one.grade is not None]
         result = np.full(n, np.nan)
@@ -368,14 +224,7 @@ class GradingSession:
         return result
 
     def grades(self) -> list[dict[str, int]]:
-        """
-        Return the grades of each document by judge.
-
-        Returns
-        -------
-        list of dict
-            One per document.
-        """
+        """Return the grades of each document by judge."""
         table: list[dict[str, int]] = [{} for _ in self.task.documents]
         for judge, mine in self.judges.items():
             for number, one in mine.items():
@@ -384,14 +233,7 @@ class GradingSession:
         return table
 
     def conflicts(self) -> list[int]:
-        """
-        Return the documents with different grades that were not settled, the largest difference first.
-
-        Returns
-        -------
-        list of int
-            Numbers of documents.
-        """
+        """Return the documents with different grades that were not settled, the largest difference first."""
         spread = {
             number: max(found.values()) - min(found.values())
             for number, found in enumerate(self.grades())

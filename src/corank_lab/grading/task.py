@@ -21,12 +21,8 @@ class GradingScale:
     """
     The grades that judges may give.
 
-    Attributes
-    ----------
-    grades : tuple of int
-        Grades, the lowest first.
-    labels : tuple of str
-        One label per grade; may be empty texts.
+    grades: Grades, the lowest first.
+    labels: One label per grade; may be empty texts.
     """
 
     grades: tuple[int, ...] = tuple(grade for grade, _ in DEFAULT_SCALE)
@@ -70,14 +66,7 @@ class GradingScale:
         return cls(tuple(grade for grade, _ in pairs), tuple(label for _, label in pairs))
 
     def lines(self) -> str:
-        """
-        Return the scale as text, one grade per line.
-
-        Returns
-        -------
-        str
-            The inverse of `of_lines`.
-        """
+        """Return the scale as text, one grade per line."""
         return "\n".join(f"{grade} = {label}" for grade, label in zip(self.grades, self.labels, strict=True))
 
 
@@ -86,14 +75,9 @@ class GradingQuery:
     """
     A query.
 
-    Attributes
-    ----------
-    id : str
-        Short name without blanks, for judgement lists.
-    text : str
-        What the user typed.
-    need : str
-        What the user wants to know.
+    id: Short name without blanks, for judgement lists.
+    text: What the user typed.
+    need: What the user wants to know.
     """
 
     id: str
@@ -106,16 +90,10 @@ class GradingDocument:
     """
     A document of a query.
 
-    Attributes
-    ----------
-    query : int
-        Number of the query.
-    id : str
-        Name of the document.
-    fields : mapping of str to str
-        What is shown, by column.
-    position : int
-        Rank in the list that was judged, from 1; hidden from judges by default.
+    query: Number of the query.
+    id: Name of the document.
+    fields: What is shown, by column.
+    position: Rank in the list that was judged, from 1; hidden from judges by default.
     """
 
     query: int
@@ -129,20 +107,12 @@ class GradingTask:
     """
     Queries and their documents.
 
-    Attributes
-    ----------
-    queries : sequence of GradingQuery
-        The queries.
-    documents : sequence of GradingDocument
-        The documents of all queries, each once per query.
-    X : array of shape (n_documents, n_features)
-        Features; no columns by default.
-    columns : sequence of str
-        Names of the features.
-    scale : GradingScale or None
-        The scale that the file names.
-    has_order : bool
-        Whether positions are ranks of a search engine; otherwise they only count rows.
+    queries: The queries.
+    documents: The documents of all queries, each once per query.
+    X: Features; no columns by default.
+    columns: Names of the features.
+    scale: The scale that the file names.
+    has_order: Whether positions are ranks of a search engine; otherwise they only count rows.
     """
 
     queries: Sequence[GradingQuery]
@@ -173,14 +143,7 @@ class GradingTask:
         return {key: at for at, key in enumerate(self.keys)}
 
     def to_json(self) -> dict[str, Any]:
-        """
-        Return the task as JSON values.
-
-        Returns
-        -------
-        dict
-            Input of `from_json`.
-        """
+        """Return the task as JSON values."""
         return {
             "queries": [[one.id, one.text, one.need] for one in self.queries],
             "documents": [[one.query, one.id, dict(one.fields), one.position] for one in self.documents],
@@ -191,19 +154,7 @@ class GradingTask:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> GradingTask:
-        """
-        Return the task of JSON values.
-
-        Parameters
-        ----------
-        values : mapping
-            Result of `to_json`.
-
-        Returns
-        -------
-        GradingTask
-            The task.
-        """
+        """Return the task of JSON values."""
         queries = [GradingQuery(*one) for one in values["queries"]]
         documents = [GradingDocument(*one) for one in values["documents"]]
         X, has_order = np.array(values["X"], dtype=np.float64), bool(values.get("has_order"))  # absent before 0.2

@@ -48,13 +48,7 @@ def judges_of(store: AnswerStore, tokens: Sequence[str]) -> list[Judge]:
 
 
 def permit(permission: Permission, judges: Sequence[Judge], project: str | None, found: Project | None) -> Judge | None:
-    """
-    Return the judge who makes a request, or raise `HTTPError`.
-
-    judges: those whose links were opened in the browser.
-    project: id of the project in the address, if any.
-    found: the project with this id.
-    """
+    """Return the judge who makes a request, or raise `HTTPError`."""
     if permission is Permission.PUBLIC:
         return None
     if not judges:

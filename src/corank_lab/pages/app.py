@@ -100,13 +100,7 @@ UPLOADS = ("/projects", "/answers")
 def create_app(
     store: AnswerStore, *, hosts: Iterable[str] = (), kinds: Mapping[str, type[Workspace]] = KINDS
 ) -> SecurityMiddleware:
-    """
-    Return the application.
-
-    store: the database.
-    hosts: names under which it may be reached, besides those of this computer.
-    kinds: kinds of work.
-    """
+    """Return the application."""
     site = Site(store, kinds)
     app = make_app(
         [(route.method, route.path, _endpoint(site, route)) for route in ROUTES],

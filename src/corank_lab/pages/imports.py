@@ -98,14 +98,7 @@ def make_project(
     upload: str,
     report: Report = no_report,
 ) -> Project:
-    """
-    Make a project of uploaded files; raise `InputError` if they cannot be judged.
-
-    kind: kind of work, or "project" for a saved project.
-    name: empty for the name of the first file.
-    upload: id of the upload.
-    report: called with the stage and the share that is done.
-    """
+    """Make a project of uploaded files; raise `InputError` if they cannot be judged."""
     if not files:
         raise InputError(text("error.no_file"))
     if kind == SAVED:

@@ -183,11 +183,7 @@ def _link(page: PageRequest, token: str) -> str:
 
 
 def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Response:
-    """
-    Return the overview.
-
-    values: an error, or the link of a judge.
-    """
+    """Return the overview."""
     workspace = page.workspace
     found = workspace.overview()
     known = {judge.name: (judge.id, is_valid) for judge, is_valid in page.site.store.judges(page.here.id)}

@@ -49,9 +49,6 @@ class Scale(NamedTuple):
         """
         Return marks at multiples of 1, 2 or 5 times a power of ten.
 
-        n: largest number of intervals.
-        whole: whether only whole numbers are marked.
-
         >>> [tick.label for tick in Scale(0, 164).ticks()], [tick.label for tick in Scale(-0.7, 1.1).ticks(4)]
         (['0', '50', '100', '150'], ['−0.5', '0', '0.5', '1'])
         """
@@ -65,14 +62,7 @@ class Scale(NamedTuple):
 
 
 def curve(finds: Sequence[int], read: int, n: int, known: int, forecast: Forecast | None) -> dict[str, Any] | None:
-    """
-    Return the plot of relevant records against records read in the order of the ranking.
-
-    finds: positions of the relevant records in the order of reading, from 1.
-    read, n: numbers of records that were read, and of all that the ranking orders.
-    known: number of relevant records known beforehand, at which the curve begins.
-    forecast: gives the estimated total with its interval, and the place where the target is expected.
-    """
+    """Return the plot of relevant records against records read in the order of the ranking."""
     if not read:
         return None
     found = known + len(finds)

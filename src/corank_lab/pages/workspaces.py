@@ -176,20 +176,11 @@ class Workspace(ABC):
 
     @abstractmethod
     def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
-        """
-        Read a line of a journal that another program wrote; raise `InputError` if it is not about this project.
-
-        values: keys and values of the line; `place` names file and line.
-        Returns: key of the item, entry, and time (empty if unknown).
-        """
+        """Read a line of a journal that another program wrote; raise `InputError` if it is not about this project."""
 
     @abstractmethod
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
-        """
-        Return the values of the page with the judge's next question; None if there is none.
-
-        item: an earlier question to change.
-        """
+        """Return the values of the page with the judge's next question; None if there is none."""
 
     @abstractmethod
     def save(self, judge: str, form: Mapping[str, str]) -> Saved:

@@ -19,13 +19,9 @@ class Question(NamedTuple):
     """
     Two items to compare, by number.
 
-    Attributes
-    ----------
-    left, right : int
-        The items on the left and on the right.
-    chosen_by : {"start", "model", "repeat", "overlap"}
-        How the pair was chosen: at random before the first answer, by the strategy, as a repetition, or because another
-        judge answered it.
+    left, right: The items on the left and on the right.
+    chosen_by: How the pair was chosen: at random before the first answer, by the strategy, as a repetition, or because
+        another judge answered it.
     """
 
     left: int
@@ -37,12 +33,8 @@ class PairwiseAnswer(NamedTuple):
     """
     The better and the worse of two items, by number; if they are equal, in any order.
 
-    Attributes
-    ----------
-    better, worse : int
-        The items.
-    is_equal : bool
-        Whether the judge finds them equal.
+    better, worse: The items.
+    is_equal: Whether the judge finds them equal.
     """
 
     better: int

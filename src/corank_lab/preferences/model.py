@@ -80,11 +80,7 @@ class PreferenceModel:
         self._posterior: ItemPosterior | None = None
 
     def learn(self, answers: Sequence[PairwiseAnswer]) -> ItemPosterior:
-        """
-        Fit the process to answers; fast if they extend those of the last call.
-
-        answers: at least one.
-        """
+        """Fit the process to answers; fast if they extend those of the last call."""
         if self._posterior is not None and list(answers) == self._answers:
             return self._posterior
         old, n_used = len(self._answers), _n_for_evidence(len(answers))
@@ -101,11 +97,7 @@ class PreferenceModel:
         return self._posterior
 
     def learn_judges(self, judges: Mapping[str, Sequence[PairwiseAnswer]]) -> JudgeModel:
-        """
-        Learn what each judge prefers, what they prefer overall, and how noisy each one is.
-
-        judges: answers by judge, at least one of each; the result numbers judges in this order.
-        """
+        """Learn what each judge prefers, what they prefer overall, and how noisy each one is."""
         self.learn([answer for answers in judges.values() for answer in answers])
         assert self._gp is not None
         mixture, rows = self._gp.process_, as_doubles(self._rows)

@@ -23,15 +23,10 @@ class Ranking:
     """
     Items in order, with scores and their uncertainty.
 
-    Attributes
-    ----------
-    order : array of int
-        Numbers of the items, the best first.
-    score, std : arrays of float
-        Posterior mean of each item's value and its standard deviation, both relative to the mean value of all items,
-        which pairwise answers do not determine.
-    expected_disagreement : float
-        Expected share of all pairs in the wrong order; ½ without any information.
+    order: Numbers of the items, the best first.
+    score, std: Posterior mean of each item's value and its standard deviation, both relative to the mean value of all
+        items, which pairwise answers do not determine.
+    expected_disagreement: Expected share of all pairs in the wrong order; ½ without any information.
     """
 
     order: NDArray[np.intp]
@@ -41,19 +36,7 @@ class Ranking:
 
     @classmethod
     def of(cls, posterior: Posterior) -> Ranking:
-        """
-        Rank by the posterior mean.
-
-        Parameters
-        ----------
-        posterior : Posterior
-            Posterior of the values of all items.
-
-        Returns
-        -------
-        Ranking
-            Items with equal scores keep the order of their numbers.
-        """
+        """Rank by the posterior mean."""
         n = len(posterior)
         score = posterior.mean - posterior.mean.mean()
         mean, var = posterior.differences(np.column_stack(np.triu_indices(n, 1)))
@@ -63,11 +46,7 @@ class Ranking:
 
 
 def agreement(judges: Mapping[str, Sequence[PairwiseAnswer]]) -> tuple[int, int]:
-    """
-    Compare the last answers of all pairs of judges.
-
-    Returns: the number of item pairs on which two judges agree, and the number that two judges answered.
-    """
+    """Compare the last answers of all pairs of judges."""
     last = [
         {frozenset(answer[:2]): None if answer.is_equal else answer.better for answer in answers}
         for answers in judges.values()
@@ -85,14 +64,7 @@ def write_ranking(
     overwrite: bool = False,
     keep_formulas: bool = False,
 ) -> None:
-    """
-    Write the items with score and standard deviation, the best first.
-
-    path: .csv, compressed or not.
-    judges: rankings of single judges, whose scores are further columns.
-    overwrite: whether an existing file is replaced.
-    keep_formulas: whether names stay as they are if a spreadsheet would run them.
-    """
+    """Write the items with score and standard deviation, the best first."""
     rows: list[list[object]] = [["rank", "name", "score", "std", *(f"score_{judge}" for judge in judges)]]
     for rank, item in enumerate(ranking.order.tolist(), 1):
         scores = (ranking.score[item], ranking.std[item], *(one.score[item] for one in judges.values()))

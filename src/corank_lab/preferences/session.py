@@ -29,16 +29,10 @@ class PreferenceProgress:
     """
     State of a session.
 
-    Attributes
-    ----------
-    answered, equal, skipped : int
-        Number of answered questions, of ties among them, and of skipped questions.
-    repeated, same : int
-        Number of repeated questions, and of those answered as before.
-    gain : float or None
-        Expected information gain of the next answer in nats; None before the first answer, and without a question.
-    is_complete : bool
-        Whether every pair was asked.
+    answered, equal, skipped: Number of answered questions, of ties among them, and of skipped questions.
+    repeated, same: Number of repeated questions, and of those answered as before.
+    gain: Expected information gain of the next answer in nats; None before the first answer, and without a question.
+    is_complete: Whether every pair was asked.
     """
 
     answered: int
@@ -58,24 +52,14 @@ class PreferenceSession:
     other. A share of the questions is repeated: the share answered as before shows how reliable the answers are. The
     sides are random.
 
-    Parameters
-    ----------
-    items : Items
-        Items to rank.
-    journal : PreferenceJournal, optional
-        Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
-    strategy : str
-        How to choose pairs: a strategy of `corank.models.suggest_pairs`.
-    repeat : float
-        Share of repeated questions.
-    tol : float
-        Stop when no answer has an expected information gain of `tol` nats, once there are as many answers as items. An
+    items: Items to rank.
+    journal: Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
+    strategy: How to choose pairs: a strategy of `corank.models.suggest_pairs`.
+    repeat: Share of repeated questions.
+    tol: Stop when no answer has an expected information gain of `tol` nats, once there are as many answers as items. An
         answer gains log 2 at most.
-    random_state : int
-        Random seed of sides, repetitions and the first question.
+    random_state: Random seed of sides, repetitions and the first question.
 
-    Examples
-    --------
     >>> from corank_lab.preferences import Items, PreferenceSession
     >>> session = PreferenceSession(Items(["tea", "coffee", "milk"]), repeat=0.0)
     >>> while (question := session.next()) is not None:

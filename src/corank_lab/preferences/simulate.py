@@ -22,14 +22,9 @@ class PreferenceReplay:
     """
     One replay of a session.
 
-    Attributes
-    ----------
-    start : int
-        Random seed.
-    disagreement : array of float
-        Share of all pairs in the wrong order, after each question.
-    expected_disagreement : array of float
-        The model's estimate of this share.
+    start: Random seed.
+    disagreement: Share of all pairs in the wrong order, after each question.
+    expected_disagreement: The model's estimate of this share.
     """
 
     start: int
@@ -50,31 +45,7 @@ def simulate(
     n_questions: int = 200,
     advance: Callable[[int], Any] | None = None,
 ) -> list[PreferenceReplay]:
-    """
-    Replay sessions with a judge who answers by a column of grades, ties included.
-
-    Parameters
-    ----------
-    items : Items
-        Items to rank.
-    y : array of shape (n,)
-        Grade of each item.
-    starts : int
-        Number of replays, with seeds 0, 1, ...
-    strategy : str
-        How to choose pairs: a strategy of `corank.models.suggest_pairs`.
-    tol : float
-        Expected information gain below which a replay stops, see `PreferenceSession`.
-    n_questions : int
-        Maximum number of questions of a replay.
-    advance : callable, optional
-        Called with 1 after each question, for a progress bar.
-
-    Returns
-    -------
-    list of PreferenceReplay
-        One per start.
-    """
+    """Replay sessions with a judge who answers by a column of grades, ties included."""
     y = np.asarray(y, dtype=np.float64)
     if len(np.unique(y)) < 2:
         raise InputError("all items have the same grade; a replay needs a column of at least two different grades.")

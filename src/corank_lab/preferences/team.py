@@ -134,12 +134,7 @@ class TeamPreferences:
         return sorted({pair for answers in self._judges.values() for pair in answers.asked})
 
     def fit(self, answers: Mapping[str, Sequence[PairwiseAnswer]], asked: Sequence[Pair]) -> TeamModel | None:
-        """
-        Learn from answers; may take seconds. Call it from one thread at a time, then `install` the result.
-
-        answers, asked: results of `pairwise` and `asked`.
-        Returns: None without answers.
-        """
+        """Learn from answers; may take seconds. Call it from one thread at a time, then `install` the result."""
         if not answers:
             return None
         pooled = [answer for of_judge in answers.values() for answer in of_judge]

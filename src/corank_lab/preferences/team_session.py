@@ -23,16 +23,10 @@ class TeamSession(PreferenceSession):
     The session ends when no answer of the judge is expected to be informative. `ranking` is that of the judge's own
     answers, so that the judge does not see those of the others.
 
-    Parameters
-    ----------
-    items : Items
-        Items to rank.
-    judge : str
-        Name of the judge.
-    others : mapping of str to PreferenceAnswers
-        Answers of the other judges, besides those of the journal.
-    options
-        Further parameters of `PreferenceSession`, without `strategy`.
+    items: Items to rank.
+    judge: Name of the judge.
+    others: Answers of the other judges, besides those of the journal.
+    options: Further parameters of `PreferenceSession`, without `strategy`.
     """
 
     def __init__(self, items: Items, judge: str, others: Mapping[str, PreferenceAnswers], **options: Any) -> None:

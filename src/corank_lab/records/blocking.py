@@ -33,13 +33,7 @@ _FEW = 8
 def candidate_pairs(
     entries: Sequence[Entry], report: Callable[[float], None] = lambda share: None
 ) -> list[tuple[int, int]]:
-    """
-    Return pairs of records that may describe one work.
-
-    entries: what is compared of each record.
-    report: called from time to time with the share of the blocks that are done.
-    Returns: pairs of numbers, the smaller first, in order.
-    """
+    """Return pairs of records that may describe one work."""
     n = len(entries)
     compact = [entry.compact for entry in entries]
     codes: list[NDArray[np.int64]] = []

@@ -31,14 +31,9 @@ class DuplicateGroup:
     """
     Records that describe one work.
 
-    Attributes
-    ----------
-    members : tuple of int
-        Numbers of the records, from 0, in the order of the file.
-    representative : int
-        The most complete of them, which is judged for all.
-    evidence : tuple of str
-        Why they belong together, one text per kind of evidence.
+    members: Numbers of the records, from 0, in the order of the file.
+    representative: The most complete of them, which is judged for all.
+    evidence: Why they belong together, one text per kind of evidence.
     """
 
     members: tuple[int, ...]
@@ -60,12 +55,8 @@ class DuplicateGroups:
     """
     Duplicates in a collection; made by `find_duplicates`.
 
-    Attributes
-    ----------
-    n_records : int
-        Size of the collection.
-    groups : list of DuplicateGroup
-        Groups of at least two records, in the order of their first members.
+    n_records: Size of the collection.
+    groups: Groups of at least two records, in the order of their first members.
     """
 
     n_records: int
@@ -102,53 +93,17 @@ class DuplicateGroups:
         ]
 
     def group_of(self, number: int) -> tuple[int, ...]:
-        """
-        Return the records that describe the same work as one record.
-
-        Parameters
-        ----------
-        number : int
-            Number of the record, from 0.
-
-        Returns
-        -------
-        tuple of int
-            Numbers in the order of the file, with the record itself.
-        """
+        """Return the records that describe the same work as one record."""
         group = self._group.get(number)
         return group.members if group else (number,)
 
     def without(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
-        """
-        Return groups in which some pairs of records are in different groups, as a person decided.
-
-        Parameters
-        ----------
-        pairs : iterable of pairs of int
-            Numbers of records that are different works.
-
-        Returns
-        -------
-        DuplicateGroups
-            The other members stay with the record that they resemble most.
-        """
+        """Return groups in which some pairs of records are in different groups, as a person decided."""
         rejected = self._rejected | self._checked(pairs)
         return _grouped(self._pairs, self._entries, self._order, rejected, self._confirmed - rejected)
 
     def joined(self, pairs: Iterable[tuple[int, int]]) -> DuplicateGroups:
-        """
-        Return groups in which some pairs of records are in one group, as a person decided.
-
-        Parameters
-        ----------
-        pairs : iterable of pairs of int
-            Numbers of records that describe one work.
-
-        Returns
-        -------
-        DuplicateGroups
-            Groups with ``"confirmed by a person"`` as evidence where pairs were added.
-        """
+        """Return groups in which some pairs of records are in one group, as a person decided."""
         confirmed = self._confirmed | self._checked(pairs)
         return _grouped(self._pairs, self._entries, self._order, self._rejected - confirmed, confirmed)
 
@@ -170,20 +125,6 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     numbers, first author, page or journal differ, as for parts of a series or a conference abstract and its article.
     The result does not depend on the order of the records.
 
-    Parameters
-    ----------
-    records : Records
-        The collection.
-    report : callable, optional
-        Called from time to time with the share of the work that is done.
-
-    Returns
-    -------
-    DuplicateGroups
-        Groups of at least two records, with the evidence.
-
-    Examples
-    --------
     >>> from corank_lab.records.records import RecordDetails
     >>> details = [RecordDetails(year=2001, authors=("Roe, A.",)), RecordDetails(year=2001, authors=("A Roe",))]
     >>> titles = ["Sleep and memory in young rats", "Sleep and memory in young rats."]
@@ -228,12 +169,7 @@ def _same_rows(records: Records, entries: Sequence[Entry], order: Sequence[int])
 
 
 def restore_duplicates(records: Records, pairs: Iterable[Sequence[Any]]) -> DuplicateGroups:
-    """
-    Make groups of pairs that were found before, without comparing the records again.
-
-    records: the same collection.
-    pairs: the attribute `pairs` of the groups, or its values as JSON holds them.
-    """
+    """Make groups of pairs that were found before, without comparing the records again."""
     found = tuple(DuplicatePair(*one) for one in pairs)
     entries = _Computed(len(records), lambda at: entry_of(records, at))
     order = _Computed(len(records), lambda at: (*_content(records, at), at))  # sorts as the places of `_order` do

@@ -135,13 +135,8 @@ class IdentityIndex:
     """
     Records by their keys, to find the record that an earlier answer is about.
 
-    Parameters
-    ----------
-    records : Records
-        The collection as it is now.
+    records: The collection as it is now.
 
-    Examples
-    --------
     >>> from corank_lab.records.records import RecordDetails, Records
     >>> old = Records(["1", "2"], ["Sleep and memory in rats", "Tin"], ["", ""])
     >>> new = Records(["1", "2"], ["Tin", "Sleep and memory in rats."], ["", ""])
@@ -166,18 +161,6 @@ class IdentityIndex:
         An identifier of a database decides unless the titles have little in common, as abstracts of one supplement
         that share a DOI. Next is the fingerprint. A given id counts only if the titles are alike or one is unknown,
         because a file may be numbered anew. Last is a long title that only one record has.
-
-        Parameters
-        ----------
-        keys : sequence of str
-            Keys such as ``"doi:10.1000/x1"`` or ``"id:17"``, as in `Records.keys`; a key without a kind is an id.
-        title : str
-            Title, which may be shortened; empty if it is unknown.
-
-        Returns
-        -------
-        int or None
-            Number of the record, from 0.
         """
         wanted = [key if key.partition(":")[0] in KINDS else f"id:{key}" for key in keys]
         candidates = dict.fromkeys(at for key in wanted for at in self._by_key.get(key, ()))

@@ -49,18 +49,12 @@ class FetchedReferences:
     """
     References of a collection from OpenAlex.
 
-    Attributes
-    ----------
-    records : Records
-        The records with references: ids of the collection where the cited work is in it, OpenAlex ids elsewhere. A
+    records: The records with references: ids of the collection where the cited work is in it, OpenAlex ids elsewhere. A
         record that OpenAlex does not know, or without references there, keeps its own. The OpenAlex id of a record is
         in its field ``openalex_id``.
-    openalex_ids : list of str
-        OpenAlex id of each record; empty if it is unknown.
-    n_asked : int
-        Number of records with a DOI or a PubMed id.
-    n_references, n_inside : int
-        Number of fetched references, and how many are to records of the collection.
+    openalex_ids: OpenAlex id of each record; empty if it is unknown.
+    n_asked: Number of records with a DOI or a PubMed id.
+    n_references, n_inside: Number of fetched references, and how many are to records of the collection.
     """
 
     records: Records
@@ -91,28 +85,6 @@ def fetch_references(
     Fetch the references of records with a DOI or a PubMed id from OpenAlex.
 
     Only identifiers are sent. Ctrl-C stops; answers so far stay in the cache, and the next run continues.
-
-    Parameters
-    ----------
-    records : Records
-        The collection.
-    cache : path
-        File of JSON lines for answers; created if it does not exist. Delete it to ask anew.
-    address : str
-        Address of the service.
-    mail : str, optional
-        Address by which OpenAlex can reach you, which it asks for.
-    key : str, optional
-        Key of OpenAlex, which it requires for more than about a hundred questions a day. Keys are free.
-    verbose : bool
-        Whether to show progress on a terminal.
-    sleep : callable
-        Function that waits some seconds.
-
-    Returns
-    -------
-    FetchedReferences
-        The records with references, and counts.
     """
     parts = urllib.parse.urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -217,12 +189,7 @@ class _Client:
         self._last = -PAUSE
 
     def ask(self, keys: Sequence[str]) -> dict[str, Work | None]:
-        """
-        Ask for works by DOI or by PubMed id.
-
-        keys: keys of one kind.
-        Returns: a work for each key, or None where OpenAlex knows none.
-        """
+        """Ask for works by DOI or by PubMed id."""
         # commas and bars separate filters and values, so that such a DOI cannot be asked for in a list
         plain = [key for key in keys if not set(key) & set(",|")]
         found = {key: self._ask_one(key) for key in keys if key not in set(plain)}

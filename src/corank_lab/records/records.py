@@ -30,28 +30,16 @@ class RecordDetails:
     """
     Bibliographic details of a record; what the file does not hold is empty.
 
-    Attributes
-    ----------
-    year : int or None
-        Year of publication.
-    authors : tuple of str
-        Names as in the file, the first author first.
-    journal : str
-        Journal, book or conference.
-    doi : str
-        DOI in lower case, without address or prefix.
-    pmid : str
-        Number in PubMed.
-    accession : str
-        Number that the database gives to the work.
-    given_id : str
-        Id in the file itself.
-    keywords : tuple of str
-        Keywords and subject headings.
-    url : str
-        Address of the work.
-    source : str
-        Name of the file.
+    year: Year of publication.
+    authors: Names as in the file, the first author first.
+    journal: Journal, book or conference.
+    doi: DOI in lower case, without address or prefix.
+    pmid: Number in PubMed.
+    accession: Number that the database gives to the work.
+    given_id: Id in the file itself.
+    keywords: Keywords and subject headings.
+    url: Address of the work.
+    source: Name of the file.
     """
 
     year: int | None = None
@@ -71,18 +59,11 @@ class RecordSource:
     """
     A file that records were read from.
 
-    Attributes
-    ----------
-    name : str
-        Name of the file.
-    sha256 : str
-        Hash of its bytes.
-    format : str
-        What was recognised, such as ``"RIS"``.
-    n_records : int
-        Number of records in it.
-    remarks : tuple of str
-        What was assumed, one sentence each, such as the encoding.
+    name: Name of the file.
+    sha256: Hash of its bytes.
+    format: What was recognised, such as ``"RIS"``.
+    n_records: Number of records in it.
+    remarks: What was assumed, one sentence each, such as the encoding.
     """
 
     name: str
@@ -97,28 +78,16 @@ class Records:
     """
     Records to screen, in the order of their file.
 
-    Attributes
-    ----------
-    ids : sequence of str
-        One per record, all different.
-    titles : sequence of str
-        May be empty.
-    abstracts : sequence of str
-        May be empty.
-    references : sequence of sequences of str, optional
-        Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the file
-        has free text, one reference as text; see `corank_lab.records.fields.citations`.
-    labels : array of float64, optional
-        1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
-    fields : sequence of mappings of str to list of str, optional
-        Columns or tags of the file as they are, which are kept for export.
-    details : sequence of RecordDetails, optional
-        Year, authors, journal, identifiers, keywords and address of each record.
-    sources : sequence of RecordSource, optional
-        The files that the records were read from.
+    ids: One per record, all different.
+    titles: May be empty.
+    abstracts: May be empty.
+    references: Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the
+        file has free text, one reference as text; see `corank_lab.records.fields.citations`.
+    labels: 1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
+    fields: Columns or tags of the file as they are, which are kept for export.
+    details: Year, authors, journal, identifiers, keywords and address of each record.
+    sources: The files that the records were read from.
 
-    Examples
-    --------
     >>> Records(["a", "b"], ["Sleep and memory", "Tin"], ["Rats sleep.", ""], labels=[1, 0])
     <Records: 2 works, 1 with abstract, 0 with references; 1 relevant, 1 not>
     """
@@ -189,19 +158,7 @@ class Records:
         return tuple(f"{kind}:{value}" for kind, value in kinds.items() if value)
 
     def take(self, numbers: Iterable[int]) -> Records:
-        """
-        Return some of the records.
-
-        Parameters
-        ----------
-        numbers : iterable of int
-            Numbers of the records, from 0, in the order wanted.
-
-        Returns
-        -------
-        Records
-            These records; the sources stay.
-        """
+        """Return some of the records."""
         chosen = list(numbers)
         columns = {
             name: [getattr(self, name)[at] for at in chosen]
@@ -210,19 +167,7 @@ class Records:
         return Records(**columns, labels=self.labels[chosen], sources=self.sources)
 
     def numbers_of(self, ids: Iterable[str]) -> list[int]:
-        """
-        Find records by id.
-
-        Parameters
-        ----------
-        ids : iterable of str
-            Ids.
-
-        Returns
-        -------
-        list of int
-            Numbers of the records, from 0.
-        """
+        """Find records by id."""
         wanted = list(ids)
         for one in wanted:
             if one not in self.number:
@@ -246,23 +191,6 @@ def read_records(
     EndNote tagged text, EndNote and PubMed XML, BibTeX, CSV, TSV, Excel, JSON lines and JSON (OpenAlex, CSL and
     others), plain or compressed with gzip, xz or zstandard, in UTF-8, UTF-16 or Windows-1252. Columns are found by
     name, in any case. `Records.sources` says what was recognised and assumed.
-
-    Parameters
-    ----------
-    path : path
-        A file.
-    *more_paths : paths
-        Further files, of the same or other formats.
-    title, text : str, optional
-        Columns or tags that hold the title and the text (the abstract), in files that have them. By default they are
-        found by name. Without a title, it is the beginning of the text.
-
-    Returns
-    -------
-    Records
-        The records of all files, in the order of the files. The id of a record is the id in its file if no other
-        record has it, otherwise its DOI, PubMed id, accession number, or a fingerprint of title, year and first
-        author. A file without titles and texts raises `InputError`.
     """
     from corank_lab.records.reading import read_files  # which imports this module
 
@@ -276,13 +204,6 @@ def load_review() -> Records:
     The review is Donners et al., Pharmacokinetics and Associated Efficacy of Emicizumab in Humans: A Systematic Review,
     2021, from SYNERGY (De Bruin et al. 2023, doi 10.34894/HE6NAQ, CC0). Please cite both.
 
-    Returns
-    -------
-    Records
-        With abstracts, references and labels. The abstracts are rebuilt from OpenAlex's inverted index.
-
-    Examples
-    --------
     >>> load_review()
     <Records: 258 works, 250 with abstract, 154 with references; 15 relevant, 243 not>
     """

@@ -40,13 +40,9 @@ class ReferenceCounts:
     """
     How many references were matched with records of the collection, and how.
 
-    Attributes
-    ----------
-    n_references : int
-        Number of references of all records.
-    by_id, by_doi, by_pmid, by_title, by_page : int
-        References to records of the collection: by id, by DOI, by PubMed id, by title, or by first author, year, volume
-        and first page.
+    n_references: Number of references of all records.
+    by_id, by_doi, by_pmid, by_title, by_page: References to records of the collection: by id, by DOI, by PubMed id, by
+        title, or by first author, year, volume and first page.
     """
 
     n_references: int
@@ -75,21 +71,6 @@ def match_references(records: Records) -> tuple[Records, ReferenceCounts]:
     """
     Replace references by ids of the collection where they surely agree, and by normalised texts elsewhere.
 
-    Parameters
-    ----------
-    records : Records
-        Records with references as in their files.
-
-    Returns
-    -------
-    Records
-        The same records. A reference is the id of a record, or a text such as ``"doi:10.1000/x1"`` that is equal in
-        all records that cite the work. References of a record to itself are left out.
-    ReferenceCounts
-        Number of references and of matches.
-
-    Examples
-    --------
     >>> from corank_lab.records.records import RecordDetails
     >>> details = [RecordDetails(), RecordDetails(year=2001, authors=("Roe, A.",))]
     >>> cited = "Roe A., Sleep and memory in young rats, Nature, 4, pp. 5-9, (2001); Doe B., Tin, (1990)"

@@ -50,22 +50,13 @@ class FileSummary:
     """
     Records of one file.
 
-    Attributes
-    ----------
-    name : str
-        Name of the file.
-    format : str
-        Recognised format; empty if it is not known.
-    n_records : int
-        Number of records.
-    missing : mapping of str to int
-        Number of records without "title", "abstract", "year", "authors" and "identifier" (DOI or PubMed number).
-    n_duplicates : int
-        Number of duplicates of other records, which need no judgement of their own.
-    n_relevant, n_irrelevant : int
-        Number of records with each label.
-    n_citing : int
-        Number of records with references.
+    name: Name of the file.
+    format: Recognised format; empty if it is not known.
+    n_records: Number of records.
+    missing: Number of records without "title", "abstract", "year", "authors" and "identifier" (DOI or PubMed number).
+    n_duplicates: Number of duplicates of other records, which need no judgement of their own.
+    n_relevant, n_irrelevant: Number of records with each label.
+    n_citing: Number of records with references.
     """
 
     name: str
@@ -83,18 +74,11 @@ class ImportSummary:
     """
     What an import found; made by `summarise`.
 
-    Attributes
-    ----------
-    files : tuple of FileSummary
-        The files, in the order of reading.
-    n_groups : int or None
-        Number of groups of duplicates; None if they were not searched.
-    n_references : int
-        Number of references of all records.
-    n_matched : int
-        Number of these that name a record of the collection.
-    remarks : tuple of str
-        What the readers assumed, one sentence each, with the name of the file.
+    files: The files, in the order of reading.
+    n_groups: Number of groups of duplicates; None if they were not searched.
+    n_references: Number of references of all records.
+    n_matched: Number of these that name a record of the collection.
+    remarks: What the readers assumed, one sentence each, with the name of the file.
     """
 
     files: tuple[FileSummary, ...]
@@ -124,14 +108,7 @@ class ImportSummary:
         return sum(file.n_irrelevant for file in self.files)
 
     def sentences(self) -> tuple[str, ...]:
-        """
-        Return what is not in the columns of the table.
-
-        Returns
-        -------
-        tuple of str
-            One sentence each on duplicates, judgements and references, then the remarks.
-        """
+        """Return what is not in the columns of the table."""
         found = []
         if self.n_groups is not None and self.n_duplicates:
             left = self.n_records - self.n_duplicates
@@ -158,15 +135,7 @@ class ImportSummary:
         return (*found, *self.remarks)
 
     def table(self) -> ReportTable:
-        """
-        Return the summary as a table.
-
-        Returns
-        -------
-        ReportTable
-            One row per file, and their sum if there are several; a column of zeros is left out. Other findings are in
-            the note.
-        """
+        """Return the summary as a table."""
         columns = (
             "file", "format", "records", "no title", "no abstract", "no year", "no authors", "no DOI or PMID",
             "duplicates", "relevant", "irrelevant", "with references",
@@ -184,22 +153,6 @@ def summarise(records: Records, groups: FoundGroups | None = None, matched: int 
     """
     Summarise an import.
 
-    Parameters
-    ----------
-    records : Records
-        The records of all files.
-    groups : groups of duplicates, optional
-        Result of `corank_lab.records.duplicates.find_duplicates`.
-    matched : int, optional
-        Number of references that name a record of the collection; by default those that are an id or DOI of one.
-
-    Returns
-    -------
-    ImportSummary
-        Numbers of records.
-
-    Examples
-    --------
     >>> summarise(Records(["a", "b"], ["Tin", ""], ["", "Ore."], [("b", "x"), ()], [1, 0])).sentences()
     ('2 records have labels: 1 relevant, 1 irrelevant; 0 without.',
      '2 references, of which 1 names a record of this collection.')

@@ -161,8 +161,6 @@ def is_beginning(one: str, other: str, least: int = 30) -> bool:
     """
     Return whether one comparable title is the beginning of the other, as a title without its subtitle.
 
-    least: number of letters that the beginning needs.
-
     >>> is_beginning("a long title of a work on sleep and memory", "a long title of a work on sleep and memory in rats")
     True
     """

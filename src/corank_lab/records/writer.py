@@ -52,13 +52,6 @@ def write_records(
 
     Every field of the source is kept: as a column, a tag, or a note where the format has no place for it. RIS, BibTeX
     and .nbib have one line per value, so line breaks become blanks there.
-
-    path: .ris, .csv, .tsv, .xlsx, .bib, .nbib or .jsonl; text may be compressed (+ .gz, .xz, .zst).
-    labels: 1, 0 or NaN for each record, instead of the labels of the records.
-    more: further columns, such as notes, with one text per record.
-    overwrite: whether an existing file is replaced.
-    keep_formulas: whether texts in a table stay as they are if a spreadsheet would run them.
-    Returns: what had to be changed, one sentence each.
     """
     suffix = require_records_suffix(path)
     rows = output_records(records, labels, more, is_bibtex=suffix == ".bib")

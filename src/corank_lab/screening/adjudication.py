@@ -16,14 +16,9 @@ class JudgeVerdict(NamedTuple):
     """
     What a judge answered.
 
-    Attributes
-    ----------
-    judge : str
-        Name of the judge.
-    entry : ScreeningEntry
-        The answer, with its reason and tags.
-    note : str
-        Note of the judge; may be empty.
+    judge: Name of the judge.
+    entry: The answer, with its reason and tags.
+    note: Note of the judge; may be empty.
     """
 
     judge: str
@@ -35,19 +30,11 @@ class Adjudication:
     """
     Settle the conflicts of judges, one record at a time.
 
-    Parameters
-    ----------
-    unique : UniqueRecords
-        The records.
-    journal : ScreeningJournal
-        Journal of the adjudicator, which has the answers of all judges.
+    unique: The records.
+    journal: Journal of the adjudicator, which has the answers of all judges.
 
-    Attributes
-    ----------
-    records : Records
-        The records that are judged.
-    conflicts : list of int
-        Records in conflict, settled or not.
+    records: The records that are judged.
+    conflicts: Records in conflict, settled or not.
     """
 
     def __init__(self, unique: UniqueRecords, journal: ScreeningJournal) -> None:

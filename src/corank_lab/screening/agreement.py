@@ -21,22 +21,13 @@ class PairAgreement(NamedTuple):
     """
     Agreement of two judges on one question.
 
-    Attributes
-    ----------
-    first, second : str
-        The judges.
-    question : str
-        "included", or a reason of exclusion: whether a judge gave it, among the records that both excluded.
-    n_both : int
-        Number of records that both answered.
-    n_same : int
-        Number of these with the same answer.
-    n_yes : int
-        Number of these for which both answered yes.
-    kappa : float
-        Cohen's kappa; NaN if it is undefined.
-    low, high : float
-        95 % interval of kappa: quantiles of its posterior under a Jeffreys prior of the four shares.
+    first, second: The judges.
+    question: "included", or a reason of exclusion: whether a judge gave it, among the records that both excluded.
+    n_both: Number of records that both answered.
+    n_same: Number of these with the same answer.
+    n_yes: Number of these for which both answered yes.
+    kappa: Cohen's kappa; NaN if it is undefined.
+    low, high: 95 % interval of kappa: quantiles of its posterior under a Jeffreys prior of the four shares.
     """
 
     first: str
@@ -55,14 +46,9 @@ class ScreeningAgreement:
     """
     How far the judges of a screening agree.
 
-    Attributes
-    ----------
-    pairs : tuple of PairAgreement
-        For each pair of judges, inclusion first, then each reason.
-    n_conflicts : int
-        Number of records on which judges disagree.
-    n_settled : int
-        Number of these that an adjudicator settled.
+    pairs: For each pair of judges, inclusion first, then each reason.
+    n_conflicts: Number of records on which judges disagree.
+    n_settled: Number of these that an adjudicator settled.
     """
 
     pairs: tuple[PairAgreement, ...]
@@ -70,14 +56,7 @@ class ScreeningAgreement:
     n_settled: int
 
     def table(self) -> ReportTable:
-        """
-        Return the agreement as a table.
-
-        Returns
-        -------
-        ReportTable
-            One row for each pair of judges and question.
-        """
+        """Return the agreement as a table."""
         rows = tuple(
             (
                 f"{one.first}, {one.second}",
@@ -101,19 +80,7 @@ class ScreeningAgreement:
 
 
 def screening_agreement(judges: Judges) -> ScreeningAgreement:
-    """
-    Measure how far judges agree, on inclusion and on each reason of exclusion.
-
-    Parameters
-    ----------
-    judges : mapping of str to ScreeningAnswers
-        The answers of each judge; only answers by reading count, not labels of the file and not an adjudicator's.
-
-    Returns
-    -------
-    ScreeningAgreement
-        Cohen's kappa with intervals, and counts of conflicts.
-    """
+    """Measure how far judges agree, on inclusion and on each reason of exclusion."""
     read = {judge: independent(answers) for judge, answers in judges.items()}
     pairs = []
     for one, other in combinations(judges, 2):
@@ -144,9 +111,6 @@ def kappa_interval(a: NDArray[np.bool_], b: NDArray[np.bool_], confidence: float
 
     The four shares of a table of two judges have a Dirichlet posterior, by Jeffreys' prior of 1/2 each. Unlike the
     usual standard error, the interval has a width if the judges never disagree.
-
-    a, b: the answers of the two judges to the same records.
-    confidence: posterior probability of the interval.
     """
     counts = np.array([(a & b).sum(), (a & ~b).sum(), (~a & b).sum(), (~a & ~b).sum()]) + 0.5
     yes, first, second, no = np.random.default_rng(0).dirichlet(counts, DRAWS).T

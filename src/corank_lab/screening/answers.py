@@ -64,34 +64,20 @@ class ScreeningAnswers:
     """
     The answers of one judge so far.
 
-    Parameters
-    ----------
-    records : Records or UniqueRecords
-        The records that entries name; `UniqueRecords` if duplicates are judged as one.
-    entries : iterable of ScreeningEntry
-        Entries of a journal.
+    records: The records that entries name; `UniqueRecords` if duplicates are judged as one.
+    entries: Entries of a journal.
 
-    Attributes
-    ----------
-    current : dict of int to ScreeningEntry
-        The entry that holds for each answered or postponed record, by number.
-    relevant : dict of int to bool
-        The answer to each record, in the order of answering. A duplicate of another record is not relevant: it does
-        not count as a further find.
-    chosen_by, answered_at : dict of int to str
-        How each of these records was chosen, and the time of its first answer.
-    later, duplicates, notes, topic : dict of int, or str
-        Postponed records, ids of the records that records are duplicates of, notes, and the topic.
-    tags : dict of int to tuple of str
-        Tags that were last given to each record; those of a withdrawn answer stay, for the next answer.
-    adjudicated : dict of int to ScreeningEntry
-        Entries that settle conflicts of judges.
-    distinct : list of pairs of str
-        Ids of records that are different works.
-    unmatched : list of ScreeningEntry
-        Entries about records that are not among these.
-    n_found, n_known, n_sampled : int
-        Numbers of relevant records, of relevant ones known beforehand, and of sampled records.
+    current: The entry that holds for each answered or postponed record, by number.
+    relevant: The answer to each record, in the order of answering. A duplicate of another record is not relevant: it
+        does not count as a further find.
+    chosen_by, answered_at: How each of these records was chosen, and the time of its first answer.
+    later, duplicates, notes, topic: Postponed records, ids of the records that records are duplicates of, notes, and
+        the topic.
+    tags: Tags that were last given to each record; those of a withdrawn answer stay, for the next answer.
+    adjudicated: Entries that settle conflicts of judges.
+    distinct: Ids of records that are different works.
+    unmatched: Entries about records that are not among these.
+    n_found, n_known, n_sampled: Numbers of relevant records, of relevant ones known beforehand, and of sampled records.
     """
 
     def __init__(self, records: Records | UniqueRecords, entries: Iterable[ScreeningEntry] = ()) -> None:
@@ -119,19 +105,7 @@ class ScreeningAnswers:
             self.add(entry)
 
     def add(self, entry: ScreeningEntry) -> int | None:
-        """
-        Apply one entry.
-
-        Parameters
-        ----------
-        entry : ScreeningEntry
-            The entry.
-
-        Returns
-        -------
-        int or None
-            Number of its record; None if it has no record among these.
-        """
+        """Apply one entry."""
         if entry.action == "topic":
             self.topic = entry.text
             return None
@@ -225,21 +199,7 @@ class ScreeningAnswers:
     def search(
         self, text: str = "", among: Mapping[int, ScreeningEntry] | None = None
     ) -> list[tuple[int, ScreeningEntry]]:
-        """
-        Return records with all words of a text in their title, authors, reason, tags or note, the last first.
-
-        Parameters
-        ----------
-        text : str
-            Words to find; all records without any.
-        among : mapping of int to ScreeningEntry, optional
-            Entries by record; by default all that hold.
-
-        Returns
-        -------
-        list of pairs
-            Number and entry of each record.
-        """
+        """Return records with all words of a text in their title, authors, reason, tags or note, the last first."""
         words, entries = text.casefold().split(), self.current if among is None else among
         found = [
             (number, entry)
@@ -312,12 +272,7 @@ class ScreeningAnswers:
 def prior_entries(
     answers: ScreeningAnswers, known: Iterable[str], rejected: Iterable[str], *, labels: bool
 ) -> list[ScreeningEntry]:
-    """
-    Return entries for what is known before a screening and not answered yet.
-
-    known, rejected: ids of relevant and of irrelevant records, which take precedence over labels.
-    labels: whether labels of the records are used; if not, those among the answers are withdrawn.
-    """
+    """Return entries for what is known before a screening and not answered yet."""
     unique = answers.unique
     ids, values = unique.unique.ids, unique.unique.labels
     start: dict[int, ScreeningEntry] = {}

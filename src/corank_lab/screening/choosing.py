@@ -19,11 +19,6 @@ def choose_first(
 
     A typical record is similar to many records and to few rejected ones. The topic is not used as a relevant record: it
     has no citations, and the model would learn that.
-
-    unread: numbers of the records to choose from.
-    rejected: numbers of the records found irrelevant.
-    topic: description of relevant records; without it the other two ways take turns.
-    seed: random seed.
     """
     irrelevant = np.array([*rejected], dtype=np.intp)
     ways = ["topic", "typical", "random"] if topic else ["typical", "random"]
@@ -42,14 +37,7 @@ def choose_first(
 def telling_words(
     views: Views, text: str, judged: Sequence[int], relevant: Sequence[bool], *, n: int
 ) -> list[tuple[str, float]]:
-    """
-    Return the words of a text by which relevant records differ most from the others that were read.
-
-    judged, relevant: numbers of the records that were read, and the answers to them.
-    n: maximum number of words.
-    Returns: words with the difference of their mean weights, above 0 if they speak for relevance, the strongest first;
-        empty before there are answers of both kinds.
-    """
+    """Return the words of a text by which relevant records differ most from the others that were read."""
     number, chosen = views.vocabulary.number, np.array(relevant, dtype=np.bool_)
     terms = {word: number[word] for word in dict.fromkeys(split_words(text.lower())) if word in number}
     if not (chosen.any() and (~chosen).any() and terms):
@@ -62,12 +50,7 @@ def telling_words(
 
 
 def similar_records(views: Views, record: int, *, n: int) -> list[int]:
-    """
-    Return the records with the most similar text, of which a record may be a duplicate.
-
-    n: maximum number of records.
-    Returns: numbers of other records that share a word, the most similar first.
-    """
+    """Return the records with the most similar text, of which a record may be a duplicate."""
     cosines = (views.text @ views.text[record].T).toarray().ravel()
     cosines[record] = -1.0
     order = np.argsort(-cosines, kind="stable")[:n]

@@ -85,12 +85,7 @@ def records_hash(records: Records) -> str:
 
 
 def read_logs(paths: Sequence[Path], records: Records, folder: Path | None = None) -> list[tuple[str, bytes]]:
-    """
-    Return judge and JSON lines of all logs about records: of their project, then of files.
-
-    paths: files of the records.
-    folder: folder of the database or of files of JSON lines; by default that of the first file.
-    """
+    """Return judge and JSON lines of all logs about records: of their project, then of files."""
     found: list[tuple[str, bytes]] = []
     database = (paths[0].absolute().parent if folder is None else folder) / NAME
     if database.is_file():

@@ -12,21 +12,7 @@ Judges = Mapping[str, ScreeningAnswers]
 
 
 def find_conflicts(judges: Judges, *, settled: bool = False) -> list[int]:
-    """
-    Return the records that one judge includes and another excludes.
-
-    Parameters
-    ----------
-    judges : mapping of str to ScreeningAnswers
-        The answers of each judge; those known beforehand are not in conflict.
-    settled : bool
-        Whether conflicts that an adjudicator settled are included.
-
-    Returns
-    -------
-    list of int
-        Numbers of the records, in order.
-    """
+    """Return the records that one judge includes and another excludes."""
     found: dict[int, set[bool]] = {}
     for answers in judges.values():
         for number, relevant in independent(answers).items():
@@ -45,22 +31,7 @@ def independent(answers: ScreeningAnswers) -> dict[int, bool]:
 
 
 def combine(judges: Judges, *, conflicts: bool = True) -> ScreeningAnswers:
-    """
-    Put the answers of all judges together, in the order of their times.
-
-    Parameters
-    ----------
-    judges : mapping of str to ScreeningAnswers
-        The answers of each judge, on the same records.
-    conflicts : bool
-        Whether a record on which judges disagree counts as relevant until the conflict is settled; otherwise it is
-        left out.
-
-    Returns
-    -------
-    ScreeningAnswers
-        One answer for each record: the adjudicator's if there is one, else the one that the judges agree on.
-    """
+    """Put the answers of all judges together, in the order of their times."""
     first: dict[int, tuple[str, str, ScreeningEntry]] = {}
     verdicts: dict[int, set[str]] = {}
     settled: dict[int, ScreeningEntry] = {}

@@ -31,25 +31,14 @@ class UniqueRecords:
     """
     Records of which duplicates are judged as one.
 
-    Parameters
-    ----------
-    records : Records
-        All records.
-    groups : DuplicateGroups, optional
-        Groups that `find_duplicates` found; by default every record is judged.
+    records: All records.
+    groups: Groups that `find_duplicates` found; by default every record is judged.
 
-    Attributes
-    ----------
-    everything : Records
-        All records.
-    unique : Records
-        The records to judge. A group has the label that its labelled records agree on.
-    originals : array of int
-        For each of them, its number among all records.
-    groups : DuplicateGroups or None
-        The groups.
-    reference_counts : ReferenceCounts or None
-        How references were matched; None before `linked` was called.
+    everything: All records.
+    unique: The records to judge. A group has the label that its labelled records agree on.
+    originals: For each of them, its number among all records.
+    groups: The groups.
+    reference_counts: How references were matched; None before `linked` was called.
     """
 
     def __init__(self, records: Records, groups: DuplicateGroups | None = None) -> None:
@@ -74,15 +63,7 @@ class UniqueRecords:
         self.unique = replace(records.take(self.originals.tolist()), labels=labels)
 
     def linked(self) -> Records:
-        """
-        Return the records to judge with references to each other by id, whatever names their files use.
-
-        Returns
-        -------
-        Records
-            The same records. References are matched by id, DOI, PubMed id or free text (`match_references`). A
-            reference to a duplicate is one to the record that is judged, which has the references of all duplicates.
-        """
+        """Return the records to judge with references to each other by id, whatever names their files use."""
         everything = self.everything
         if not any(everything.references):
             return self.unique
@@ -100,89 +81,25 @@ class UniqueRecords:
         return replace(self.unique, references=[tuple(listed) for listed in references])
 
     def members(self, number: int) -> tuple[int, ...]:
-        """
-        Return the duplicates that are judged as one.
-
-        Parameters
-        ----------
-        number : int
-            Number of a record to judge.
-
-        Returns
-        -------
-        tuple of int
-            Numbers among all records, that of the record itself first.
-        """
+        """Return the duplicates that are judged as one."""
         original = int(self.originals[number])
         group = (original,) if self.groups is None else self.groups.group_of(original)
         return (original, *(one for one in group if one != original))
 
     def evidence(self, number: int) -> tuple[str, ...]:
-        """
-        Return why records are duplicates.
-
-        Parameters
-        ----------
-        number : int
-            Number of a record to judge.
-
-        Returns
-        -------
-        tuple of str
-            Sentences; empty for a record without duplicates.
-        """
+        """Return why records are duplicates."""
         return self._evidence.get(int(self.originals[number]), ())
 
     def keys(self, number: int) -> tuple[str, ...]:
-        """
-        Return the keys of a record and of its duplicates.
-
-        Parameters
-        ----------
-        number : int
-            Number of a record to judge.
-
-        Returns
-        -------
-        tuple of str
-            Keys, each once.
-        """
+        """Return the keys of a record and of its duplicates."""
         return tuple(dict.fromkeys(key for one in self.members(number) for key in self.everything.keys[one]))
 
     def place(self, original: int) -> int:
-        """
-        Return the record that is judged for a record.
-
-        Parameters
-        ----------
-        original : int
-            Number among all records.
-
-        Returns
-        -------
-        int
-            Number among the records to judge.
-        """
+        """Return the record that is judged for a record."""
         return int(self._place[original])
 
     def find(self, id: str, keys: Sequence[str] = (), title: str = "") -> int | None:
-        """
-        Find the record that an answer is about.
-
-        Parameters
-        ----------
-        id : str
-            Id in the answer.
-        keys : sequence of str
-            Keys in the answer; an answer of an earlier version has none.
-        title : str
-            Title in the answer.
-
-        Returns
-        -------
-        int or None
-            Number of a record to judge; None if there is no such record.
-        """
+        """Find the record that an answer is about."""
         number = self.everything.number.get(id)
         if number is not None and keys and not self._is_same(number, keys):
             number = None

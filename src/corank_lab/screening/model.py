@@ -44,12 +44,7 @@ class ScreeningModel:
         self._kernel = np.empty((n, n), np.float32) if views.kernel is not None else None
 
     def scores(self, judged: Sequence[int], relevant: Sequence[bool]) -> NDArray[np.float32]:
-        """
-        Refit, and score every record.
-
-        judged: numbers of the judged records; fast if they extend those of the last call.
-        relevant: the answer to each.
-        """
+        """Refit, and score every record."""
         rows, target, views = np.array(judged, dtype=np.intp), np.where(relevant, 1.0, -1.0), self.views
         ridge, start = PENALTY / weights(target), self._a[rows]
         self._a[:] = 0.0
@@ -81,11 +76,7 @@ class ScreeningModel:
 
 
 def weights(target: Floats) -> Floats:
-    """
-    Weight the judged records: the relevant ones together ten times the others; weights sum to their number.
-
-    target: ±1; if all are equal, all weights are 1.
-    """
+    """Weight the judged records: the relevant ones together ten times the others; weights sum to their number."""
     relevant = target > 0
     n_relevant, n_others = np.count_nonzero(relevant), np.count_nonzero(~relevant)
     if not (n_relevant and n_others):
@@ -95,12 +86,7 @@ def weights(target: Floats) -> Floats:
 
 
 def solve(product: Product, ridge: Floats, target: Floats, start: Floats) -> Floats:
-    """
-    Solve (K + diag(ridge)) a = target by conjugate gradients.
-
-    product: multiplies a vector by K.
-    start: initial value.
-    """
+    """Solve (K + diag(ridge)) a = target by conjugate gradients."""
     scale = 1.0 / np.sqrt(ridge)
 
     def apply(x: Floats) -> Floats:

@@ -12,32 +12,19 @@ class ScreeningProgress:
     """
     State of a screening.
 
-    Attributes
-    ----------
-    n : int
-        Number of records.
-    read : int
-        Number of answered records, including those known beforehand.
-    found : int
-        Number of relevant records among them.
-    estimate : RecallEstimate or None
-        Estimate of the recall; None before five finds, and once a random sample has begun.
-    may_stop : bool
-        Whether the stopping rule advises to stop, or all records are read.
-    to_sample : int
-        With the rule ``"sample"``, number of records of the random sample up to its next test.
-    evidence : {None, "model", "sample", "all read"}
-        What the advice to stop is based on; None without it. A model may be wrong: reading may stop before the target
-        is reached.
-    aside : int
-        Number of records put aside.
-    elsewhere : int
-        In a shared reading, number of unanswered records that other judges hold or have put aside.
-    forecast : tuple of str
-        What further reading is expected to find, one sentence each.
-    advised_since : int or None
-        Value of `read` at which the present advice of a model came; None without it. The advice is withdrawn when
-        its condition fails.
+    n: Number of records.
+    read: Number of answered records, including those known beforehand.
+    found: Number of relevant records among them.
+    estimate: Estimate of the recall; None before five finds, and once a random sample has begun.
+    may_stop: Whether the stopping rule advises to stop, or all records are read.
+    to_sample: With the rule ``"sample"``, number of records of the random sample up to its next test.
+    evidence: What the advice to stop is based on; None without it. A model may be wrong: reading may stop before the
+        target is reached.
+    aside: Number of records put aside.
+    elsewhere: In a shared reading, number of unanswered records that other judges hold or have put aside.
+    forecast: What further reading is expected to find, one sentence each.
+    advised_since: Value of `read` at which the present advice of a model came; None without it. The advice is withdrawn
+        when its condition fails.
     """
 
     n: int

@@ -34,41 +34,24 @@ class Screening:
     `corank_lab.screening.model`). Until the first relevant record is found, three ways of choosing take turns: the
     record most similar to the topic, the record most similar to all others, and a random record.
 
-    Parameters
-    ----------
-    records : Records or UniqueRecords
-        Records to screen; with `UniqueRecords`, duplicates are judged as one.
-    topic : str, optional
-        Description of relevant records; used until the first one is found.
-    known : iterable of str
-        Ids of records known to be relevant.
-    rejected : iterable of str
-        Ids of records known to be irrelevant.
-    journal : ScreeningJournal, optional
-        Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
-    labels : bool
-        Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
-    share : bool
-        Whether to read together with the other judges of the journal's project: a record that another judge has
+    records: Records to screen; with `UniqueRecords`, duplicates are judged as one.
+    topic: Description of relevant records; used until the first one is found.
+    known: Ids of records known to be relevant.
+    rejected: Ids of records known to be irrelevant.
+    journal: Keeps the answers in a database; answers in it are used. Without one, they are in memory only.
+    labels: Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
+    share: Whether to read together with the other judges of the journal's project: a record that another judge has
         answered, put aside or has on the screen is not shown, and the model learns from the answers of all.
-    overlap : float
-        Share of the records that every judge reads nevertheless. A hash of the record draws them, so that all judges
-        draw the same.
-    rule : str
-        When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
+    overlap: Share of the records that every judge reads nevertheless. A hash of the record draws them, so that all
+        judges draw the same.
+    rule: When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
         test agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric",
         "draws". By a proof: "sample". Rule of thumb, which missed the target in half of the replays: "consecutive".
-    target : float
-        Recall to reach.
-    confidence : float
-        Required probability that the target is reached.
-    random_state : int
-        Random seed.
-    views : Views, optional
-        Views of the same records, made before.
+    target: Recall to reach.
+    confidence: Required probability that the target is reached.
+    random_state: Random seed.
+    views: Views of the same records, made before.
 
-    Examples
-    --------
     >>> from corank_lab.screening import Records, Screening
     >>> titles = ["tin mines", "tin price", "gold price", "copper mines", "gold rush"]
     >>> screening = Screening(Records(list("abcde"), titles, [""] * 5), known=["a"])

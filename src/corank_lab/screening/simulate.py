@@ -24,20 +24,12 @@ class ScreeningReplay:
     """
     One replay, which starts from one relevant and one irrelevant record; all shares leave these two out.
 
-    Attributes
-    ----------
-    start : int
-        Seed that chose the two records.
-    order : array of int
-        Numbers of the records, in the order of reading.
-    found : array of bool
-        Which of them are relevant.
-    seconds : float
-        Time of the replay.
-    stop : int
-        Number of records read when the stopping rule stopped.
-    stop_recall : float
-        Recall at that point, including the record of the start.
+    start: Seed that chose the two records.
+    order: Numbers of the records, in the order of reading.
+    found: Which of them are relevant.
+    seconds: Time of the replay.
+    stop: Number of records read when the stopping rule stopped.
+    stop_recall: Recall at that point, including the record of the start.
     """
 
     start: int
@@ -83,19 +75,7 @@ class ScreeningReplay:
         return float(wrong / (relevant * others))
 
     def at(self, recall: float) -> int:
-        """
-        Return when a recall is reached.
-
-        Parameters
-        ----------
-        recall : float
-            Share of the relevant records.
-
-        Returns
-        -------
-        int
-            Number of records read until then.
-        """
+        """Return when a recall is reached."""
         return int(np.argmax(self.curve >= recall - 1e-12)) + 1
 
 
@@ -112,24 +92,6 @@ def simulate(
     Replay a fully judged collection from several starts.
 
     A start is one relevant and one irrelevant record; ``numpy.random.default_rng(seed)`` draws the relevant one first.
-
-    Parameters
-    ----------
-    records : Records
-        Records with a label each.
-    starts : int or iterable of int
-        Number of starts, or their seeds.
-    rule : str
-        Stopping rule, as in `Screening`; the replay itself continues to the end.
-    target, confidence : float
-        Recall to reach, and the required probability that it is reached.
-    views : Views, optional
-        Views of the same records, made before.
-
-    Returns
-    -------
-    list of ScreeningReplay
-        One per start.
     """
     unjudged = int(np.isnan(records.labels).sum())
     if unjudged:
@@ -170,12 +132,7 @@ def start_pair(y: NDArray[np.bool_], seed: int) -> tuple[int, int]:
 
 
 def plot_recall(replays: Sequence[ScreeningReplay], path: Path, *, title: str = "", overwrite: bool = False) -> None:
-    """
-    Plot the recall of each replay against the share of records read, with the diagonal of random reading.
-
-    path: the PNG file to write.
-    overwrite: whether an existing file is replaced.
-    """
+    """Plot the recall of each replay against the share of records read, with the diagonal of random reading."""
     import_extra("matplotlib", "report")
     from matplotlib.figure import Figure  # without pyplot, which has global state
 

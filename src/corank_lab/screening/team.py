@@ -68,34 +68,18 @@ class TeamScreening:
     """
     The answers of all judges of one collection.
 
-    Parameters
-    ----------
-    unique : UniqueRecords
-        The records; duplicates are judged as one.
-    overlap : int
-        Number of judges who read a record of the shared part.
-    shared : float
-        Share of the records that `overlap` judges read.
-    topic : str
-        Description of relevant records, used until the first one is found.
-    labels : bool
-        Whether labels of the records are used as known answers.
-    rule, target, confidence
-        As in `corank_lab.screening.Screening`.
-    random_state : int
-        Random seed.
+    unique: The records; duplicates are judged as one.
+    overlap: Number of judges who read a record of the shared part.
+    shared: Share of the records that `overlap` judges read.
+    topic: Description of relevant records, used until the first one is found.
+    labels: Whether labels of the records are used as known answers.
+    rule, target, confidence: As in `corank_lab.screening.Screening`.
+    random_state: Random seed.
 
-    Attributes
-    ----------
-    judges : dict of str to ScreeningAnswers
-        The answers of each judge.
-    views : Views or None
-        Views of the records; None until `prepare` is called.
-    forecast : TeamForecast
-        The last forecast.
+    judges: The answers of each judge.
+    views: Views of the records; None until `prepare` is called.
+    forecast: The last forecast.
 
-    Examples
-    --------
     >>> from corank_lab.records.records import Records
     >>> titles = ["tin mines", "tin price", "gold price", "gold rush"]
     >>> team = TeamScreening(UniqueRecords(Records(list("abcd"), titles, [""] * 4)))

@@ -123,11 +123,7 @@ class TfidfVocabulary:
 
 
 def unit_rows(rows: Any, squares: Any = 0.0) -> Any:
-    """
-    Scale sparse rows to norm 1, in place; empty rows stay empty.
-
-    squares: sums of squares of further columns that count in the norms.
-    """
+    """Scale sparse rows to norm 1, in place; empty rows stay empty."""
     at = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))
     norms = np.sqrt(np.bincount(at, np.square(rows.data), minlength=rows.shape[0]) + squares)
     norms[norms == 0.0] = 1.0
@@ -163,14 +159,7 @@ def _parts(first: Numbers, n_words: int) -> Iterator[NDArray[np.intp]]:
 
 
 def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, Floats, Numbers, Integers, Integers]:
-    """
-    Count pairs per text.
-
-    codes, at: the pairs and their texts, in the order of the texts.
-    squares: gets (1 + ln count)² of the pairs that occur in one text only, by text.
-    Returns: text, count and number of the pair of each entry of a pair in several texts; codes of these pairs, and in
-        how many texts each occurs.
-    """
+    """Count pairs per text."""
     codes, at = _sorted_pairs(codes, at, len(squares))
     is_new_pair = np.ones(len(codes), dtype=np.bool_)
     is_new_pair[1:] = codes[1:] != codes[:-1]

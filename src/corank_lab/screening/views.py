@@ -52,12 +52,7 @@ class RecordRows:
         return RecordRows(self.sparse[rows], self.own[rows])
 
     def times(self, others: RecordRows, a: NDArray[Any]) -> Rows:
-        """
-        Multiply the kernel of these records and some others by a vector, without `own`.
-
-        others: records of the collection.
-        a: one coefficient for each of them.
-        """
+        """Multiply the kernel of these records and some others by a vector, without `own`."""
         a = a.astype(np.float32)
         level = np.float32(LEVEL) * a.sum()
         product: Rows = self.sparse @ (others.sparse.T @ a) + level
@@ -84,32 +79,13 @@ class Views(RecordRows):
         return self.times(self, np.full(len(self), 1 / len(self)))
 
     def likeness(self, topic: str) -> Rows:
-        """
-        Compare a description with every record.
-
-        topic: free text.
-        Returns: cosines of the text rows; all 0 if no word is shared.
-        """
+        """Compare a description with every record."""
         cosines: Rows = (self.text @ self.vocabulary.rows([topic]).T).toarray().ravel()
         return cosines
 
 
 def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
-    """
-    Make the views of a collection. Screenings and replays of the same records can share them.
-
-    Parameters
-    ----------
-    records : Records
-        The collection.
-    max_kernel : int
-        Number of records up to which the full kernel is stored.
-
-    Returns
-    -------
-    Views
-        Rows of all records, and their kernel.
-    """
+    """Make the views of a collection. Screenings and replays of the same records can share them."""
     both = (f"{title} {abstract}" for title, abstract in zip(records.titles, records.abstracts, strict=True))
     vocabulary, text = TfidfVocabulary.learn(both)
     if not text.nnz:
@@ -136,13 +112,7 @@ def make_views(records: Records, *, max_kernel: int = MAX_KERNEL) -> Views:
 
 
 def reference_views(records: Records) -> tuple[Any, Any]:
-    """
-    Make the views of citations.
-
-    Returns: rows over the collection (the record, what it cites there and what cites it there, so that direct
-        citations, shared references and shared citations all count), and rows over all cited works (the record and its
-        references). Rare works weigh more. A record without citations has an empty row.
-    """
+    """Make the views of citations."""
     n = len(records)
     number = dict(records.number)  # works outside the collection follow
     # each work once, in order: the order of a set differs from process to process, and with it the last bits

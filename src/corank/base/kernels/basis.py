@@ -79,11 +79,7 @@ class Basis:
 
     @classmethod
     def of(cls, view: View, X: Any, numbers: NDArray[np.int64]) -> Basis:
-        """
-        Copy basis rows from the training rows.
-
-        numbers: numbers of the basis rows.
-        """
+        """Copy basis rows from the training rows."""
         if view.kernel.is_precomputed:
             return cls(view, numbers, numbers)
         return cls(view, numbers, as_doubles(view.select(X[numbers])))
@@ -105,12 +101,7 @@ class Basis:
         return (A != B).nnz == 0 if sparse.issparse(A) else bool(np.array_equal(A, B))
 
     def gram(self, X: Any) -> Floats:
-        """
-        Compute the Gram matrix of the basis rows and check the kernel.
-
-        X: all training rows; used for a precomputed kernel only.
-        Returns (r, r): a new finite, symmetric, positive semidefinite matrix in C order.
-        """
+        """Compute the Gram matrix of the basis rows and check the kernel."""
         kernel = self.view.kernel
         require_square(len(self), 2 if kernel.is_positive_definite else 3)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -121,12 +112,7 @@ class Basis:
         return K
 
     def diagonal(self, X: Any) -> Floats:
-        """
-        Compute the similarity of each basis row with itself.
-
-        X: all training rows; used for a precomputed kernel only.
-        Returns (r,): the diagonal of `gram`.
-        """
+        """Compute the similarity of each basis row with itself."""
         kernel = self.view.kernel
         values = X[self.numbers, self.numbers] if kernel.is_precomputed else kernel.diag(self.rows)
         return np.asarray(values, dtype=np.float64)
@@ -148,12 +134,7 @@ class Basis:
         return K
 
     def blocks(self, X: Any, numbers: NDArray[np.int64] | None = None) -> Iterator[tuple[slice, Floats]]:
-        """
-        Compute the similarities of many rows to the basis in blocks.
-
-        numbers: which rows of X; all by default.
-        Yields (n, r): positions of the rows, and their similarities.
-        """
+        """Compute the similarities of many rows to the basis in blocks."""
         n = X.shape[0] if numbers is None else len(numbers)
         step = min(_ROWS, max(_ENTRIES // max(len(self), 1), 1))
         for start in range(0, n, step):

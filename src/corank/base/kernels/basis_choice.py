@@ -20,12 +20,6 @@ def choose_basis(
     """
     Choose the basis rows of a view.
 
-    view: columns and kernel; its own basis, if any, takes precedence.
-    candidates: rows to choose from.
-    n_basis: number of basis rows; None, or more than there are candidates, takes all.
-    basis {"random", "kmeans++"} or row numbers: drawn uniformly without replacement; spread in the view's columns by
-        k-means++; or these rows.
-
     >>> choose_basis(View(), np.eye(4), np.arange(4), 2, [3, 1], np.random.default_rng(0)).tolist()
     [1, 3]
     """
@@ -53,11 +47,7 @@ def choose_basis(
 
 
 def auto_basis(n_basis: int | str | None, n_rows: int, most: int, n_auto: int) -> int | None:
-    """
-    Return the number of basis rows; None for all rows.
-
-    n_basis: the parameter; "auto" means all rows up to `most` rows and `n_auto` above, with a warning.
-    """
+    """Return the number of basis rows; None for all rows."""
     if n_basis != "auto":
         return n_basis  # type: ignore[return-value]
     if n_rows <= most:

@@ -51,39 +51,11 @@ class Kernel(ABC):
         return np.empty(0)
 
     def with_theta(self, theta: Floats) -> Kernel:
-        """
-        Replace the parameters that can be learnt.
-
-        Parameters
-        ----------
-        theta : array of shape (n_parameters,)
-            Their logarithms, as in `theta`. An empty array changes nothing.
-
-        Returns
-        -------
-        Kernel
-            A new kernel.
-        """
+        """Replace the parameters that can be learnt."""
         return self._with_theta(theta) if len(theta) else self
 
     def theta_gradient(self, rows: Any, K: Floats, Q: Floats) -> Floats:
-        """
-        Compute Σ_ij Q_ij ∂K_ij/∂θ for a symmetric Q.
-
-        Parameters
-        ----------
-        rows : array of shape (n, d)
-            Rows.
-        K : array of shape (n, n)
-            Their Gram matrix.
-        Q : array of shape (n, n)
-            Derivative of an objective by K.
-
-        Returns
-        -------
-        array of shape (n_parameters,)
-            Derivative of the objective by `theta`.
-        """
+        """Compute Σ_ij Q_ij ∂K_ij/∂θ for a symmetric Q."""
         return np.empty(0)
 
     def __call__(self, X: Any, Z: Any = None) -> Gram:
@@ -95,41 +67,13 @@ class Kernel(ABC):
         return self._gram(left, right)
 
     def diag(self, X: Any) -> Gram:
-        """
-        Compute the similarity of each row with itself.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix, shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            The diagonal of ``kernel(X)``.
-        """
+        """Compute the similarity of each row with itself."""
         rows = self._rows(X)
         blocks = (rows[start : start + _DIAGONAL_BLOCK] for start in range(0, rows.shape[0], _DIAGONAL_BLOCK))
         return np.concatenate([np.diagonal(self(block)) for block in blocks])
 
     def fit(self, X: Any, rng: np.random.Generator, weights: NDArray[np.float64] | None = None) -> Kernel:
-        """
-        Compute the parameters that depend on data.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Rows.
-        rng : numpy.random.Generator
-            Draws a sample of rows if there are many.
-        weights : array of shape (n,), optional
-            Row weights; rows of weight zero are ignored.
-
-        Returns
-        -------
-        Kernel
-            A kernel with numeric parameters; itself if no parameter depends on data.
-        """
+        """Compute the parameters that depend on data."""
         return self
 
     def _with_theta(self, theta: Floats) -> Kernel:
@@ -163,10 +107,6 @@ def squared_norms(X: Any) -> Gram:
 
 
 def require_positive(value: Any, name: str, otherwise: str = "") -> None:
-    """
-    Raise `InputError` unless a parameter is a positive number.
-
-    otherwise: alternatives that are allowed, for the message.
-    """
+    """Raise `InputError` unless a parameter is a positive number."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise InputError(f"{name} is {value!r}; pass a positive number{otherwise}.")

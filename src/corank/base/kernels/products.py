@@ -31,14 +31,9 @@ class PolynomialKernel(Kernel):
     """
     k(x, z) = (gamma x·z + coef0)^degree.
 
-    Parameters
-    ----------
-    degree : int
-        At least 1.
-    gamma : float
-        Positive.
-    coef0 : float
-        At least 0.
+    degree: At least 1.
+    gamma: Positive.
+    coef0: At least 0.
     """
 
     degree: int = 2

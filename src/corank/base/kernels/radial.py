@@ -115,13 +115,8 @@ class GaussianKernel(_Radial):
 
     Distances are computed in float64 after subtracting the mean of Z, so that a common offset causes no cancellation.
 
-    Parameters
-    ----------
-    gamma : float or "median"
-        Positive; "median" is resolved by `fit`.
+    gamma: Positive; "median" is resolved by `fit`.
 
-    Examples
-    --------
     >>> kernel = GaussianKernel().fit([[0.0], [2.0]], np.random.default_rng(0))
     >>> kernel
     GaussianKernel(gamma=0.03125)
@@ -159,10 +154,7 @@ class LaplacianKernel(_Radial):
     """
     k(x, z) = exp(−gamma ‖x − z‖₁); "median" gamma is 1 / the median L1 distance.
 
-    Parameters
-    ----------
-    gamma : float or "median"
-        Positive; "median" is resolved by `fit`.
+    gamma: Positive; "median" is resolved by `fit`.
     """
 
     takes_sparse: ClassVar[bool] = False
@@ -181,10 +173,7 @@ class ChiSquareKernel(_Radial):
     """
     k(x, z) = exp(−gamma Σ_j (x_j − z_j)²/(x_j + z_j)) for histograms; "median" gamma is 1 / the median sum.
 
-    Parameters
-    ----------
-    gamma : float or "median"
-        Positive; "median" is resolved by `fit`.
+    gamma: Positive; "median" is resolved by `fit`.
     """
 
     takes_sparse: ClassVar[bool] = False
@@ -211,11 +200,7 @@ class ChiSquareKernel(_Radial):
 
 
 def _squared_distances(X: Any, Z: Any, allowed: float) -> NDArray[np.float64]:
-    """
-    Compute ‖x − z‖² for all pairs of rows, after subtracting a centre of Z to avoid cancellation.
-
-    allowed: largest tolerated error of an entry; if products could exceed it, differences of dense rows are computed.
-    """
+    """Compute ‖x − z‖² for all pairs of rows, after subtracting a centre of Z to avoid cancellation."""
     centre = centre_of(Z)
     right = subtract_centre(centre, Z)
     left = right if X is Z else subtract_centre(centre, X)
@@ -247,13 +232,8 @@ class ARDKernel(Kernel):
 
     `PreferenceGP` learns the widths. In other estimators "median" gives all columns the gamma of `GaussianKernel`.
 
-    Parameters
-    ----------
-    gammas : tuple of float or "median"
-        One positive number per column; "median" is resolved by `fit`.
+    gammas: One positive number per column; "median" is resolved by `fit`.
 
-    Examples
-    --------
     >>> ARDKernel((0.5, 0.125))([[0.0, 0.0]], [[1.0, 2.0]]).round(4).tolist()
     [[0.3679]]
     """

@@ -19,17 +19,10 @@ class SumKernel(Kernel):
     """
     k(x, z) = Σ_v c_v k_v(x, z), where each kernel uses its own columns.
 
-    Parameters
-    ----------
-    kernels : tuple of Kernel
-        The parts k_v.
-    weights : tuple of float
-        c_v, at least 0.
-    columns : tuple, optional
-        Columns of each kernel, None for all columns; None uses all columns for every kernel.
+    kernels: The parts k_v.
+    weights: c_v, at least 0.
+    columns: Columns of each kernel, None for all columns; None uses all columns for every kernel.
 
-    Examples
-    --------
     >>> from corank.base.kernels import GaussianKernel, LinearKernel
     >>> kernel = SumKernel((LinearKernel(), GaussianKernel(1.0)), (2.0, 0.5), ((0,), (1,)))
     >>> kernel(np.array([[1.0, 0.0], [3.0, 0.0]])).tolist()

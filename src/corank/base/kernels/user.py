@@ -18,14 +18,9 @@ class CallableKernel(Kernel):
     """
     A kernel function of the user, or a kernel of scikit-learn.
 
-    Parameters
-    ----------
-    function : callable
-        Takes X (n × d) and Z (m × d), or two arrays of n and m objects, and returns their n × m Gram matrix; integers
-        become float64.
+    function: Takes X (n × d) and Z (m × d), or two arrays of n and m objects, and returns their n × m Gram matrix;
+        integers become float64.
 
-    Examples
-    --------
     >>> shared = CallableKernel(lambda A, B: [[len(set(a) & set(b)) for b in B] for a in A])
     >>> shared(np.array(["abc", "cde"], dtype=object)).tolist()
     [[3.0, 1.0], [1.0, 3.0]]
@@ -126,18 +121,6 @@ def as_kernel(kernel: Any) -> Kernel:
     """
     Make a kernel from a name, a function, or a kernel.
 
-    Parameters
-    ----------
-    kernel : str, callable or Kernel
-        A name of `KERNELS` (with default parameters), a function of (X, Z), or a kernel.
-
-    Returns
-    -------
-    Kernel
-        The kernel.
-
-    Examples
-    --------
     >>> as_kernel("gaussian")
     GaussianKernel(gamma='median')
     """

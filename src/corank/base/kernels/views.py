@@ -127,11 +127,7 @@ class View:
 
 
 def split_columns(n_features: int, n_views: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """
-    Split the columns at random into parts of about equal size.
-
-    Returns: ascending columns of each part.
-    """
+    """Split the columns at random into parts of about equal size."""
     if not 1 <= n_views <= n_features:
         raise InputError(
             f"views={n_views} needs one column per view, but X has n_features = {n_features}; pass 1 to {n_features}."
@@ -148,13 +144,6 @@ def as_views(
 ) -> list[View]:
     """
     Make views from the argument `views` of an estimator.
-
-    views: a number splits the columns at random into that many views. Otherwise one entry per view: a `View`, a column,
-        a slice, a list of columns, or a `Kernel` on all columns. Columns are numbers or names.
-    n_features: number of columns of X; None if rows are objects.
-    rng: random generator; required if `views` is a number.
-    kernel: the kernel of entries that give columns only.
-    names: names of the columns of X, or None.
 
     >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
     [[0, 1], [2, 4], [3]]
@@ -176,13 +165,7 @@ def as_views(
 
 
 def kernels_of(views: int | Sequence[Any], kernel: Any) -> list[Any]:
-    """
-    Return the kernel of each view.
-
-    views: as in `as_views`.
-    kernel: kernel of views that do not name one.
-    Returns: one per entry; a single kernel if `views` is a number.
-    """
+    """Return the kernel of each view."""
     if isinstance(views, int | np.integer):
         return [kernel]
     return [_columns_and_kernel(entry, kernel)[1] for entry in views]

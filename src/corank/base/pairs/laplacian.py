@@ -97,8 +97,6 @@ class Laplacian(ABC):
     Create one with `per_query`, `one_query`, `from_pairs` or `from_graph`. ``L @ V`` takes a vector or a block of
     columns; the result is zero for rows that are not compared.
 
-    Examples
-    --------
     >>> L = Laplacian.per_query(Queries.of(["a", "a", "b", "b", "b"], 5))
     >>> L @ np.array([0.0, 1.0, 5.0, 5.0, 8.0])
     array([-1.,  1., -3., -3.,  6.])
@@ -120,24 +118,6 @@ class Laplacian(ABC):
 
         Without row weights this is c_q (n_q I − 1 1ᵀ). Scored rows are compared if their scores differ:
         c_q (W_g diag(w) − w wᵀ) is then subtracted for each grade g of the query.
-
-        Parameters
-        ----------
-        data : RankingData or Queries
-            The grouping of the rows.
-        query_weight : {"pairs", "equal", "rows"}
-            c_q, see `query_factors`.
-        rows : {"all", "scored", "unscored"}
-            The compared rows. `Queries` have no scores and allow "all" only.
-        ties : bool
-            Whether two scored rows of equal score are compared. Other rows are always compared.
-        weights : array-like of shape (n_rows,), optional
-            Row weights w (a pair has weight w_i w_j); by default those of a RankingData.
-
-        Returns
-        -------
-        QueryLaplacian
-            Of shape (n_rows, n_rows), applied in O(n).
         """
         # imported here because of a cycle
         from corank.base.pairs.query_graph import QueryLaplacian
@@ -163,44 +143,12 @@ class Laplacian(ABC):
 
     @staticmethod
     def one_query(n: int, query_weight: str = "pairs", weights: ArrayLike | None = None) -> QueryLaplacian:
-        """
-        Compare all pairs of n rows.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows.
-        query_weight : {"pairs", "equal", "rows"}
-            See `per_query`.
-        weights : array-like of shape (n,), optional
-            Row weights.
-
-        Returns
-        -------
-        QueryLaplacian
-            Applied in O(n).
-        """
+        """Compare all pairs of n rows."""
         return Laplacian.per_query(Queries.of(None, n), query_weight, weights=weights)
 
     @staticmethod
     def from_pairs(pairs: ArrayLike, n: int, weights: ArrayLike | None = None) -> PairLaplacian:
-        """
-        Compare given pairs: L = BᵀB, where row k of B is √w_k (e_a − e_b).
-
-        Parameters
-        ----------
-        pairs : array-like of int, shape (m, 2)
-            Row numbers; a repeated pair counts repeatedly.
-        n : int
-            Number of rows.
-        weights : array-like of shape (m,), optional
-            Pair weights; 1 by default.
-
-        Returns
-        -------
-        PairLaplacian
-            Of shape (n, n), applied in O(m).
-        """
+        """Compare given pairs: L = BᵀB, where row k of B is √w_k (e_a − e_b)."""
         ends = as_ends(pairs, n)
         m = len(ends)
         root = np.sqrt(np.ones(m) if weights is None else as_weights(weights, m, "pair"))
@@ -211,19 +159,7 @@ class Laplacian(ABC):
 
     @staticmethod
     def from_graph(W: Any) -> PairLaplacian:
-        """
-        Compare neighbours in a weighted graph: L = diag(W 1) − W.
-
-        Parameters
-        ----------
-        W : sparse matrix or ndarray, shape (n, n)
-            Symmetric non-negative weights; the diagonal has no effect.
-
-        Returns
-        -------
-        PairLaplacian
-            Applied in O(number of edges).
-        """
+        """Compare neighbours in a weighted graph: L = diag(W 1) − W."""
         ends, weights, n = as_edges(W)
         return Laplacian.from_pairs(ends, n, weights)
 
@@ -234,88 +170,25 @@ class Laplacian(ABC):
 
     @abstractmethod
     def apply(self, V: Array, out: Array | None = None) -> Array:
-        """
-        Apply L to a vector or block of columns.
-
-        Parameters
-        ----------
-        V : array of shape (n,) or (n, k)
-            Vector or block.
-        out : array, optional
-            Output array; may be V if the shapes agree.
-
-        Returns
-        -------
-        array
-            L V.
-        """
+        """Apply L to a vector or block of columns."""
 
     @abstractmethod
     def half(self, V: Array, out: Array | None = None) -> Array:
-        """
-        Apply H, where HᵀH = L.
-
-        Parameters
-        ----------
-        V : array of shape (n,) or (n, k)
-            Vector or block.
-        out : array, optional
-            Output array; may be V if the shapes agree.
-
-        Returns
-        -------
-        array
-            H V.
-        """
+        """Apply H, where HᵀH = L."""
 
     @abstractmethod
     def half_t(self, V: Array, out: Array | None = None) -> Array:
-        """
-        Apply Hᵀ, where HᵀH = L.
-
-        Parameters
-        ----------
-        V : array of shape (n,) or (n, k)
-            Vector or block with the number of rows of H.
-        out : array, optional
-            Output array; may be V if the shapes agree.
-
-        Returns
-        -------
-        array
-            Hᵀ V.
-        """
+        """Apply Hᵀ, where HᵀH = L."""
 
     @abstractmethod
     def quad(self, U: Any, V: Any = None) -> Any:
-        """
-        Compute UᵀLV in float64.
-
-        Parameters
-        ----------
-        U : array or CSR matrix of n rows
-            Vector or block.
-        V : array or CSR matrix of n rows, optional
-            Vector or block; U by default.
-
-        Returns
-        -------
-        float or array
-            The quadratic form; axes of vectors are dropped.
-        """
+        """Compute UᵀLV in float64."""
 
     def __matmul__(self, V: Array) -> Array:
         return self.apply(V)
 
     def toarray(self) -> NDArray[np.float64]:
-        """
-        Return L as a dense array.
-
-        Returns
-        -------
-        array of float64, shape (n, n)
-            L.
-        """
+        """Return L as a dense array."""
         return self.apply(np.eye(self.n))
 
 
@@ -324,14 +197,9 @@ class PairLaplacian(Laplacian):
     """
     Laplacian of given pairs or of the edges of a graph, as sparse matrices: L = BᵀB, H = B.
 
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    B : CSR array, shape (m, n)
-        √w_k (e_a − e_b) for each pair.
-    L : CSR array, shape (n, n)
-        BᵀB.
+    n: Number of rows.
+    B: √w_k (e_a − e_b) for each pair.
+    L: BᵀB.
     """
 
     n: int

@@ -30,22 +30,13 @@ class Loss:
     z = y_a − y_b > 0 is the difference of two scores; for a single row the target is its score. The formulas are in
     `corank.core.pairs.losses`, one branch per loss; the other properties of a loss are in its line of `LOSSES`.
 
-    Attributes
-    ----------
-    name : str
-        Name, as in the table.
-    code : int
-        Code of the loss in kernels.
-    curvature : float
-        Upper bound of ∂²ℓ/∂m²; infinite if ℓ is not differentiable.
-    scores : {"any", "signs", "unit"}
-        Allowed scores: any; −1 and 1 for single rows; or in [0, 1] (for pairs, differences of at most 1).
-    exact : {"system", "sorted", "pairs", None}
-        Exact solver over all pairs: a linear system; truncated Newton with sums over pairs by sorting or by visiting
+    name: Name, as in the table.
+    code: Code of the loss in kernels.
+    curvature: Upper bound of ∂²ℓ/∂m²; infinite if ℓ is not differentiable.
+    scores: Allowed scores: any; −1 and 1 for single rows; or in [0, 1] (for pairs, differences of at most 1).
+    exact: Exact solver over all pairs: a linear system; truncated Newton with sums over pairs by sorting or by visiting
         every pair; or None if ℓ is piecewise linear, for which Newton's method does not work.
 
-    Examples
-    --------
     >>> Loss.of("hinge").value(1.0, [0.25, 2.0]).tolist()
     [0.75, 0.0]
     """
@@ -58,106 +49,35 @@ class Loss:
 
     @classmethod
     def of(cls, name: str) -> Loss:
-        """
-        Return a loss by its name.
-
-        Parameters
-        ----------
-        name : str
-            One of `LOSSES`.
-
-        Returns
-        -------
-        Loss
-            The loss.
-        """
+        """Return a loss by its name."""
         if name not in LOSSES:
             raise InputError(f"loss is {name!r}; choose one of {', '.join(LOSSES)}.")
         return LOSSES[name]
 
     def pair_target(self, gap: ArrayLike) -> Floats:
-        """
-        Return the targets of pairs whose scores differ by `gap`.
-
-        Parameters
-        ----------
-        gap : array-like
-            y_a − y_b, positive.
-
-        Returns
-        -------
-        array of float64
-            t(gap).
-        """
+        """Return the targets of pairs whose scores differ by `gap`."""
         z = np.asarray(gap, dtype=np.float64)
         out = np.empty(z.size)
         kernels.pair_targets(self.code, z.ravel(), out)
         return out.reshape(z.shape)
 
     def value(self, target: ArrayLike, margin: ArrayLike) -> Floats:
-        """
-        Return the loss of margins.
-
-        Parameters
-        ----------
-        target, margin : array-like
-            Targets and margins.
-
-        Returns
-        -------
-        array of float64
-            ℓ of each.
-        """
+        """Return the loss of margins."""
         return np.asarray(self.costs(target, margin)[0])
 
     def negative_gradient(self, target: ArrayLike, margin: ArrayLike) -> Floats:
-        """
-        Return −∂ℓ/∂m.
-
-        Parameters
-        ----------
-        target, margin : array-like
-            Targets and margins.
-
-        Returns
-        -------
-        array of float64
-            −∂ℓ/∂m of each.
-        """
+        """Return −∂ℓ/∂m."""
         return np.asarray(self.costs(target, margin)[1])
 
     def costs(self, target: ArrayLike, margin: ArrayLike) -> Floats:
-        """
-        Return value, negative gradient and second derivative, computed by the kernel that estimators use.
-
-        Parameters
-        ----------
-        target, margin : array-like
-            Targets and margins.
-
-        Returns
-        -------
-        array of float64, shape (3, ...)
-            ℓ, −∂ℓ/∂m and ∂²ℓ/∂m² of each.
-        """
+        """Return value, negative gradient and second derivative, computed by the kernel that estimators use."""
         t, m = np.broadcast_arrays(np.asarray(target, dtype=np.float64), np.asarray(margin, dtype=np.float64))
         out = np.empty((3, t.size))
         kernels.costs(self.code, t.ravel(), m.ravel(), out)
         return out.reshape(3, *t.shape)
 
     def require_scores(self, y: Floats, codes: NDArray[np.int64], rows: bool) -> None:
-        """
-        Raise `InputError` if this loss cannot learn from the scores.
-
-        Parameters
-        ----------
-        y : array of float64, shape (n,)
-            Scores of the scored rows.
-        codes : array of int64, shape (n,)
-            Query of each.
-        rows : bool
-            Whether the scores of single rows are learnt, not only differences within queries.
-        """
+        """Raise `InputError` if this loss cannot learn from the scores."""
         if rows and self.scores == "signs" and not np.isin(y, (-1.0, 1.0)).all():
             raise InputError(
                 f"{self.name} loss on single rows needs scores −1 and 1, but y runs from {y.min():g} to {y.max():g}; "

@@ -85,11 +85,7 @@ class RowPass:
                 single.add(np.column_stack([F[:n], np.ones(n)]) * np.sqrt(self.w[begin : begin + n])[:, None])
 
     def squares(self, first: int, last: int) -> Floats:
-        """
-        Return the part of a leaf in the diagonal of XᵀLX, without visiting zeros of a CSR matrix.
-
-        Returns: Σ_q W_q Σ_q w (x − mean)² − Σ_g W_g Σ_g w (x − mean)², W the weight of a query or a grade.
-        """
+        """Return the part of a leaf in the diagonal of XᵀLX, without visiting zeros of a CSR matrix."""
         out = np.zeros(self.width - 1)
         if not sparse.issparse(self.X):
             add_pair_squares(np.ascontiguousarray(self.X), self.order, self.slots, first, last, out)
@@ -151,11 +147,7 @@ class PreferencePass:
             pair.add(D[:n])
 
     def squares(self, first: int, last: int) -> Floats:
-        """
-        Return the part of a leaf in the diagonal of XᵀLX, without visiting zeros of a CSR matrix.
-
-        Returns: Σ w (x_a − x_b)².
-        """
+        """Return the part of a leaf in the diagonal of XᵀLX, without visiting zeros of a CSR matrix."""
         out = np.zeros(self.width - 1)
         for begin in range(first, last, self.block):
             end = min(begin + self.block, last)
@@ -175,12 +167,7 @@ def prepare_pass(
     plain: bool = False,
     block: int | None = None,
 ) -> RowPass | PreferencePass:
-    """
-    Prepare a pass; see `corank.base.pairs.Moments.of`.
-
-    features: feature map; None uses the columns before scaling.
-    plain: whether to sum over rows too.
-    """
+    """Prepare a pass; see `corank.base.pairs.Moments.of`."""
     data.require_unchanged()
     X = plain_rows(data.X) if features is None else data.X
     features = features or dense

@@ -31,17 +31,10 @@ class Moments:
     """
     Sums of products over pairs and rows.
 
-    Attributes
-    ----------
-    pair : array of shape (d + 1, d + 1)
-        ``[Φ y]ᵀ L [Φ y]``.
-    plain : array of shape (d + 2, d + 2), or None
-        ``[Φ y 1]ᵀ diag(w) [Φ y 1]``.
-    pair_weight : float
-        Total weight of the pairs in L; their number without weights.
+    pair: ``[Φ y]ᵀ L [Φ y]``.
+    plain: ``[Φ y 1]ᵀ diag(w) [Φ y 1]``.
+    pair_weight: Total weight of the pairs in L; their number without weights.
 
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1])
     >>> Moments.of(data).pair.tolist()  # pairs (1, 0) and (2, 0)
     [[10.0, 4.0], [4.0, 2.0]]
@@ -63,31 +56,7 @@ class Moments:
         plain: bool = False,
         block: int | None = None,
     ) -> Moments:
-        """
-        Compute the moments of a problem.
-
-        Parameters
-        ----------
-        data : RankingData
-            The problem with its weights; the target difference of a preference is 1.
-        features : callable, optional
-            Takes rows of X and returns Φ for them as a dense array; X itself by default.
-        rows : {"scored", "unscored"}
-            Compare rows of different scores, or all unscored rows of a query (with y = 0).
-        ties : bool
-            Whether rows of equal score are compared.
-        query_weight : {"pairs", "equal", "rows"}
-            Weight of a query, see `corank.base.pairs.factors.weigh_queries`; not used in sums over rows.
-        plain : bool
-            Whether to sum over rows too; not available for preferences.
-        block : int, optional
-            Rows in memory at once; 2 MiB by default.
-
-        Returns
-        -------
-        Moments
-            The sums.
-        """
+        """Compute the moments of a problem."""
         rows_pass = prepare_pass(data, features, rows, ties, query_weight, plain=plain, block=block)
 
         def leaf(first: int, last: int) -> Moments:
@@ -108,19 +77,7 @@ class Moments:
         return len(self.pair) - 1
 
     def scaled(self, factors: Floats) -> Moments:
-        """
-        Return the moments of Φ diag(factors).
-
-        Parameters
-        ----------
-        factors : array of shape (d,)
-            Factor of each column.
-
-        Returns
-        -------
-        Moments
-            The sums.
-        """
+        """Return the moments of Φ diag(factors)."""
         pair, single = np.append(factors, 1.0), np.append(factors, [1.0, 1.0])
         sums = None if self.plain is None else self.plain * np.outer(single, single)
         return Moments(self.pair * np.outer(pair, pair), sums, self.pair_weight)
@@ -135,10 +92,6 @@ class Moments:
 def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "pairs") -> tuple[Floats, float]:
     """
     Sum the squared differences of compared pairs for each column: the diagonal of XᵀLX.
-
-    ties: whether rows of equal score are compared.
-    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.base.pairs.factors.weigh_queries`.
-    Returns: the sums, and the total weight of the pairs.
 
     >>> squares, n_pairs = pair_squares(RankingData.of([[0.0, 5.0], [1.0, 5.0], [3.0, 6.0]], [0, 1, 1]))
     >>> squares.tolist(), n_pairs

@@ -29,24 +29,14 @@ class QueryLaplacian(Laplacian):
     See `corank.core.rows.centre.centre_blocks`. H is square, and symmetric without row weights. The grades of a query
     are runs that are compared with each other; if all its rows are compared, the query is one run.
 
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    order, starts : arrays of int64
-        Query q compares the rows ``order[starts[q]:starts[q + 1]]``, two or more.
-    runs : array of int64, shape (n_runs + 1,)
-        Where each run begins in `order`.
-    keep : array of float64, shape (n_runs,)
-        √(1 − W_g/W_q), W_g the weight of the run; 1 if a query is one run.
-    weights : array of float64
-        Row weights in the order of `order`; empty if all are 1.
-    scale : array of float64
-        c_q W_q for each query.
-    pair_weight : array of float64
-        Weight of all pairs of each query.
-    idle : array of int64
-        Rows that are not compared.
+    n: Number of rows.
+    order, starts: Query q compares the rows ``order[starts[q]:starts[q + 1]]``, two or more.
+    runs: Where each run begins in `order`.
+    keep: √(1 − W_g/W_q), W_g the weight of the run; 1 if a query is one run.
+    weights: Row weights in the order of `order`; empty if all are 1.
+    scale: c_q W_q for each query.
+    pair_weight: Weight of all pairs of each query.
+    idle: Rows that are not compared.
     """
 
     n: int
@@ -69,27 +59,7 @@ class QueryLaplacian(Laplacian):
         y: NDArray[np.float64] | None,
         query_weight: str,
     ) -> QueryLaplacian:
-        """
-        Compare rows that are sorted by query.
-
-        Parameters
-        ----------
-        n : int
-            Number of all rows.
-        order, query : arrays of int64
-            Compared rows, and the query of each, ascending.
-        w : array of float64
-            Their positive weights; empty if all are 1.
-        y : array of float64, or None
-            Their scores, ascending in each query, if only different scores are compared.
-        query_weight : {"pairs", "equal", "rows"}
-            c_q, see `query_factors`.
-
-        Returns
-        -------
-        QueryLaplacian
-            The matrix.
-        """
+        """Compare rows that are sorted by query."""
         weight = w if len(w) else np.ones(len(order))
         is_start = np.diff(query, prepend=-1) != 0
         is_run = is_start if y is None else is_start | (np.diff(y, prepend=np.nan) != 0)
@@ -118,19 +88,7 @@ class QueryLaplacian(Laplacian):
         return np.searchsorted(self.runs, self.starts)
 
     def of_queries(self, first: int, last: int) -> QueryLaplacian:
-        """
-        Return the block of some queries.
-
-        Parameters
-        ----------
-        first, last : int
-            Queries first to last − 1, in the order of `starts`.
-
-        Returns
-        -------
-        QueryLaplacian
-            Over their rows, in the order of `order`.
-        """
+        """Return the block of some queries."""
         (begin, end), (a, b) = self.starts[[first, last]], self.query_runs[[first, last]]
         return replace(
             self, n=int(end - begin), order=np.arange(end - begin), starts=self.starts[first : last + 1] - begin,
@@ -151,21 +109,7 @@ class QueryLaplacian(Laplacian):
         return self._centre(V, out, HALF_T)
 
     def half_inverse(self, V: Array, out: Array | None = None) -> Array:
-        """
-        Invert `half`, up to the mean of each query, which H maps to zero.
-
-        Parameters
-        ----------
-        V : array of shape (n,) or (n, k)
-            H U.
-        out : array, optional
-            Output array; may be V.
-
-        Returns
-        -------
-        array
-            U minus the weighted mean of each query.
-        """
+        """Invert `half`, up to the mean of each query, which H maps to zero."""
         return self._centre(V, out, INVERSE)
 
     def quad(self, U: Any, V: Any = None) -> Any:

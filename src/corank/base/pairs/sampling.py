@@ -40,15 +40,9 @@ class PairSampler:
     drawn ∝ c_q times their weight; "equal" and "rows" then refer to the preferences of a query and their rows. A draw
     costs O(1), or O(log n_q) with row weights or differences. Probabilities are exact up to rounding.
 
-    Attributes
-    ----------
-    index : PairIndex
-        Argument of `corank.core.pairs.sampling.draw_pairs`.
-    n_skipped_queries : int
-        Queries with candidate rows but no pair.
+    index: Argument of `corank.core.pairs.sampling.draw_pairs`.
+    n_skipped_queries: Queries with candidate rows but no pair.
 
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 5], qid=["a", "a", "a", "b"])
     >>> sampler = PairSampler.of(data)
     >>> pairs = sampler.draw(1000, np.random.default_rng(0))
@@ -69,27 +63,7 @@ class PairSampler:
         unscored: bool = False,
         differences: bool = False,
     ) -> PairSampler:
-        """
-        Index the pairs of a problem.
-
-        Parameters
-        ----------
-        data : RankingData
-            Scores or preferences with weights; X is not used. Rows of weight zero are never drawn.
-        query_weight : {"pairs", "equal", "rows"}
-            Weight of a query.
-        draw : {"pairs", "rows"}
-            What is drawn first; ``"rows"`` does not support query weights.
-        unscored : bool
-            Draw any two distinct unscored rows of one query instead of rows of different scores.
-        differences : bool
-            Weight a pair by |y_a − y_b|.
-
-        Returns
-        -------
-        PairSampler
-            The sampler.
-        """
+        """Index the pairs of a problem."""
         require_query_weight(query_weight)
         if draw not in DRAWS:
             raise InputError(f"draw is {draw!r}; choose one of {', '.join(DRAWS)}.")
@@ -113,21 +87,7 @@ class PairSampler:
         return cls(*_weighted(slots, law, unscored, data.y if differences else None, w))
 
     def draw(self, n: int, rng: np.random.Generator | NDArray[np.uint64]) -> Integers:
-        """
-        Draw pairs with replacement.
-
-        Parameters
-        ----------
-        n : int
-            Number of pairs.
-        rng : numpy.random.Generator or array of uint64, shape (4,)
-            A generator, or a random state from `corank.core.random.seed_state`, advanced in place.
-
-        Returns
-        -------
-        array of int64, shape (n, 2)
-            Row numbers, winner first; unscored rows in random order.
-        """
+        """Draw pairs with replacement."""
         state = seed_state(rng) if isinstance(rng, np.random.Generator) else rng
         if not (isinstance(state, np.ndarray) and state.dtype == np.uint64 and state.shape == (4,)):
             raise InputError(f"rng is {rng!r}; pass a numpy Generator such as numpy.random.default_rng(0).")

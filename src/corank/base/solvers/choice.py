@@ -13,12 +13,6 @@ def choose(values: ArrayLike, *prefer: ArrayLike, size: float = 1.0) -> tuple[in
     """
     Return the index of the largest value, whatever the order of the terms that it was summed from.
 
-    values: any number of axes; NaN is ignored, but one value is a number.
-    prefer: what decides between ties, the most important first: arrays that broadcast to the shape of `values`; the
-        candidate with the largest entry is chosen. The first candidate is chosen if all are equal.
-    size: scale of the terms. Values tie with the largest if they differ from it by `ROUNDING` times the largest
-        magnitude of all values, or of `size`.
-
     >>> choose([0.3, 0.1 + 0.2, 0.1], [1.0, 10.0, 100.0])
     (1,)
     """

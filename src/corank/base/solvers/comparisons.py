@@ -54,10 +54,6 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
 
     K = (1 − mix)/W_P (L_q − L_g) + mix/W_D (diag(w) − w wᵀ/W_D): all pairs of a query except those inside a grade,
     each with weight c_q, and the rows themselves (about their mean if an intercept absorbs it).
-
-    mix: share of regression.
-    centred: whether an intercept absorbs the mean.
-    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.base.pairs.factors.weigh_queries`.
     """
     if data.pairs is not None:
         return _preferences(weigh_queries(data, query_weight))
@@ -134,16 +130,7 @@ def solve_by_products(
     centred: bool,
     query_weight: str,
 ) -> tuple[Floats, float, int, tuple[Floats, float]]:
-    """
-    Solve the block system of `corank.base.solvers.squared_views` by conjugate gradients.
-
-    columns: columns of each view.
-    mix, alpha, coupling: share of regression, weight of the penalty, weight of the agreement.
-    centred: whether an intercept absorbs the mean of the regression part.
-    query_weight {"pairs", "equal", "rows"}: weight of a query.
-    Returns: the weights of all views in one vector, the objective, the number of steps, and the means of the scored
-        rows and of their scores.
-    """
+    """Solve the block system of `corank.base.solvers.squared_views` by conjugate gradients."""
     loss = scored_comparisons(data, mix, centred, query_weight)
     agreement = unscored_comparisons(data, query_weight) if coupling > 0.0 and len(columns) > 1 else None
     M, d = len(columns), data.n_features

@@ -30,14 +30,7 @@ class ConjugateGradients(NamedTuple):
 def conjugate_gradients(
     A: MatVec, b: Floats, precondition: MatVec, tol: float, max_iter: int, start: Floats | None = None
 ) -> ConjugateGradients:
-    """
-    Solve A x = b, A symmetric and positive definite, until ‖b − Ax‖² ≤ tol ‖b‖².
-
-    A: multiplies by the matrix.
-    precondition: multiplies by an approximation of its inverse.
-    max_iter: largest number of steps.
-    start: initial x; 0 by default.
-    """
+    """Solve A x = b, A symmetric and positive definite, until ‖b − Ax‖² ≤ tol ‖b‖²."""
     x, r = (np.zeros_like(b), b.copy()) if start is None else (start.copy(), b - A(start))
     p, previous, enough = b, 1.0, tol * float(b @ b)
     for n_iter in range(max_iter):

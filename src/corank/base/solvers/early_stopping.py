@@ -44,16 +44,7 @@ class EarlyStopping:
 def run_training(
     step: Callable[[int], None], ends: Iterable[int], check: Callable[[], bool], piece: int = 1, verbose: bool = False
 ) -> bool:
-    """
-    Alternate steps and checks until the last step, a positive check, or Ctrl-C.
-
-    step: takes the given number of steps; must leave a valid state when interrupted.
-    ends: ascending numbers of steps, counted from this call, after which to check; the last one ends training.
-    check: returns whether to stop.
-    piece: largest number of steps per call of `step`.
-    verbose: whether to show a progress bar.
-    Returns: whether Ctrl-C ended training.
-    """
+    """Alternate steps and checks until the last step, a positive check, or Ctrl-C."""
     ends = [int(end) for end in ends]
     done = 0
     try:

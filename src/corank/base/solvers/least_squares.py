@@ -78,27 +78,6 @@ def squared(
     """
     Minimise the squared loss over pairs, rows, or both.
 
-    Parameters
-    ----------
-    data : RankingData or Moments
-        The problem, or its sums (with ``plain`` if mix > 0), which serve any number of parameters and may come from
-        parts. The target difference of a preference pair is 1.
-    mix : float
-        Share of regression: 0 learns differences only, 1 is ridge regression.
-    alpha : float
-        Weight of the penalty; 0 returns the optimum of smallest norm.
-    fit_intercept : bool
-        Whether to learn b, from the regression part. It is not penalised, and 0 if mix is 0.
-    query_weight : {"pairs", "equal", "rows"}
-        Weight of a query, see `corank.base.pairs.factors.weigh_queries`; ignored for sums, which include it.
-
-    Returns
-    -------
-    Solution
-        The optimum.
-
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
     >>> squared(data, alpha=0.0).coef, squared(Moments.of(data), alpha=0.0).coef
     (array([1.]), array([1.]))
@@ -124,28 +103,6 @@ def squared_views(
     With m_v = w_v · p_v the margin of a pair p in view v, and P̂ the pairs of unscored rows of one query:
     Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient contains
     the 4 coupling mean_P̂ Σ_{u≠v} (m_v − m_u) p_v of the LCRA update.
-
-    Parameters
-    ----------
-    data : RankingData, or tuple of (Moments, Moments or None)
-        The problem, or its sums over scored and over unscored rows.
-    views : sequence of array-like of int, or slices
-        The columns of each view; views may share columns.
-    mix : float
-        Share of regression.
-    alpha : float, or array-like of shape (n_views,)
-        Weight of the penalty, of all views or of each.
-    coupling : float
-        Weight of the agreement; 0 solves the views independently.
-    fit_intercept : bool
-        Whether each view learns a b_v, from the regression part.
-    query_weight : {"pairs", "equal", "rows"}
-        Weight of a query, for scored and unscored pairs.
-
-    Returns
-    -------
-    Solution
-        ``view_coefs`` holds w_v, ``coef`` their mean in the columns of X.
     """
     n_features = data[0].n_features if isinstance(data, tuple) else data.n_features
     columns = [_columns_of(view, n_features) for view in views]

@@ -181,14 +181,7 @@ class ScoreObjective(SmoothObjective):
 def minimise(
     objective: SmoothObjective, precondition: MatVec, tol: float, max_iter: int, advance: Callable[[int], object]
 ) -> Solution:
-    """
-    Minimise a smooth objective from θ = 0.
-
-    precondition: multiplies by P⁻¹, P an approximation of the Hessian.
-    tol: largest gap to the minimum, relative to the objective or to its decrease since θ = 0, whichever is smaller.
-    max_iter: largest number of Newton steps; issues a `ConvergenceWarning` if they do not suffice.
-    advance: called with 1 at every step.
-    """
+    """Minimise a smooth objective from θ = 0."""
     here = first = objective.start()
     gap = first_gap = objective.gap(here)
     allowed, n_iter = 0.0, 0
@@ -220,8 +213,6 @@ def _search_line(along: Callable[[float], LinePoint], fall: float) -> LinePoint:
     Return the end of a line search: the full step or, if the derivative is positive there, a point where it is small.
 
     Only derivatives are compared: near the minimum, values differ by less than their rounding errors.
-
-    fall: minus the directional derivative at the start.
     """
     low, high, t = 0.0, 1.0, 1.0
     there = along(t)

@@ -53,12 +53,6 @@ def default_alpha(
     """
     Choose alpha for a model that is linear in the columns of X, in one scan and without a d × d matrix.
 
-    data: the problem with scaled columns. Without a pair to compare, all rows count as one query.
-    query_weight {"pairs", "equal", "rows"}: weight of a query.
-    ties: whether two rows of equal score form a pair.
-    n_columns: d, the number of columns by default; 0 if they represent a kernel.
-    Returns: alpha, above zero.
-
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])  # three pairs, mean square 2, two free differences
     >>> default_alpha(data)
     1.0
@@ -73,14 +67,7 @@ def default_alpha(
 
 
 def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
-    """
-    Apply the rule.
-
-    trace: mean squared length of the difference of a compared pair, in the space where the penalty is ‖f‖².
-    n_columns: d; 0 for a kernel.
-    free: m, and the number of queries.
-    Returns: alpha; 1 if no pair differs, since every alpha then gives the zero function.
-    """
+    """Apply the rule."""
     share = _MANY_QUERIES if free.n_queries > 1 else _ONE_QUERY
     return share * trace / max(free.differences, n_columns) if trace > 0.0 else 1.0
 
@@ -88,9 +75,6 @@ def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
 def freedom(data: RankingData, ties: bool = False) -> Freedom:
     """
     Count the free differences of a problem.
-
-    data: the problem; with preferences, the rows of a pair count.
-    ties: whether two rows of equal score form a pair.
 
     >>> freedom(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
     Freedom(differences=2.0, n_queries=1)

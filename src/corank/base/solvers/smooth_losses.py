@@ -36,13 +36,7 @@ _MAX_FULL = 256
 
 
 def pair_loss(data: RankingData, loss: Loss, scale: float) -> Evaluate:
-    """
-    Return ``scale`` times the mean over pairs of a loss, as a function of scores.
-
-    data: the problem, weighted by query. Scores are those of the scored rows in the order of ``data.order``; for
-        preference pairs, of all rows.
-    loss: twice differentiable almost everywhere.
-    """
+    """Return ``scale`` times the mean over pairs of a loss, as a function of scores."""
     if data.pairs is not None:
         return _listed(data, loss, scale)
     block, total = block_of(data)
@@ -157,34 +151,6 @@ def smooth_loss(
     For rows with a prior s₀, w·x is replaced by s₀ + w·x. The squared hinge with mix = 0 is the linear RankSVM; the
     logistic loss with mix = 1 is logistic regression.
 
-    Parameters
-    ----------
-    data : RankingData
-        The problem. A preference is a pair whose scores differ by 1.
-    name : str
-        One of `corank.base.pairs.losses.LOSSES` except the hinge, which has no exact solver.
-    mix : float
-        Share of regression.
-    alpha : float
-        Weight of the penalty, above zero.
-    fit_intercept : bool
-        Whether to learn b, from the regression part. It is not penalised, and 0 if mix is 0.
-    query_weight : {"pairs", "equal", "rows"}
-        Weight of a query, see `corank.base.pairs.factors.weigh_queries`.
-    tol : float
-        Largest gap to the minimum, relative to the objective or to its decrease since w = 0, whichever is smaller.
-    max_iter : int
-        Largest number of Newton steps; issues a `ConvergenceWarning` if they do not suffice.
-    verbose : bool
-        Whether to show a progress bar.
-
-    Returns
-    -------
-    Solution
-        The optimum.
-
-    Examples
-    --------
     >>> data = RankingData.of([[0.0], [2.0]], [0, 1])
     >>> smooth_loss(data, "squared_hinge", alpha=1.0).coef
     array([0.4])

@@ -18,18 +18,11 @@ class Solution:
     """
     The optimum of a convex problem.
 
-    Attributes
-    ----------
-    coef : array of float64, shape (n_features,)
-        w; with views, the mean of their weights, zero for columns outside a view.
-    intercept : float
-        b; the mean over views.
-    objective : float
-        Value of the objective.
-    n_iter : int
-        Number of Newton or conjugate-gradient steps; 0 for a factorisation.
-    view_coefs : tuple of arrays
-        Weights of each view, in the order of its columns; empty without views.
+    coef: w; with views, the mean of their weights, zero for columns outside a view.
+    intercept: b; the mean over views.
+    objective: Value of the objective.
+    n_iter: Number of Newton or conjugate-gradient steps; 0 for a factorisation.
+    view_coefs: Weights of each view, in the order of its columns; empty without views.
     """
 
     coef: Floats

@@ -31,9 +31,6 @@ def unit_range(data: RankingData, rows: bool) -> Range:
     """
     Return the scores that are mapped to 0 and 1 by a loss that learns shares.
 
-    rows: whether single scores are learnt: then 0 and 1 if all scores are between them, else the lowest and the highest
-        score. For differences: 0, and the largest difference inside a query, at least 1.
-
     >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [1, 2, 3, 6], qid=[1, 1, 2, 2])
     >>> unit_range(data, rows=True), unit_range(data, rows=False)
     ((1.0, 6.0), (0.0, 3.0))
@@ -54,11 +51,7 @@ def unit_range(data: RankingData, rows: bool) -> Range:
 
 
 def in_unit(data: RankingData, limits: Range) -> RankingData:
-    """
-    Return the same problem with scores mapped to shares.
-
-    limits: scores that are mapped to 0 and 1, see `unit_range`; if they are equal, all scores become 0.5.
-    """
+    """Return the same problem with scores mapped to shares."""
     if data.y is None or limits == (0.0, 1.0):
         return data
     low, high = limits

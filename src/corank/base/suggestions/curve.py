@@ -37,18 +37,11 @@ class JudgingCurve:
     """
     Quality against the number of judgements, per strategy; the result of `judging_curve`.
 
-    Attributes
-    ----------
-    strategies : tuple of str
-        Names of the strategies.
-    n_judged : array of int64, shape (n_points,)
-        Number of judged rows, including those at the start; the rounded mean of the repeats if they differ.
-    values : array of float64, shape (n_strategies, n_repeats, n_points)
-        The metric after each step; a repeat has the same start for all strategies.
-    metric : str
-        Name of the metric.
-    measured_on : {"unjudged rows", "all rows", "test rows"}
-        Rows on which the metric is measured; "all rows" includes the judged ones.
+    strategies: Names of the strategies.
+    n_judged: Number of judged rows, including those at the start; the rounded mean of the repeats if they differ.
+    values: The metric after each step; a repeat has the same start for all strategies.
+    metric: Name of the metric.
+    measured_on: Rows on which the metric is measured; "all rows" includes the judged ones.
     """
 
     strategies: tuple[str, ...]
@@ -68,23 +61,7 @@ class JudgingCurve:
         return standard_error(self.values, axis=1)
 
     def gain(self, strategy: str, over: str) -> tuple[Floats, Floats]:
-        """
-        Compare two strategies, repeat by repeat.
-
-        Parameters
-        ----------
-        strategy : str
-            One of `strategies`.
-        over : str
-            The strategy to compare with.
-
-        Returns
-        -------
-        mean : array of shape (n_points,)
-            Mean difference of the metric.
-        error : array of shape (n_points,)
-            Its standard error; NaN for a single repeat.
-        """
+        """Compare two strategies, repeat by repeat."""
         for name in (strategy, over):
             if name not in self.strategies:
                 raise InputError(f"{name!r} is not a strategy of this curve; {suggest_names(name, self.strategies)}.")
@@ -92,19 +69,7 @@ class JudgingCurve:
         return np.asarray(difference.mean(axis=0)), standard_error(difference)
 
     def plot(self, ax: Any = None) -> Any:
-        """
-        Plot the mean of each strategy with a band of one standard error.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; a new figure by default.
-
-        Returns
-        -------
-        matplotlib Axes
-            The axes.
-        """
+        """Plot the mean of each strategy with a band of one standard error."""
         pyplot = import_extra("matplotlib.pyplot", "report")
         ax = pyplot.subplots()[1] if ax is None else ax
         for name, mean, error in zip(self.strategies, self.mean, np.nan_to_num(self.error), strict=True):
@@ -150,45 +115,6 @@ def judging_curve(
     drawn once per repeat, so all strategies and steps are measured on the same rows. The rows that a strategy happens
     not to choose would not do: a strategy that finds the relevant rows removes them from the measured ones.
 
-    Parameters
-    ----------
-    estimator : Ranker or Pipeline
-        Estimator to fit. It is cloned and fitted after each step on all rows, with NaN for rows not yet judged. Apply
-        transformers that do not use y, such as `Smooth`, to X beforehand.
-    X : array-like or CSR matrix, shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,)
-        Grades; rows with NaN take part in fitting, but are never judged or measured.
-    qid : array-like of shape (n_rows,), optional
-        One query id per row.
-    strategy : sequence of str or callable
-        Strategies, see `suggest`.
-    start : int
-        Judged rows per query at the start, at least 2.
-    steps : int
-        Number of steps.
-    batch : int
-        Rows judged per step, over all queries.
-    metric : str
-        Metric, under corank's convention; see `corank.metrics.parse_metric`.
-    test : {"unjudged", "all"} or tuple (X, y) or (X, y, qid)
-        Rows to measure on. "unjudged": a random half of the graded rows of each query, which no strategy may judge; a
-        grade that occurs twice or more in a query is in both halves. "all": all rows of X, including those judged, on
-        which the model was fitted. A tuple: other rows.
-    n_repeats : int
-        Number of repeats, each from another start.
-    similar : float
-        Cosine from which rows count as near-duplicates, see `suggest`.
-    random_state : int, RandomState or None
-        Random seed.
-
-    Returns
-    -------
-    JudgingCurve
-        Quality against the number of judgements.
-
-    Examples
-    --------
     >>> from corank import RankRLS, make_ranking
     >>> data = make_ranking(1, 200, random_state=0)
     >>> curve = judging_curve(RankRLS(), data.X, data.y, steps=2, batch=5, metric="nDCG@10", random_state=0)

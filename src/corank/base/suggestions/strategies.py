@@ -23,19 +23,12 @@ class Pool:
     A strategy is a function of a `Pool` that returns one value per row. Values of judged rows are ignored, and values
     of different queries are never compared.
 
-    Attributes
-    ----------
-    X : ndarray or CSR matrix, shape (n_rows, n_features)
-        The rows as the model's last step receives them, scaled to norm 1. Columns of a dense table are standardised
+    X: The rows as the model's last step receives them, scaled to norm 1. Columns of a dense table are standardised
         first.
-    y : array of shape (n_rows,)
-        Judgements; NaN marks an unjudged row.
-    scores : array of shape (n_rows,) or None
-        Predicted scores; None without a model.
-    std : array of shape (n_rows,) or None
-        Standard deviations of the scores, if ``predict`` takes ``return_std``.
-    rng : numpy.random.Generator
-        Random generator.
+    y: Judgements; NaN marks an unjudged row.
+    scores: Predicted scores; None without a model.
+    std: Standard deviations of the scores, if ``predict`` takes ``return_std``.
+    rng: Random generator.
     """
 
     X: Any

@@ -361,13 +361,7 @@ class Validation:
         return scorer(self.metric, convention=self.convention)
 
     def choose(self, ranker: Any, wrap: Callable[[Any], Any], fit: Callable[[Any], None]) -> str:
-        """
-        Choose alpha on the validation rows and set it, unless the user set it or the ranker has none.
-
-        wrap: puts a ranker into its pipeline.
-        fit: fits a pipeline to the training data.
-        Returns: the choice in words.
-        """
+        """Choose alpha on the validation rows and set it, unless the user set it or the ranker has none."""
         default = inspect.signature(type(ranker)).parameters.get("alpha")
         if default is None or ranker.alpha != default.default:
             return ""

@@ -33,13 +33,7 @@ PREFIX = "label:"
 def fit_labels(
     ranker: LabelRanker, data: Sequence[Path], columns: ColumnOptions, output: Path, *, overwrite: bool
 ) -> str:
-    """
-    Fit a label ranker and save it.
-
-    data: one file; or several for an `OnlineLabelRanker`, which learns from one at a time.
-    columns: its label is the class column of a table without label columns.
-    Returns: the sentence to print.
-    """
+    """Fit a label ranker and save it."""
     from corank.deploy.persist import save
 
     require_place(output, overwrite=overwrite)
@@ -66,13 +60,7 @@ def fit_labels(
 
 
 def label_lines(model: FittedModel, data: Sequence[Path], columns: ColumnOptions, keep_formulas: bool) -> list[str]:
-    """
-    Return lines of CSV: the labels, then the utilities of each row; labels with positive utility are relevant.
-
-    model: a fitted label ranker, or a pipeline that ends in one.
-    data: one file; its label columns are ignored.
-    keep_formulas: whether labels stay as they are if a spreadsheet would run them.
-    """
+    """Return lines of CSV: the labels, then the utilities of each row; labels with positive utility are relevant."""
     if len(data) > 1:
         raise InputError(f"found {len(data)} files, but label rankers score one at a time; pass one file.")
     ranker, last = model.ranker, last_step(model.ranker)
@@ -89,11 +77,7 @@ def label_lines(model: FittedModel, data: Sequence[Path], columns: ColumnOptions
 
 
 def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tuple[Collection, Any]:
-    """
-    Return the features of a file, and its labels: a DataFrame, or classes.
-
-    known: names of the features of an earlier file, or None.
-    """
+    """Return the features of a file, and its labels: a DataFrame, or classes."""
     source = open_source(path)
     rows = read(source, **replace(columns, judges="keep").arguments(needs_labels=False))
     X, names = _split_labels(rows, known, source)
@@ -112,12 +96,7 @@ def _examples(path: Path, columns: ColumnOptions, known: list[str] | None) -> tu
 
 
 def _split_labels(rows: Collection, known: list[str] | None, source: object) -> tuple[Collection, list[str]]:
-    """
-    Return the features of a file, and the names of its labels.
-
-    known: names of the features in the order of a model, or None.
-    source: the file, for messages.
-    """
+    """Return the features of a file, and the names of its labels."""
     if rows.names is None:
         return rows, []
     names = [name.removeprefix(PREFIX) for name in rows.names if name.startswith(PREFIX)]

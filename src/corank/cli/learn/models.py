@@ -80,12 +80,7 @@ def _ranker(name: str) -> type[Ranker | LabelRanker] | None:
 
 
 def load_ranker(path: Path, data: Sequence[Path], *, only_scores: bool = False) -> FittedModel:
-    """
-    Load a ranker or a pipeline; raise `InputError` for other saved objects, or if the files are swapped.
-
-    data: the files of rows that follow the model on the command line.
-    only_scores: whether nothing but scores is needed, so that a linear ranker may be loaded without its class.
-    """
+    """Load a ranker or a pipeline; raise `InputError` for other saved objects, or if the files are swapped."""
 
     if len(data) == 1 and _is_model(data[0]) and not _is_model(path):
         raise InputError(f"{path} is not a model, but {data[0]} is; pass the model first, then the rows.")
@@ -121,13 +116,7 @@ def last_step(model: Any) -> Any:
 def build_ranker(
     kind: type[Any], options: Mapping[str, tuple[str, Any]], assignments: Iterable[str], seed: int | None = None
 ) -> Any:
-    """
-    Build a ranker from options and from ``name=value`` assignments.
-
-    options: parameter to (option, value); None means that the option was not given.
-    assignments: ``name=value``; the value is parsed as JSON (numbers, true, null, lists), else taken as a string.
-    seed: random_state, if the ranker has one that was not set.
-    """
+    """Build a ranker from options and from ``name=value`` assignments."""
     names = sorted(inspect.signature(kind).parameters)
     values = {parameter: value for parameter, (_, value) in options.items() if value is not None}
     for parameter in values:
@@ -178,9 +167,6 @@ def parse_views(text: str) -> int | list[Features]:
     """
     Parse --views: a number of random views, or the features of each view.
 
-    text: ``2``, or ``1-23/24-46``: views separated by ``/``, their features as in `parse_features`.
-    Returns: the number of views, or the features of each.
-
     >>> parse_views("2"), parse_views("1-3/4,age")
     (2, [[0, 1, 2], [3, 'age']])
     """
@@ -192,8 +178,6 @@ def parse_views(text: str) -> int | list[Features]:
 def parse_features(text: str, option: str, instead: str = "") -> Features:
     """
     Parse features: names, numbers from 1 and ranges of numbers, separated by commas.
-
-    option, instead: the option, and its alternative values, for messages.
 
     >>> parse_features("21-23,40,bm25", "--prior")
     [20, 21, 22, 39, 'bm25']
@@ -211,11 +195,7 @@ def parse_features(text: str, option: str, instead: str = "") -> Features:
 
 
 def resolve_features(features: Features, option: str, names: Sequence[str] | None, n_features: int) -> list[int]:
-    """
-    Return features as 0-based columns, or raise `InputError` if the data does not have them.
-
-    names: names of the columns of the data, or None.
-    """
+    """Return features as 0-based columns, or raise `InputError` if the data does not have them."""
     for one in features:
         if isinstance(one, str):
             continue
@@ -246,12 +226,7 @@ def parse_loop(loop: str | None) -> tuple[str | None, str | None]:
 
 
 def nonzero_columns(X: Any, before: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """
-    Mark the columns with a value other than 0, for `warn_of_absent_features`: all, or only the last if it is one.
-
-    X: rows with as many columns as the model has features.
-    before: result for previous rows, which is updated.
-    """
+    """Mark the columns with a value other than 0, for `warn_of_absent_features`: all, or only the last if it is one."""
     occurs = np.zeros(X.shape[1], dtype=bool) if before is None else before
     if occurs[-1]:
         return occurs

@@ -22,12 +22,7 @@ from corank.metrics import Evaluation, evaluate, evaluate_run
 
 
 def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Collection:  # noqa: B008
-    """
-    Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected.
-
-    unjudged: label that marks an unjudged row.
-    columns: columns of a table.
-    """
+    """Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected."""
     if suffix_of(path) in JSON:
         found = read_judgements(path)
         judged = found if columns.judges == "keep" else found.final(columns.judges)
@@ -48,11 +43,7 @@ def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = Colu
 def evaluate_predictions(
     path: Path, predictions: Path, truth: Qrels | Collection, metrics: list[str], convention: str
 ) -> Evaluation:
-    """
-    Evaluate a score file (one number per line, aligned with the truth) or a TREC run.
-
-    path: file of the truth, for messages.
-    """
+    """Evaluate a score file (one number per line, aligned with the truth) or a TREC run."""
     if suffix_of(predictions) in JSON:
         return evaluate_run(
             truth, as_run(read_responses(predictions), str(predictions)), metrics, convention=convention

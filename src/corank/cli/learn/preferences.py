@@ -14,12 +14,7 @@ from corank.errors import InputError, suggest_names
 
 
 def read_preferences(path: Path, names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """
-    Read a table with the columns ``winner`` and ``loser``, and optionally ``weight``.
-
-    names: names of the rows.
-    Returns: pairs of row numbers, winners first, and the weights; None without that column.
-    """
+    """Read a table with the columns ``winner`` and ``loser``, and optionally ``weight``."""
     columns, lines = csv_rows(read_utf8(path), str(path))
     for wanted in ("winner", "loser"):
         if wanted not in columns:

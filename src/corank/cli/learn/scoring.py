@@ -83,11 +83,7 @@ class Tally:
 
 
 def write_scores(request: ScoringRequest, output: Path | None, *, overwrite: bool) -> Tally:
-    """
-    Score rows and write the scores atomically.
-
-    output: a file or a stream; None for standard output.
-    """
+    """Score rows and write the scores atomically."""
     began = time.perf_counter()
     if _can_stream(request):
         try:

@@ -41,38 +41,20 @@ class ModelCard:
     """
     A model card; made by `model_card`.
 
-    Attributes
-    ----------
-    title : str
-        Name of the model.
-    sections : tuple of Section
-        What the card says.
+    title: Name of the model.
+    sections: What the card says.
     """
 
     title: str
     sections: tuple[Section, ...]
 
     def html(self) -> str:
-        """
-        Return the card as one self-contained HTML page.
-
-        Returns
-        -------
-        str
-            The page; it makes no request.
-        """
+        """Return the card as one self-contained HTML page."""
         links = [(part.anchor, part.name) for part in self.sections]
         return page(f"Model card: {self.title}", "\n".join(part.html() for part in self.sections), links)
 
     def markdown(self) -> str:
-        """
-        Return the card as Markdown.
-
-        Returns
-        -------
-        str
-            The same sections as the page.
-        """
+        """Return the card as Markdown."""
         title = f"# Model card: {escape_markdown(self.title)}"
         return "\n\n".join([title, *(part.markdown() for part in self.sections)]) + "\n"
 
@@ -95,35 +77,7 @@ def model_card(
     command: str = "",
     random_state: int = 0,
 ) -> ModelCard:
-    """
-    Describe a fitted ranker by its performance on rows that it has not seen.
-
-    Parameters
-    ----------
-    model : fitted ranker or pipeline
-        The model.
-    X, y, qid : arrays
-        Judged rows that were not used for learning; NaN in y marks unjudged rows.
-    metrics : sequence of str
-        Metrics; the first is that of the importance of features.
-    convention : str
-        Convention of the metrics.
-    title, about : str, optional
-        Name of the model, and a paragraph on its purpose.
-    path : path, optional
-        File of the model, for its SHA-256.
-    data : str, optional
-        Names of the files of rows.
-    command : str, optional
-        Command that repeats the card.
-    random_state : int, default 0
-        Random seed of intervals and permutations.
-
-    Returns
-    -------
-    ModelCard
-        With `html` and `markdown`.
-    """
+    """Describe a fitted ranker by its performance on rows that it has not seen."""
     queries = Queries.of(qid, len(np.asarray(y)))
     grades = as_scores(y, len(queries.codes))
     ids = queries.ids[queries.codes]

@@ -90,12 +90,7 @@ def line_chart(
     is_log: bool = False,
     chosen: tuple[float, float] | None = None,
 ) -> Any:
-    """
-    Draw up to `N_LINES` curves.
-
-    is_log: logarithmic x axis.
-    chosen: a point to mark with a ring.
-    """
+    """Draw up to `N_LINES` curves."""
     if len(curves) > N_LINES:
         raise ValueError(f"there are {len(curves)} curves; a chart shows at most {N_LINES}")
     names = [_shortened(curve.name, 0.85 * WIDTH) for curve in curves] if len(curves) > 1 else []
@@ -244,13 +239,7 @@ def _shortened(text: str, width: float) -> str:
 
 
 def to_svg(figure: Any, name: str, title: str, description: str, *, is_wide: bool = False) -> str:
-    """
-    Return a figure as an ``svg`` element for a page.
-
-    name: prefix of all ids, unique on the page.
-    title, description: what the chart is and what it shows, for screen readers.
-    is_wide: whether to draw it wider and higher than its natural size.
-    """
+    """Return a figure as an ``svg`` element for a page."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 

@@ -46,28 +46,6 @@ def query_importance(
     """
     Measure how much a metric falls when a feature is permuted inside queries.
 
-    Parameters
-    ----------
-    model : fitted ranker or pipeline
-        The model.
-    X : array, CSR matrix or table of shape (n_rows, n_features)
-        Rows that were not used for learning.
-    y, qid : arrays of shape (n_rows,)
-        Their grades (NaN marks unjudged rows) and query ids; `qid` None puts all rows in one query.
-    metric, convention : str
-        Metric, and its convention.
-    n_repeats : int, default 5
-        Number of permutations of each feature.
-    random_state : int or Generator, optional
-        Random seed.
-
-    Returns
-    -------
-    ReportTable
-        Feature, mean loss of the metric, and its 95 % interval over queries, the largest loss first.
-
-    Examples
-    --------
     >>> import corank
     >>> problem = corank.make_ranking(n_queries=30, rows_per_query=10, random_state=0)
     >>> model = corank.RankRLS(kernel="linear").fit(problem.X[:150], problem.y[:150], qid=problem.qid[:150])

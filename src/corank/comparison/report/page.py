@@ -110,12 +110,7 @@ CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; 
 
 
 def page(title: str, body: str, sections: Sequence[tuple[str, str]] = ()) -> str:
-    """
-    Return a whole HTML page, which makes no request.
-
-    body: HTML below the heading; images are ``data:`` addresses.
-    sections: anchor and name of each section, for the links at the top.
-    """
+    """Return a whole HTML page, which makes no request."""
     links = "".join(f'<li><a href="#{anchor}">{escape(name)}</a></li>' for anchor, name in sections)
     head = [
         '<meta charset="utf-8">',

@@ -19,18 +19,11 @@ class Report:
     """
     Result of an experiment.
 
-    Parameters
-    ----------
-    title : str
-        Title of the experiment.
-    about : str
-        A paragraph about the data, the protocol and the source of the paper's figures.
-    tables : tuple of ReportTable
-        Measurements.
-    findings : tuple of str
-        One sentence per finding.
-    plots : tuple of Path
-        Image files that exist.
+    title: Title of the experiment.
+    about: A paragraph about the data, the protocol and the source of the paper's figures.
+    tables: Measurements.
+    findings: One sentence per finding.
+    plots: Image files that exist.
     """
 
     title: str
@@ -40,43 +33,17 @@ class Report:
     plots: tuple[Path, ...] = field(default=())
 
     def blocks(self, folder: str = "") -> list[PageBlock]:
-        """
-        Return the blocks below the title.
-
-        Parameters
-        ----------
-        folder : str
-            Folder of the images relative to the Markdown file, such as ``"lcra/"``.
-
-        Returns
-        -------
-        list of blocks
-            A paragraph, findings, tables and images.
-        """
+        """Return the blocks below the title."""
         findings = [BulletList(self.findings)] if self.findings else []
         pictures = [Picture(folder + plot.name, plot.stem, plot) for plot in self.plots]
         return [Paragraph(self.about), *findings, *self.tables, *pictures]
 
     def markdown(self) -> str:
-        """
-        Return the report as Markdown; links to images are relative to it.
-
-        Returns
-        -------
-        str
-            Title, paragraph, findings, tables and images.
-        """
+        """Return the report as Markdown; links to images are relative to it."""
         return "\n\n".join([f"# {escape_markdown(self.title)}", *(block.markdown() for block in self.blocks())]) + "\n"
 
     def html(self) -> str:
-        """
-        Return the report as one HTML page, which contains the images.
-
-        Returns
-        -------
-        str
-            The page.
-        """
+        """Return the report as one HTML page, which contains the images."""
         return page(self.title, "\n".join(block.html() for block in self.blocks()))
 
     def _repr_html_(self) -> str:
@@ -84,19 +51,7 @@ class Report:
         return f"<h3>{escape(self.title)}</h3>\n" + "\n".join(table.html() for table in self.tables)
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """
-        Write ``report.md``, ``report.html`` and ``report.json``, replacing those of an earlier run.
-
-        Parameters
-        ----------
-        folder : Path
-            An existing folder.
-
-        Returns
-        -------
-        tuple of Path
-            The three files.
-        """
+        """Write ``report.md``, ``report.html`` and ``report.json``, replacing those of an earlier run."""
         record = {
             **asdict(self),
             "tables": [{**asdict(table), "rows": _without_nan(table.rows)} for table in self.tables],

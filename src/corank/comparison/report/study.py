@@ -36,57 +36,17 @@ N_WORST = 20
 
 
 def study_html(study: Study) -> str:
-    """
-    Return a study as one self-contained HTML page, without scripts, images or fonts to load.
-
-    Parameters
-    ----------
-    study : Study
-        Result of `corank.compare`.
-
-    Returns
-    -------
-    str
-        The page. Sections without data are left out; so are plots if matplotlib is not installed.
-    """
+    """Return a study as one self-contained HTML page, without scripts, images or fonts to load."""
     return _html(study, _sections(study))
 
 
 def study_markdown(study: Study) -> str:
-    """
-    Return a study as Markdown with links to the plots that `write` saves.
-
-    Parameters
-    ----------
-    study : Study
-        Result of `corank.compare`.
-
-    Returns
-    -------
-    str
-        The same sections as the page.
-    """
+    """Return a study as Markdown with links to the plots that `write` saves."""
     return _markdown(study, _sections(study))
 
 
 def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
-    """
-    Write ``report.html``, which is self-contained, and ``report.md`` with its plots in files next to it.
-
-    Parameters
-    ----------
-    study : Study
-        Result of `corank.compare`.
-    folder : path
-        An existing folder.
-    overwrite : bool
-        Whether to replace an existing report and all its plots.
-
-    Returns
-    -------
-    tuple of Path
-        The page, the Markdown file, and ``report-NAME.svg`` for each plot.
-    """
+    """Write ``report.html``, which is self-contained, and ``report.md`` with its plots in files next to it."""
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{folder} is not a folder; create it before writing a report to it.")

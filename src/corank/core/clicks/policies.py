@@ -62,11 +62,7 @@ def shuffle(order, rng_state):  # type: ignore[no-untyped-def]
 
 @jit
 def draw_list(policy, epsilon, scores, rng_state, shown, log_propensities, noisy, order):  # type: ignore[no-untyped-def]
-    """
-    Draw a list of len(shown) rows, with the log-propensity of each given those above it.
-
-    noisy, order: working memory, one entry per row.
-    """
+    """Draw a list of len(shown) rows, with the log-propensity of each given those above it."""
     n, k = len(scores), len(shown)
     for i in range(n):
         order[i] = i

@@ -92,12 +92,7 @@ def _click(user, queries, first, length, rng_state, scratch):  # type: ignore[no
 
 @jit
 def run_lists(rows, queries, user, settings, w, own_rng, rngs, k, n_learnt, ndcg, scratch):  # type: ignore[no-untyped-def]
-    """
-    Let a linear ranker serve and learn from len(ndcg) lists; `ndcg` receives nDCG of each.
-
-    own_rng: state of the ranker's generator; rngs (2, 4): those that draw queries and clicks.
-    n_learnt: lists learnt before.
-    """
+    """Let a linear ranker serve and learn from len(ndcg) lists; `ndcg` receives nDCG of each."""
     n_queries = len(queries.ideals)
     for t in range(len(ndcg)):
         q = np.int64(random_below(rngs[0], n_queries))

@@ -195,13 +195,7 @@ def pairwise_gradient(loss, scores, shown, clicks, row_weights):  # type: ignore
 
 @jit
 def learn_list(rows, members, prior, w, settings, n_learnt, length, scratch):  # type: ignore[no-untyped-def]
-    """
-    Update w in place from the list in `scratch` and its clicks.
-
-    rows, members, prior: as in `show_list`.
-    n_learnt: lists learnt when this one was drawn; it sets the learning rate.
-    length: ranks of the list.
-    """
+    """Update w in place from the list in `scratch` and its clicks."""
     n = len(members)
     shown, clicks, row_weights = scratch.shown[:length], scratch.clicks[:length], scratch.row_weights
     eta = settings.eta0 * settings.decay**n_learnt

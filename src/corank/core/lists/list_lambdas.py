@@ -60,11 +60,7 @@ def discount_gap(discounts, low, places):  # type: ignore[no-untyped-def]
 
 @_reordering
 def _add_row(i, begin, end, gap, near, s, e, g, w, D, lambdas, curvatures):  # type: ignore[no-untyped-def]
-    """
-    Add the pairs of row i and the rows begin..end-1 to λ and curvatures of the latter; return those of row i.
-
-    gap: expected difference of discounts in a tie, whose rows have equal D; 0 for rows outside it.
-    """
+    """Add the pairs of row i and the rows begin..end-1 to λ and curvatures of the latter; return those of row i."""
     s_i, e_i, g_i, w_i, D_i = s[i], e[i], g[i], w[i], D[i]
     lambda_i, curvature_i = 0.0, 0.0
     for j in range(begin, end):

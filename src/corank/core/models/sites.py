@@ -50,8 +50,6 @@ def between(lo, hi, width):  # type: ignore[no-untyped-def]
     Return log P(lo < x < hi), E(x), 1 − Var(x) and Var(x) of a standard normal x, the last three inside the interval.
 
     Accurate in both tails and for intervals of any width; narrow ones are integrated by Gauss-Legendre quadrature.
-
-    width: hi − lo, which a caller may have with more digits.
     """
     if lo == -math.inf and hi == math.inf:
         return 0.0, 0.0, 0.0, 1.0
@@ -118,12 +116,7 @@ def cavity(mean, c, tau, nu):  # type: ignore[no-untyped-def]
 
 @inline
 def matched(mean, c, tau, nu, lo, hi, noise, weight):  # type: ignore[no-untyped-def]
-    """
-    Match moments of one site (eq. 8).
-
-    mean, c: mean and variance of g with all sites.
-    Returns: new τ and ν, and the change of the posterior of g in its standard deviations.
-    """
+    """Match moments of one site (eq. 8)."""
     m, v, _ = cavity(mean, c, tau, nu)
     total = noise + v
     s = math.sqrt(total)

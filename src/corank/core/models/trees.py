@@ -56,8 +56,6 @@ def measure_depths(starts, children, depths):  # type: ignore[no-untyped-def]
     Write the depth of each tree; return the first invalid tree, or `SOUND`.
 
     A tree is valid if every child follows its parent and every leaf and every node but the root has one parent.
-
-    starts: ascending from 0 to the number of nodes.
     """
     seen = np.zeros(2 * len(children) + len(starts), np.bool_)
     depth = np.zeros(len(children), np.int64)
@@ -131,11 +129,7 @@ def _score_block(trees, X, first, node, out):  # type: ignore[no-untyped-def]
 
 @jit
 def score_dense(trees, has_missing, X, out, first, last):  # type: ignore[no-untyped-def]
-    """
-    Write the scores of rows first to last-1 of a dense matrix.
-
-    has_missing: whether a node has the flag `MISSING_ZERO`, or rows may have NaN.
-    """
+    """Write the scores of rows first to last-1 of a dense matrix."""
     i = first
     if not has_missing:
         node = np.empty(_LANES, np.int64)
@@ -149,13 +143,7 @@ def score_dense(trees, has_missing, X, out, first, last):  # type: ignore[no-unt
 
 @jit
 def score_csr(trees, has_missing, columns, rows, out, first, last):  # type: ignore[no-untyped-def]
-    """
-    Write the scores of rows first to last-1 of a CSR matrix.
-
-    trees, has_missing: as in `score_dense`, but features are positions in `columns`.
-    columns (n_used,): the columns that the trees use, ascending.
-    rows: CSRRows.
-    """
+    """Write the scores of rows first to last-1 of a CSR matrix."""
     X = np.empty((min(_LANES, last - first), len(columns)))
     for begin in range(first, last, _LANES):
         n = min(_LANES, last - begin)

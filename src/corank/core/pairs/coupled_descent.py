@@ -82,13 +82,7 @@ class Columns(NamedTuple):
 
 @jit
 def descend_coupled(state, plan, columns, examples, rows, n):  # type: ignore[no-untyped-def]
-    """
-    Take n steps and change `state` in place.
-
-    state: `SGDState` with one ledger entry per view.
-    plan: `SGDPlan`; averaging and projection exclude l1 and AdaGrad.
-    rows: `DenseRows` or `CSRRows`.
-    """
+    """Take n steps and change `state` in place."""
     M = np.uint64(len(state.ledger))
     k, coupled = np.uint64(plan.batch), plan.coupling > 0.0
     n_free = np.uint64(plan.unscored_batch) if coupled else np.uint64(0)

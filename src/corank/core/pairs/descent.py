@@ -30,13 +30,7 @@ _FIRST, _SECOND = np.uint64(0), np.uint64(1)
 
 @jit
 def descend(state, plan, examples, rows, n):  # type: ignore[no-untyped-def]
-    """
-    Take n steps and change `state` in place.
-
-    state: `SGDState` with one view.
-    plan: `SGDPlan` without l1, AdaGrad, projection or batches.
-    rows: `DenseRows` or `CSRRows`.
-    """
+    """Take n steps and change `state` in place."""
     v, z, y = state.weights, state.sums, examples.y
     entry = state.ledger[0]
     loss, rate, alpha, eta0, average = plan.loss, plan.rate, plan.alpha, plan.eta0, plan.average

@@ -84,12 +84,7 @@ def parse_rows(
 
 
 def split_lines(text: bytes, n_columns: int, number: int) -> tuple[NDArray[np.float64], list[list[str]]] | None:
-    """
-    Split lines of blank-separated columns.
-
-    number: the column of finite numbers.
-    Returns: the numbers, and the columns as strings.
-    """
+    """Split lines of blank-separated columns."""
     rows = [line.split() for line in text.split(b"\n")] if not _IS_UNUSUAL(text) else [[b""]]
     rows = [row for row in rows if row]
     if not all(len(row) == n_columns and _IS_NUMBER(row[number]) for row in rows):

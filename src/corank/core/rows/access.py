@@ -42,9 +42,6 @@ def as_core_rows(X: Any) -> DenseRows | CSRRows:
     """
     Convert rows to the form that kernels take.
 
-    X: result of `corank.data.rows.as_rows`, or `ScaledRows` of it. Values are not copied; 32-bit column indices
-        and 64-bit row pointers are reinterpreted in place, others are converted.
-
     >>> X = np.eye(2)
     >>> as_core_rows(X).values is X
     True

@@ -65,13 +65,7 @@ def all_finite(values: NDArray[Any]) -> bool:
 
 
 def index_fault(index: ProblemIndex, y: NDArray[np.float64]) -> str | None:
-    """
-    Check that an index is the one that `Queries.of` and `RankingData.of` would build from the scores.
-
-    index: arrays of valid lengths; `codes` gives the query of each row.
-    y (n_rows,): scores, NaN for unscored rows.
-    Returns: the name of a wrong array, or None.
-    """
+    """Check that an index is the one that `Queries.of` and `RankingData.of` would build from the scores."""
     at = int(_index_fault(index, y))
     return None if at == SOUND else ProblemIndex._fields[at]
 

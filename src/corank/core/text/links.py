@@ -153,12 +153,7 @@ def link_hinge(s, linked, own, at_top, gradient):  # type: ignore[no-untyped-def
 
 @jit
 def add_gradients(problem, tables, q, u, gradient, gradients):  # type: ignore[no-untyped-def]
-    """
-    Add the derivatives of the loss of text q to `gradients`.
-
-    u: as `add_words` wrote it.
-    gradient: the derivatives by s; overwritten.
-    """
+    """Add the derivatives of the loss of text q to `gradients`."""
     one = np.uint64(1)
     c = 1.0 if problem.is_query else tables.length[problem.text_length[q]]
     total = 0.0

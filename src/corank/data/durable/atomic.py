@@ -30,10 +30,6 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
     """
     Write a file so that readers see the old one or the complete new one, never a part.
 
-    path: the file; links are followed.
-    overwrite: whether an existing file is replaced; the new one gets its permissions.
-    Yields: a scratch file to write. It is renamed to `path` when the block ends, and removed if the block raises.
-
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp(), "scores.txt")
     >>> with atomic_file(target) as scratch:
@@ -57,14 +53,7 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
 
 @contextmanager
 def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """
-    Write a folder that appears with all its files or not at all.
-
-    path: the folder; an existing empty one is always replaced.
-    overwrite: whether an existing non-empty folder is replaced; the new one gets its permissions.
-    Yields: a new, empty folder to write into. It is renamed to `path` when the block ends, and removed with its
-        content if the block raises.
-    """
+    """Write a folder that appears with all its files or not at all."""
     place = _folder_place(path, overwrite)
     with _scratch_for(path, place) as folder:
         scratch = folder / "new"
@@ -89,13 +78,7 @@ def atomic_folder(path: str | os.PathLike[str], *, overwrite: bool = False) -> I
 
 
 def require_place(path: str | os.PathLike[str], *, overwrite: bool, folder: bool = False) -> None:
-    """
-    Raise `InputError` if a file or folder could not be written later; call it before long work.
-
-    path: the file or folder.
-    overwrite: whether an existing one may be replaced.
-    folder: whether it is a folder.
-    """
+    """Raise `InputError` if a file or folder could not be written later; call it before long work."""
     with _scratch_for(path, (_folder_place if folder else _file_place)(path, overwrite)):
         pass
 
@@ -103,13 +86,7 @@ def require_place(path: str | os.PathLike[str], *, overwrite: bool, folder: bool
 def require_no_input(
     path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], *, keeps_folder: bool = False
 ) -> None:
-    """
-    Raise `InputError` if an existing output is an input or part of one; links and hard links are followed.
-
-    path: the output, ``-`` for standard output.
-    inputs: the files and folders that are read, ``-`` for standard input.
-    keeps_folder: whether an output folder keeps its other files; otherwise it must not contain an input.
-    """
+    """Raise `InputError` if an existing output is an input or part of one; links and hard links are followed."""
     place = _status(path, 1)
     if place is None:
         return
@@ -146,12 +123,7 @@ def folder_exists(path: Path) -> bool:
 
 @contextmanager
 def explain_write_errors(path: str | os.PathLike[str], numbers: tuple[int, ...] | None = None) -> Iterator[None]:
-    """
-    Turn an `OSError` of a write into an `InputError` that names the file.
-
-    path: the file, as the user wrote it.
-    numbers: error numbers to turn; all by default.
-    """
+    """Turn an `OSError` of a write into an `InputError` that names the file."""
     try:
         yield
     except OSError as error:

@@ -40,11 +40,7 @@ def require_regular(path: str | os.PathLike[str]) -> None:
 
 
 def open_regular(path: str | os.PathLike[str], *, write: bool = False) -> IO[bytes]:
-    """
-    Open a regular file without buffering, without waiting for the other end of a pipe.
-
-    write: open for reading and writing.
-    """
+    """Open a regular file without buffering, without waiting for the other end of a pipe."""
     # without O_NONBLOCK, opening a pipe waits
     flags = (os.O_RDWR if write else os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     require_regular(path)  # a device may act on being opened
@@ -174,9 +170,6 @@ def require_unchanged(*arrays: Any) -> None:
     Raise `InputError` if the file of a memory-mapped array was truncated or overwritten.
 
     Reading a truncated file, or using indices that were checked before they were overwritten, would crash the process.
-
-    arrays: arrays or sparse matrices; other objects are ignored. Files that others mapped are only checked for their
-        size.
     """
     for array in arrays:
         is_compressed = is_sparse(array) and array.format in ("csr", "csc")

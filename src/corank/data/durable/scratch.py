@@ -32,11 +32,7 @@ _DAY = 86_400.0
 
 @contextmanager
 def scratch_folder(place: Path) -> Iterator[Path]:
-    """
-    Remove scratch folders of dead writers of `place`, and make a new one next to it.
-
-    Yields: the folder, which is removed with its content when the block ends.
-    """
+    """Remove scratch folders of dead writers of `place`, and make a new one next to it."""
     remove_leftovers(place)
     folder, handle = _claim(place)
     try:
@@ -89,11 +85,7 @@ def _claim(place: Path) -> tuple[Path, int | None]:
 
 
 def _lock(folder: Path) -> int | None:
-    """
-    Lock a scratch folder.
-
-    Returns: a handle that holds the lock; None if the system has no locks. Raises if it is locked or gone.
-    """
+    """Lock a scratch folder."""
     handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
         is_locked = lock(handle, wait=False)

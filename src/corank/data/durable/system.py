@@ -20,11 +20,7 @@ _UNKNOWN = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """
-    Exchange the names of two files or folders in one step.
-
-    Returns: false, without any change, if the system or the file system cannot do that.
-    """
+    """Exchange the names of two files or folders in one step."""
     return _rename(one, other, "exchange")
 
 
@@ -66,12 +62,7 @@ def _libc() -> ctypes.CDLL:
 
 
 def lock(handle: int, *, wait: bool) -> bool:
-    """
-    Lock an open file until it is closed or the process ends.
-
-    wait: wait while another process holds the lock, instead of raising `BlockingIOError`.
-    Returns: false if the system or the file system has no locks.
-    """
+    """Lock an open file until it is closed or the process ends."""
     if sys.platform == "win32":
         return False
     try:

@@ -34,12 +34,7 @@ class Budget:
         self.is_exceeded = False
 
     def take(self, unit: str, count: int, name: object) -> None:
-        """
-        Count what was read; raise `InputError` if it is too much.
-
-        unit: "bytes", "cells" or "values".
-        name: the file, for messages.
-        """
+        """Count what was read; raise `InputError` if it is too much."""
         self._taken[unit] += count
         limit = self._limits[unit]
         if limit is not None and self._taken[unit] > limit:

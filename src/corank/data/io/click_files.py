@@ -30,18 +30,6 @@ def read_clicks(path: str | os.PathLike[str], *, queries: str | os.PathLike[str]
     are read as User Behavior Insights (UBI): events, and queries with the documents shown, in one file or two. Saved
     answers of OpenSearch (``{"hits": {"hits": [...]}}``) are unwrapped. A warning gives the number of objects and
     clicks that are left out.
-
-    Parameters
-    ----------
-    path : path
-        The file, compressed or not.
-    queries : path, optional
-        UBI's queries, if they are in another file.
-
-    Returns
-    -------
-    ClickLog
-        The log.
     """
     suffix = suffix_of(path)
     if suffix in JSON:
@@ -82,20 +70,7 @@ def write_clicks(
     queries: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """
-    Write a log of clicks as a table (.csv, .tsv) or as User Behavior Insights (.json, .jsonl, .ndjson).
-
-    Parameters
-    ----------
-    path : path
-        The file; with .gz, .xz or .zst after its suffix, it is compressed.
-    log : ClickLog
-        The log.
-    queries : path, optional
-        UBI only: another file for the queries; by default they precede the events in the same file.
-    overwrite : bool
-        Whether to replace existing files.
-    """
+    """Write a log of clicks as a table (.csv, .tsv) or as User Behavior Insights (.json, .jsonl, .ndjson)."""
     suffix = suffix_of(path)
     for place in (path, queries):
         if place is not None:

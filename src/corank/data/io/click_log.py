@@ -24,24 +24,15 @@ class ClickLog:
     """
     Lists that were shown, with one row per document shown; made by `ClickLog.of` or `read_clicks`.
 
-    Attributes
-    ----------
-    impression : array of int64
-        Number of the list of each row, from 0.
-    qid, docids : arrays of str objects
-        Query and document of the row.
-    position : array of int64
-        Position in the list; the first is 1.
-    clicked : array of bool
-        Whether the document was clicked, once or more.
-    propensity : array of float64 or None
-        Probability that the row is examined, known when the list was made; None if the log has none.
-    log_propensity : array of float64 or None
-        Logarithm of the probability that the row was shown at its position, given the rows above it, as in
+    impression: Number of the list of each row, from 0.
+    qid, docids: Query and document of the row.
+    position: Position in the list; the first is 1.
+    clicked: Whether the document was clicked, once or more.
+    propensity: Probability that the row is examined, known when the list was made; None if the log has none.
+    log_propensity: Logarithm of the probability that the row was shown at its position, given the rows above it, as in
         `Impression`; None if the log has none.
-    complete : array of bool or None
-        Whether the row's list is complete; in other lists, documents that were not clicked may be missing. None if all
-        lists are complete. Methods that need them leave incomplete lists out, or refuse them.
+    complete: Whether the row's list is complete; in other lists, documents that were not clicked may be missing. None
+        if all lists are complete. Methods that need them leave incomplete lists out, or refuse them.
     """
 
     impression: Ints
@@ -69,32 +60,6 @@ class ClickLog:
         """
         Check a log of lists and clicks.
 
-        Parameters
-        ----------
-        qid, docids : arrays of shape (n_shown,)
-            Query and document of each row shown; compared as text.
-        position : array of shape (n_shown,)
-            Position in the list; the first is 1.
-        clicked : array of shape (n_shown,)
-            1 or True where the document was clicked.
-        impression : array of shape (n_shown,), optional
-            Id of the list of each row; by default a new list begins where the query changes or the position does not
-            increase.
-        propensity : array of shape (n_shown,), optional
-            Probability that the row is examined, above 0.
-        complete : array of shape (n_shown,), optional
-            1 or True for rows of complete lists; by default all are.
-        log_propensity : array of shape (n_shown,), optional
-            Logarithm of the probability that the row was shown at its position, given the rows above it; for lists
-            drawn at random.
-
-        Returns
-        -------
-        ClickLog
-            The same rows, in the same order.
-
-        Examples
-        --------
         >>> ClickLog.of(["a", "a", "b"], ["x", "y", "x"], [1, 2, 1], [0, 1, 0])
         <ClickLog: 2 lists of 2 queries, 3 documents shown, 1 clicked>
         """
@@ -160,19 +125,7 @@ class ClickLog:
         return _numbered(self.query_codes, documents)
 
     def find(self, qid: ArrayLike, docids: ArrayLike) -> Ints:
-        """
-        Match the rows of the log with rows of features.
-
-        Parameters
-        ----------
-        qid, docids : arrays of shape (n_rows,)
-            Query and document of each row of X; compared as text.
-
-        Returns
-        -------
-        array of int64
-            Number of the row of X for each row of the log, -1 if there is none.
-        """
+        """Match the rows of the log with rows of features."""
         queries, documents = _names(qid), _names(docids)
         if len(queries) != len(documents):
             raise InputError(f"docids has {len(documents)} values for {len(queries)} query ids; pass one for each row.")
@@ -185,19 +138,7 @@ class ClickLog:
         return np.fromiter((number.get(pair, -1) for pair in shown), dtype=np.int64, count=len(self))
 
     def part(self, rows: NDArray[np.bool_]) -> ClickLog:
-        """
-        Return the log of some rows.
-
-        Parameters
-        ----------
-        rows : array of bool
-            The rows to keep.
-
-        Returns
-        -------
-        ClickLog
-            These rows, in the same order.
-        """
+        """Return the log of some rows."""
         columns = (self.qid, self.docids, self.position, self.clicked)
         return ClickLog.of(
             *(column[rows] for column in columns),

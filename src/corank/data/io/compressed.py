@@ -55,13 +55,7 @@ def compression_of(handle: IO[bytes]) -> str | None:
 
 
 def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
-    """
-    Decompress a file lazily.
-
-    kind: a key of `MAGIC`.
-    name: the file, for messages.
-    Yields: pieces of about `PIECE` bytes.
-    """
+    """Decompress a file lazily."""
     packed = handle.seek(0, os.SEEK_END)
     handle.seek(0)
     unpackers = {"gzip": _gzip, "xz": _xz, "zstandard": _zstandard}
@@ -75,11 +69,7 @@ def unpack(handle: IO[bytes], kind: str, name: object) -> Iterator[bytes]:
 
 
 def require_plausible_size(name: object, packed: int, unpacked: int) -> None:
-    """
-    Raise `InputError` if a file of `packed` bytes expands to suspiciously many bytes (a decompression bomb).
-
-    name: the file, for messages.
-    """
+    """Raise `InputError` if a file of `packed` bytes expands to suspiciously many bytes (a decompression bomb)."""
     allowance = os.environ.get(ALLOWANCE)
     try:
         limit = max(LEAST, TIMES * packed) if allowance is None else int(float(allowance) * 1e9)
@@ -93,11 +83,7 @@ def require_plausible_size(name: object, packed: int, unpacked: int) -> None:
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo | str, name: object) -> bytes:
-    """
-    Return the content of a file in an archive.
-
-    name: the archive, for messages.
-    """
+    """Return the content of a file in an archive."""
     return b"".join(member_pieces(archive, member, name))
 
 

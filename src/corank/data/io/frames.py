@@ -25,12 +25,7 @@ from corank.errors import InputError, import_extra, reason
 
 
 def ids_of(column: Any, name: str, *, may_be_null: bool = False) -> list[str] | NDArray[Any]:
-    """
-    Return the ids of a column: a list of strings, else an array.
-
-    name: the column, for messages.
-    may_be_null: whether null is an empty string, as the judge of an unjudged row.
-    """
+    """Return the ids of a column: a list of strings, else an array."""
     if may_be_null and column.null_count:
         return ["" if one is None else str(one) for one in column.to_pylist()]
     if column.null_count:
@@ -119,20 +114,6 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Collection:
 
     X is float32 if all features are, else float64. Null or NaN in the label column marks an unjudged row.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    **columns
-        The arguments y, qid, docid, judge, drop, keep and features of `corank.read`.
-
-    Returns
-    -------
-    Collection
-        Rows, labels, query ids, document ids and feature names.
-
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> from corank.data.io.write_frames import write_parquet
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.parquet")

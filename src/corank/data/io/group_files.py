@@ -31,8 +31,6 @@ def group_file(source: TextFile | Path) -> Path | None:
 def with_groups(rows: Collection, sources: Sequence[TextFile | Path]) -> Collection:
     """
     Return rows with query ids 1, 2, ... from the group files of their sources, and say so; the rows if there are none.
-
-    rows: without query ids.
     """
     files = [group_file(source) for source in sources]
     if not any(files):

@@ -29,19 +29,11 @@ class Items:
     """
     Items to rank, in the order of their file.
 
-    Attributes
-    ----------
-    names : sequence of str
-        One per item, all different.
-    X : array of shape (n, n_features)
-        Numeric features; none by default.
-    fields : sequence of mappings of str to str
-        Displayed text of each item, by column; empty by default.
-    columns : sequence of str
-        Names of the columns of X.
+    names: One per item, all different.
+    X: Numeric features; none by default.
+    fields: Displayed text of each item, by column; empty by default.
+    columns: Names of the columns of X.
 
-    Examples
-    --------
     >>> Items(["tea", "coffee", "milk"])
     <Items: 3 items, 0 features>
     """
@@ -89,24 +81,6 @@ def read_items(
     Read items from CSV, JSON lines (compressed or not) or Parquet.
 
     Every column is displayed. Numeric columns are features; text is displayed, but not used by the model.
-
-    Parameters
-    ----------
-    path : path
-        A name that ends in .csv, .tsv, .jsonl or .parquet.
-    name : str, optional
-        Column of names, which must be different; by default ``name``, ``title``, ``item`` or ``id``, else the first.
-    features : sequence of str, optional
-        Numeric columns to use as features; by default all except ``id``; an empty list means none.
-    judged : str, optional
-        Column of grades for replays; it is neither displayed nor a feature.
-
-    Returns
-    -------
-    items : Items
-        One item per row.
-    y : array of shape (n,)
-        The grades; empty if `judged` is None.
     """
     columns, rows = _rows(path)
     if not rows or not columns:

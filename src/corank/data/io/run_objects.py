@@ -32,21 +32,6 @@ def run_of(source: Any, tag: str = "run") -> Run:
     """
     Make a run of an object of another library.
 
-    Parameters
-    ----------
-    source : mapping, DataFrame or object with ``to_dict``
-        ``{query: {document: score}}``; a table with columns of queries (qid, query_id, q_id), documents (docno, doc_id,
-        docid) and ``score``; or ranx's `Run`.
-    tag : str, default "run"
-        Name of the run.
-
-    Returns
-    -------
-    Run
-        For `corank.metrics.evaluate_run` and `corank.data.write_run`.
-
-    Examples
-    --------
     >>> run_of({"q1": {"d1": 0.5, "d2": 0.25}}).docids.tolist()
     ['d1', 'd2']
     """
@@ -55,37 +40,13 @@ def run_of(source: Any, tag: str = "run") -> Run:
 
 
 def qrels_of(source: Any) -> Qrels:
-    """
-    Make judgements of an object of another library.
-
-    Parameters
-    ----------
-    source : mapping, DataFrame or object with ``to_dict``
-        As in `run_of`; the grades of a table are in the column relevance, label, rel or grade.
-
-    Returns
-    -------
-    Qrels
-        For `corank.metrics.evaluate_run` and `corank.data.write_qrels`.
-    """
+    """Make judgements of an object of another library."""
     queries, documents, values = _rows(source, "qrels")
     return Qrels(as_texts(queries), as_texts(documents), np.array(values, dtype=np.float64))
 
 
 def as_dict(source: Run | Qrels) -> dict[str, dict[str, Any]]:
-    """
-    Return a run or judgements as ``{query: {document: value}}``, for pytrec_eval, ranx and ir_measures.
-
-    Parameters
-    ----------
-    source : Run or Qrels
-        Whole grades become int, as these libraries require.
-
-    Returns
-    -------
-    dict
-        Queries in the order in which they first appear.
-    """
+    """Return a run or judgements as ``{query: {document: value}}``, for pytrec_eval, ranx and ir_measures."""
     found: dict[str, dict[str, Any]] = {}
     values = source.scores if isinstance(source, Run) else source.y
     for query, document, value in zip(source.qid, source.docids, values.tolist(), strict=True):
@@ -96,21 +57,7 @@ def as_dict(source: Run | Qrels) -> dict[str, dict[str, Any]]:
 
 
 def as_frame(source: Run | Qrels, style: FrameStyle = "ir_measures") -> Any:
-    """
-    Return a run or judgements as a pandas DataFrame.
-
-    Parameters
-    ----------
-    source : Run or Qrels
-        The rows.
-    style : {"ir_measures", "pyterrier"}
-        Names of the columns: query_id, doc_id, score or relevance; or qid, docno, score or label.
-
-    Returns
-    -------
-    DataFrame
-        One row per document.
-    """
+    """Return a run or judgements as a pandas DataFrame."""
     if style not in _COLUMNS:
         raise InputError(f"style is {style!r}; pass one of {', '.join(_COLUMNS)}.")
     pandas = import_extra("pandas", "frames")

@@ -39,15 +39,10 @@ class SearchResponse:
     """
     Saved answer of a search engine to one query.
 
-    Attributes
-    ----------
-    query : str or None
-        Id of the query; None if it is unknown.
-    documents : tuple of str
-        Ids in the order shown.
-    features : tuple of mappings or None
-        Values by name for each document, NaN if the engine logged a name without a value; None if the answer has no
-        features.
+    query: Id of the query; None if it is unknown.
+    documents: Ids in the order shown.
+    features: Values by name for each document, NaN if the engine logged a name without a value; None if the answer has
+        no features.
     """
 
     query: str | None
@@ -58,21 +53,7 @@ class SearchResponse:
 def read_responses(
     path: str | os.PathLike[str], *more_paths: str | os.PathLike[str], queries: Sequence[str] | None = None
 ) -> list[SearchResponse]:
-    """
-    Read saved answers of search engines.
-
-    Parameters
-    ----------
-    path, *more_paths : paths
-        JSON files; a file holds one answer, several after each other, or an answer of `_msearch`.
-    queries : sequence of str, optional
-        Ids of the queries, one for each answer in order.
-
-    Returns
-    -------
-    list of SearchResponse
-        One for each query.
-    """
+    """Read saved answers of search engines."""
     found: list[SearchResponse] = []
     for one in (path, *more_paths):
         answers = list(_answers(one))

@@ -74,12 +74,7 @@ def restore(cell: str) -> str:
 
 
 def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_formulas: bool = False) -> str:
-    """
-    Return rows of cells as CSV.
-
-    separator: between two cells.
-    keep_formulas: whether a text stays as it is if a spreadsheet would run it; by default it is defused.
-    """
+    """Return rows of cells as CSV."""
     out = io.StringIO(newline="")
     for row in rows:
         line = io.StringIO(newline="")
@@ -101,12 +96,7 @@ def separator_of(line: str, separators: str = ",;\t") -> str:
 
 
 def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
-    """
-    Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored.
-
-    name: the file, for messages.
-    Returns: the names of the columns (empty for an empty file), and the rows.
-    """
+    """Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored."""
     first = next((line for line in LINE_END.split(text) if line.strip()), "")
     limit = csv.field_size_limit(max(len(text), 1))
     try:

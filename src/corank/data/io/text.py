@@ -75,11 +75,7 @@ class TextFile:
         return _display_name(self.path)
 
     def read(self, begin: int = 0, end: int | None = None, padding: int = 0) -> NDArray[np.uint8]:
-        """
-        Return bytes `begin` to `end` in a new array; safe in threads and forked processes.
-
-        padding: number of newlines to append.
-        """
+        """Return bytes `begin` to `end` in a new array; safe in threads and forked processes."""
         count = (self.size if end is None else end) - begin
         found = np.empty(count + padding, dtype=np.uint8)
         found[count:] = NEWLINE
@@ -104,11 +100,7 @@ class TextFile:
             return self._file.readinto(buffer) or 0
 
     def line_end(self, position: int, max_word: int = LONGEST_LINE) -> int:
-        """
-        Return the offset after the line that contains the byte at `position`.
-
-        max_word: bytes between two blanks of the rest of the line; more raise `InputError`.
-        """
+        """Return the offset after the line that contains the byte at `position`."""
         limit, step, word = position + LONGEST_LINE, 1 << 12, position
         while position < self.size:
             if position > limit:
@@ -252,12 +244,7 @@ def _stamp(descriptor: int) -> tuple[int, int]:
 
 
 def spool_bytes(pieces: Iterable[bytes], name: str) -> io.BytesIO | _Open:
-    """
-    Collect bytes in memory, or in an unnamed temporary file if they exceed `HELD`.
-
-    name: the source, for messages.
-    Returns: a readable file at an unspecified offset.
-    """
+    """Collect bytes in memory, or in an unnamed temporary file if they exceed `HELD`."""
     with tempfile.SpooledTemporaryFile(HELD) as spool:
         for piece in pieces:
             try:

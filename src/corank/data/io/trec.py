@@ -32,14 +32,7 @@ EVERY_ROW, FIRST_ROW = slice(None), slice(1)
 
 
 def read_columns(text: TextFile, names: tuple[str, ...], kept: dict[str, slice], number: str) -> list[NDArray[Any]]:
-    """
-    Read lines of blank-separated columns, piece by piece.
-
-    names: names of the columns.
-    kept: columns to read as strings, and the rows of each piece to read.
-    number: the column of finite numbers.
-    Returns: the numbers, then the strings of each kept column.
-    """
+    """Read lines of blank-separated columns, piece by piece."""
     parts = [_split(piece, names, kept, number) for piece in cut_lines(text, 0, PIECE)]
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)]
     if len(joined[0]) == 0:
@@ -118,14 +111,9 @@ class Run:
     """
     A run: documents retrieved for queries.
 
-    Attributes
-    ----------
-    qid, docids : arrays of str objects
-        Query and document of each row.
-    scores : array of float64
-        Higher is better.
-    tag : str
-        Name of the run.
+    qid, docids: Query and document of each row.
+    scores: Higher is better.
+    tag: Name of the run.
     """
 
     qid: NDArray[np.object_]
@@ -139,14 +127,9 @@ class Qrels:
     """
     Relevance judgements (qrels) of documents for queries.
 
-    Attributes
-    ----------
-    qid, docids : arrays of str objects
-        Query and document of each row.
-    y : array of float64
-        Grades.
-    judged : JudgeGrades or None
-        All grades, if lines of the same document were merged.
+    qid, docids: Query and document of each row.
+    y: Grades.
+    judged: All grades, if lines of the same document were merged.
     """
 
     qid: NDArray[np.object_]
@@ -160,12 +143,9 @@ class JudgedRun:
     """
     A run with the grades of its documents.
 
-    Attributes
-    ----------
-    y, scores, qid, docids : arrays
-        Grade, score, query and document of each row of the run.
-    missed_qid, missed_y : arrays
-        Query and grade of judged documents that the run did not retrieve; the ideal order includes them.
+    y, scores, qid, docids: Grade, score, query and document of each row of the run.
+    missed_qid, missed_y: Query and grade of judged documents that the run did not retrieve; the ideal order includes
+        them.
     """
 
     y: NDArray[np.float64]
@@ -177,38 +157,14 @@ class JudgedRun:
 
 
 def read_run(path: Source) -> Run:
-    """
-    Read a run file of six columns, plain or compressed.
-
-    Parameters
-    ----------
-    path : path
-        The file; "-" is standard input.
-
-    Returns
-    -------
-    Run
-        The rows, in file order.
-    """
+    """Read a run file of six columns, plain or compressed."""
     kept = {"query": EVERY_ROW, "document": EVERY_ROW, "tag": FIRST_ROW}
     scores, qid, docids, tags = read_columns(open_text(path), RUN_COLUMNS, kept, "score")
     return Run(qid, docids, scores, tags[0])
 
 
 def read_qrels(path: Source) -> Qrels:
-    """
-    Read a qrels file of four columns, plain or compressed.
-
-    Parameters
-    ----------
-    path : path
-        The file; "-" is standard input.
-
-    Returns
-    -------
-    Qrels
-        The rows, in file order.
-    """
+    """Read a qrels file of four columns, plain or compressed."""
     y, qid, docids = read_columns(open_text(path), QRELS_COLUMNS, {"query": EVERY_ROW, "document": EVERY_ROW}, "grade")
     return Qrels(qid, docids, y)
 
@@ -229,19 +185,7 @@ def merge_qrels(qrels: Qrels, rule: str, path: object) -> Qrels:
 
 
 def read_scores(path: Source) -> NDArray[np.float64]:
-    """
-    Read a file with one score per line, plain or compressed.
-
-    Parameters
-    ----------
-    path : path
-        The file; "-" is standard input.
-
-    Returns
-    -------
-    array of float64
-        The scores.
-    """
+    """Read a file with one score per line, plain or compressed."""
     return read_columns(open_text(path), ("score",), {}, "score")[0]
 
 
@@ -254,22 +198,7 @@ def write_run(
     *,
     overwrite: bool = False,
 ) -> None:
-    """
-    Write a run file atomically; the documents of each query are sorted by decreasing score and ranked from 1.
-
-    Parameters
-    ----------
-    path : path
-        The file to write; the suffixes .gz, .xz and .zst select compression, "-" is standard output.
-    qid, docids : array-likes of shape (n_rows,)
-        Query and document of each row, without blanks.
-    scores : array-like of shape (n_rows,)
-        Higher is better; rows with equal scores keep their order.
-    tag : str, default "corank"
-        Name of the run.
-    overwrite : bool, default False
-        Whether to replace an existing file.
-    """
+    """Write a run file atomically; the documents of each query are sorted by decreasing score and ranked from 1."""
     lines = run_lines(qid, docids, scores, tag)
     with write_text(path, overwrite=overwrite) as stream:
         stream.writelines(lines)
@@ -300,20 +229,7 @@ def run_lines(qid: ArrayLike, docids: ArrayLike, scores: ArrayLike, tag: str = "
 def write_qrels(
     path: str | os.PathLike[str], qid: ArrayLike, docids: ArrayLike, y: ArrayLike, *, overwrite: bool = False
 ) -> None:
-    """
-    Write a qrels file atomically.
-
-    Parameters
-    ----------
-    path : path
-        The file to write; the suffixes .gz, .xz and .zst select compression, "-" is standard output.
-    qid, docids : array-likes of shape (n_rows,)
-        Query and document of each row, without blanks.
-    y : array-like of shape (n_rows,)
-        Grades; rows with NaN are unjudged and omitted.
-    overwrite : bool, default False
-        Whether to replace an existing file.
-    """
+    """Write a qrels file atomically."""
     documents = _names(docids, "docids")
     queries = Queries.of(qid, len(documents))
     names, grades = _names(queries.plain_ids("a TREC file"), "qid"), as_scores(y, len(documents))
@@ -329,22 +245,6 @@ def join_run(run: Run, qrels: Qrels, *, unjudged: float = float("nan")) -> Judge
     """
     Look up the grade of every document of a run.
 
-    Parameters
-    ----------
-    run : Run
-        The retrieved documents.
-    qrels : Qrels
-        The judged documents.
-    unjudged : float, default NaN
-        Grade of a document without judgement: NaN keeps it unjudged, 0 counts it as irrelevant.
-
-    Returns
-    -------
-    JudgedRun
-        The rows of the run, and the judged documents that it missed.
-
-    Examples
-    --------
     >>> run = Run(np.array(["1", "1"], object), np.array(["a", "b"], object), np.array([0.5, 0.25]), "x")
     >>> qrels = Qrels(np.array(["1", "1"], object), np.array(["b", "c"], object), np.array([2.0, 1.0]))
     >>> judged = join_run(run, qrels, unjudged=0)

@@ -41,9 +41,6 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
     Read queries and events; a list is one ``query_id``, a query its words, a click an event of `CLICKS`.
 
     Repeated clicks count once. A warning gives the number of objects, hits and clicks that are left out.
-
-    path: the events, and also the queries if `queries` is None.
-    queries: the file of queries.
     """
     searches: dict[str, _Search] = {}
     n_found, n_lost, notes = 0, 0, []
@@ -171,13 +168,7 @@ def _ordinal(value: Any) -> int | None:
 def write_ubi(
     path: str | os.PathLike[str], log: ClickLog, queries: str | os.PathLike[str] | None, *, overwrite: bool
 ) -> None:
-    """
-    Write one JSON object per line: queries with the documents shown, and one event per click.
-
-    path: the events.
-    queries: a file for the queries; None writes them before the events.
-    overwrite: whether to replace existing files.
-    """
+    """Write one JSON object per line: queries with the documents shown, and one event per click."""
     if log.propensity is not None or log.log_propensity is not None:
         raise InputError(f"the log has propensities, which UBI cannot store; write {path} as .csv.")
     if log.complete is not None:

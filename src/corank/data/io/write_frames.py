@@ -59,12 +59,7 @@ def write_csv(
     names: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """
-    Write dense rows atomically as CSV, or with tabs if the suffix is .tsv; an unjudged row has an empty label.
-
-    path: the suffixes .gz, .xz and .zst select compression.
-    Other arguments: as in `write_parquet`. Numbers are written with as many digits as their type needs.
-    """
+    """Write dense rows atomically as CSV, or with tabs if the suffix is .tsv; an unjudged row has an empty label."""
     csv = import_extra("pyarrow.csv", "frames")
     tables = _tables(X, y, qid, docids, names)
     options = csv.WriteOptions(delimiter="\t" if suffix_of(path) == ".tsv" else ",")

@@ -34,70 +34,22 @@ class Engine(ABC):
     """
     Runs tasks; `LocalEngine` and `DaskEngine` are engines.
 
-    Attributes
-    ----------
-    keeps : bool
-        Whether results may be as large as rows, because they stay in the memory of the workers until gathered.
+    keeps: Whether results may be as large as rows, because they stay in the memory of the workers until gathered.
     """
 
     keeps: ClassVar[bool]
 
     @abstractmethod
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:
-        """
-        Run one task for each tuple of arguments.
-
-        Parameters
-        ----------
-        function : callable
-            A module-level function.
-        *columns : sequences
-            One sequence for each argument. An argument may be a handle or a list of handles; a lazy Dask object is
-            computed first.
-        name : str
-            Name of the step, for messages and progress.
-
-        Returns
-        -------
-        list
-            One handle for each task.
-        """
+        """Run one task for each tuple of arguments."""
 
     @abstractmethod
     def reduce(self, function: Task, handles: Sequence[Any], name: str) -> Any:
-        """
-        Reduce results in a tree ordered by number.
-
-        Parameters
-        ----------
-        function : callable
-            Takes a list of results, in order, and returns one.
-        handles : sequence
-            One or more handles.
-        name : str
-            Name of the step.
-
-        Returns
-        -------
-        object
-            A handle.
-        """
+        """Reduce results in a tree ordered by number."""
 
     @abstractmethod
     def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """
-        Wait for results and fetch them.
-
-        Parameters
-        ----------
-        handles : sequence
-            Handles.
-
-        Returns
-        -------
-        list
-            Their results.
-        """
+        """Wait for results and fetch them."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +57,7 @@ class LocalEngine(Engine):
     """
     Runs tasks on this machine, one after the other; memory holds one part at a time and the sums.
 
-    Parameters
-    ----------
-    verbose : bool
-        Whether to show a progress bar on a terminal or in a notebook.
+    verbose: Whether to show a progress bar on a terminal or in a notebook.
     """
 
     verbose: bool = False
@@ -156,14 +105,9 @@ class DaskEngine(Engine):
     Dask sends pickles in both directions. Unpickling runs code that the sender chose, so a hostile worker, scheduler or
     client can take over the others. Connect only to clusters that you trust, and secure them with TLS.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Client of a cluster that you trust.
-    verbose : bool
-        Whether to show a progress bar on a terminal or in a notebook.
-    patience : float
-        Seconds to wait for a worker if the cluster has none.
+    client: Client of a cluster that you trust.
+    verbose: Whether to show a progress bar on a terminal or in a notebook.
+    patience: Seconds to wait for a worker if the cluster has none.
     """
 
     keeps: ClassVar[bool] = True
@@ -346,11 +290,7 @@ def _one_reader() -> Iterator[None]:
 
 
 def ready() -> float:
-    """
-    Sum over a few rows, so that the kernels are loaded, or compiled, before the first task.
-
-    Returns: seconds.
-    """
+    """Sum over a few rows, so that the kernels are loaded, or compiled, before the first task."""
     from corank.data.ranking import RankingData
     from corank.deploy.distributed.sums import SumSettings, sum_part
     from corank.deploy.distributed.tasks import WholeQueries

@@ -209,13 +209,7 @@ class AveragedRuns:
 
 
 def average_runs(parts: Parts, model: Any, seed: int, factors: Floats, limits: Range | None) -> AveragedRuns | None:
-    """
-    Run a stochastic descent on every part.
-
-    model: with given alpha and views.
-    seed: combined with the number of the first row of a part to seed its run.
-    Returns: sums over the runs; None without an example.
-    """
+    """Run a stochastic descent on every part."""
     model = clone(model).set_params(scale=False)
     runs: AveragedRuns | None = parts.summed(_descend_part, (model, seed, factors, limits), "descent")
     return runs

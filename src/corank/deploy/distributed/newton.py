@@ -88,12 +88,7 @@ def limits_of(parts: Parts, rows: bool) -> Range:
 
 
 def minimise_parts(parts: Parts, loss: PartLoss, sums: Moments, alpha: float, tol: float, max_iter: int) -> Solution:
-    """
-    Minimise the objective over all parts.
-
-    sums: moments of the scaled columns, with sums over rows if mix is above 0.
-    alpha, tol, max_iter: as in `corank.base.solvers.smooth_loss`.
-    """
+    """Minimise the objective over all parts."""
     precondition = moment_preconditioner(sums, loss.mix, alpha, Loss.of(loss.loss).curvature, loss.has_intercept)
     with progress(max_iter, "Newton steps", parts.verbose) as advance:
         return minimise(_PartsObjective(parts, loss, alpha), precondition, tol, max_iter, advance)

@@ -48,16 +48,10 @@ class Pass:
     """
     One pass through the parts.
 
-    Attributes
-    ----------
-    name : str
-        Name of the pass.
-    n_tasks : int
-        Number of tasks, one per part.
-    seconds : float
-        Wall-clock time.
-    bytes_moved : int
-        Bytes of rows that moved between parts.
+    name: Name of the pass.
+    n_tasks: Number of tasks, one per part.
+    seconds: Wall-clock time.
+    bytes_moved: Bytes of rows that moved between parts.
     """
 
     name: str
@@ -72,29 +66,17 @@ class Parts:
     """
     Parts of a data set: files, frames or arrays, on this machine or on a cluster.
 
-    Parameters
-    ----------
-    parts : path, sequence, Dask DataFrame, or tuple of three Dask arrays
-        Paths of stores, Parquet files, LETOR or CSV text, tuples (X, y, qid), data frames with columns for y and qid,
-        or delayed ones of these. A folder that is not a store means its files. An address such as ``s3://`` is read by
-        fsspec.
-    client : distributed.Client, Engine or None
-        Where tasks run; None means this machine, one part after the other. Dask unpickles what workers send: use
+    parts: Paths of stores, Parquet files, LETOR or CSV text, tuples (X, y, qid), data frames with columns for y and
+        qid, or delayed ones of these. A folder that is not a store means its files. An address such as ``s3://`` is
+        read by fsspec.
+    client: Where tasks run; None means this machine, one part after the other. Dask unpickles what workers send: use
         trusted clusters only.
-    split : {"move", "refuse"}
-        How to treat a query whose rows are in several parts.
-    unjudged, y, qid, docid, drop, keep
-        How files and frames are read, see `corank.read`.
-    verbose : bool
-        Whether to show a progress bar on a terminal or in a notebook.
+    split: How to treat a query whose rows are in several parts.
+    unjudged, y, qid, docid, drop, keep: How files and frames are read, see `corank.read`.
+    verbose: Whether to show a progress bar on a terminal or in a notebook.
 
-    Attributes
-    ----------
-    passes : list of Pass
-        The passes so far.
+    passes: The passes so far.
 
-    Examples
-    --------
     >>> parts = Parts([([[0.0], [1.0]], [0, 1], ["a", "b"]), ([[2.0]], [1], ["a"])])
     >>> parts.n_rows, parts.n_queries, parts.n_straddling
     (3, 2, 1)
@@ -188,71 +170,24 @@ class Parts:
         return np.asarray(row.toarray() if sparse.issparse(row) else row, dtype=np.float64).ravel()
 
     def through(self, step: Any) -> Parts:
-        """
-        Apply a fitted transformer to the rows, query by query, in each pass.
-
-        Parameters
-        ----------
-        step : QueryScaler or Landmarks
-            The transformer.
-
-        Returns
-        -------
-        Parts
-            The same parts with transformed columns; no row is moved twice.
-        """
+        """Apply a fitted transformer to the rows, query by query, in each pass."""
         _ = self._arrivals
         other = copy(self)
         other._steps, other._held = (*self._steps, step), None
         return other
 
     def kept(self) -> Parts:
-        """
-        Keep the rows in the memory of the workers, for methods with many passes.
-
-        Returns
-        -------
-        Parts
-            The same parts. On one machine each pass reads the rows again.
-        """
+        """Keep the rows in the memory of the workers, for methods with many passes."""
         if self._held is None and self.engine.keeps:
             self._held = dict(zip(self._full, self.over(hold, None, "rows"), strict=True))
         return self
 
     def over(self, function: Callable[..., Any], settings: Any, name: str) -> list[Any]:
-        """
-        Run a task for each part that has rows, on complete queries.
-
-        Parameters
-        ----------
-        function : callable
-            Takes an iterator of `WholeQueries` and `settings`.
-        settings : object
-            Argument of all tasks.
-        name : str
-            Name of the pass.
-
-        Returns
-        -------
-        list
-            A handle for each of these parts.
-        """
+        """Run a task for each part that has rows, on complete queries."""
         return self._over(self._full, function, settings, name)
 
     def summed(self, function: Callable[..., Any], settings: Any, name: str) -> Any:
-        """
-        Add up the results of a task for each part, in a tree ordered by number.
-
-        Parameters
-        ----------
-        function, settings, name
-            As in `over`; the results of the function can be added.
-
-        Returns
-        -------
-        object
-            The sum.
-        """
+        """Add up the results of a task for each part, in a tree ordered by number."""
         _ = self._arrivals
         began = time.perf_counter()
         handles = self.over(function, settings, name)
@@ -261,19 +196,7 @@ class Parts:
         return total
 
     def rows(self, numbers: Integers) -> Any:
-        """
-        Fetch rows from their parts.
-
-        Parameters
-        ----------
-        numbers : array of int64
-            Numbers of rows, counted over all parts.
-
-        Returns
-        -------
-        array or CSR matrix
-            The rows, in this order.
-        """
+        """Fetch rows from their parts."""
         first = np.array([routing.first_row for routing in self._routings])
         part = np.searchsorted(first, numbers, side="right") - 1
         # of several parts with one first row, the last one has rows

@@ -156,11 +156,7 @@ class Reader:
 
 
 def sources_of(parts: Any) -> list[Any]:
-    """
-    List parts: paths (a folder that is not a store means its files), (X, y, qid), frames, or Dask collections.
-
-    Returns: sources for `Reader`, and lazy objects that compute them.
-    """
+    """List parts: paths (a folder that is not a store means its files), (X, y, qid), frames, or Dask collections."""
     if hasattr(parts, "__dask_graph__") and hasattr(parts, "npartitions") and hasattr(parts, "to_delayed"):
         return list(parts.to_delayed())
     if _are_dask_arrays(parts):

@@ -92,11 +92,7 @@ def summarise_maps(
 
 
 def leave_queries_out(parts: Parts, summarised: Summarised, metric: str, ridges: list[Ridge], alphas: Floats) -> Floats:
-    """
-    Evaluate every candidate by leave-query-out, in one more pass.
-
-    Returns: means of the metric over queries (n_couplings, n_alphas).
-    """
+    """Evaluate every candidate by leave-query-out, in one more pass."""
     settings = _LeaveOutSettings(summarised.summary, metric, ridges, alphas, _error_scales(summarised))
     sums: ExactSum = parts.summed(_evaluate_part, settings, "leave-query-out")
     total, used = sums.value.reshape(2, len(ridges), len(alphas))

@@ -59,14 +59,9 @@ class Description:
     """
     A fitted model as a scorer of named features.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the features, in the order of the model's columns.
-    scorer : Scorer
-        The model as arrays, see `corank.deploy.export.scorers`; ``scorer.score(rows)`` computes its scores.
-    is_named : bool
-        Whether the model was fitted with column names; otherwise names are f1, f2, ...
+    names: Names of the features, in the order of the model's columns.
+    scorer: The model as arrays, see `corank.deploy.export.scorers`; ``scorer.score(rows)`` computes its scores.
+    is_named: Whether the model was fitted with column names; otherwise names are f1, f2, ...
     """
 
     names: tuple[str, ...]
@@ -79,19 +74,7 @@ class Description:
         return len(self.names)
 
     def renamed(self, names: Mapping[str, str]) -> Description:
-        """
-        Rename features.
-
-        Parameters
-        ----------
-        names : mapping of str to str
-            New name by old name; other features keep theirs.
-
-        Returns
-        -------
-        Description
-            The same scorer with the new names.
-        """
+        """Rename features."""
         for old in names:
             if old not in self.names:
                 raise InputError(f"the model has no feature {old!r}; {suggest_names(old, self.names)}.")
@@ -106,20 +89,6 @@ def describe(model: Any, *, calibrated: bool = True) -> Description:
     """
     Describe a fitted model as a scorer.
 
-    Parameters
-    ----------
-    model : Ranker, Pipeline, search, or list of them
-        A fitted ranker, a pipeline or search that ends in one, or a list of models, whose mean score is meant.
-    calibrated : bool
-        Whether to keep the map of `Calibrated`; the order of rows does not depend on it, ties apart.
-
-    Returns
-    -------
-    Description
-        Names and scorer. A model that cannot be exported raises `InputError`.
-
-    Examples
-    --------
     >>> from corank import SPD
     >>> describe(SPD("squared", alpha=1e-9).fit([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 3])).names
     ('f1', 'f2')

@@ -150,11 +150,7 @@ def _trees(scorer: TreeScorer, names: tuple[str, ...], shift: float) -> dict[str
 
 
 def evaluate_plugin(body: dict[str, Any], names: tuple[str, ...], rows: Floats, *, missing: bool) -> Floats:
-    """
-    Score rows by the plugin's arithmetic, from the body of a request.
-
-    missing: whether NaN follows `missing` (OpenSearch); otherwise it always goes right.
-    """
+    """Score rows by the plugin's arithmetic, from the body of a request."""
     model = body["model"]["model"]
     definition = json.loads(model["definition"])
     X = to_single(rows)

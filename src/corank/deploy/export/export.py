@@ -45,14 +45,9 @@ class ExportedFiles(NamedTuple):
     """
     What an export wrote.
 
-    Attributes
-    ----------
-    paths : tuple of Path
-        The files, the main one first.
-    remarks : tuple of str
-        What was assumed or left out, one sentence each.
-    verification : Verification or None
-        Comparison with the model, if rows were given.
+    paths: The files, the main one first.
+    remarks: What was assumed or left out, one sentence each.
+    verification: Comparison with the model, if rows were given.
     """
 
     paths: tuple[Path, ...]
@@ -79,45 +74,6 @@ def export_model(
     """
     Write a fitted model in the format of an engine.
 
-    Parameters
-    ----------
-    model : Ranker, Pipeline, search, or list of them
-        A fitted linear or kernel ranker, a pursuit, a Gaussian process or `LambdaRank`, alone, in `Calibrated`, in a
-        pipeline with StandardScaler, MinMaxScaler, MaxAbsScaler or `Landmarks`, or a list, whose mean score is meant.
-        Models that depend on the other rows of a query, or on a prior, raise `InputError`.
-    path : str or Path
-        The main file. Others, such as a feature set, get its name with another suffix.
-    to : str
-        "elasticsearch", "opensearch", "solr", "vespa", "onnx", "json" or "sql".
-    names : mapping of str to str, optional
-        New names of features by those of the model.
-    name : str, optional
-        Name of the model in the engine; by default that of the file.
-    shift : float or "auto", optional
-        Constant added to every score, for engines that refuse negative ones. "auto" takes the lowest sum of leaves of
-        trees, or the lowest score of `rows`.
-    dialect : {"sqlite", "postgresql", "duckdb"}
-        Dialect of SQL.
-    double : bool
-        Whether an ONNX model takes and returns float64 instead of float32.
-    calibrated : bool
-        Whether to export the map of `Calibrated`; False exports the ranker in it, which gives the same order.
-    rows : array-like or DataFrame, optional
-        Rows to verify: they are scored as the engine does, and a report is written.
-    qid : array-like, optional
-        Query ids of these rows.
-    overwrite : bool, default False
-        Whether to replace existing files.
-    inputs : sequence of Path
-        Files that are never replaced, such as that of the model.
-
-    Returns
-    -------
-    ExportedFiles
-        Files, remarks and the verification.
-
-    Examples
-    --------
     >>> import tempfile
     >>> from corank import SPD, make_ranking
     >>> problem = make_ranking(20, 10, random_state=0)

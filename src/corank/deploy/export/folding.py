@@ -28,12 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def fold_columns(scaler: Any, scorer: Scorer) -> Scorer:
-    """
-    Return the scorer of unscaled columns.
-
-    scaler: a fitted StandardScaler, MinMaxScaler or MaxAbsScaler.
-    scorer: takes scaled columns.
-    """
+    """Return the scorer of unscaled columns."""
     if getattr(scaler, "clip", False):
         raise InputError("MinMaxScaler(clip=True) cannot be folded into a model; fit with clip=False.")
     a, b = _factors(scaler)

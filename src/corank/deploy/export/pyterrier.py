@@ -17,18 +17,6 @@ def pyterrier_ranker(ranker: Any, *, prior: bool = False) -> Any:
 
     ``fit(topics_and_results, qrels)`` learns from the documents that are judged; the others are unjudged rows, which
     semi-supervised rankers use. ``transform`` replaces score and rank.
-
-    Parameters
-    ----------
-    ranker : ranker or pipeline
-        Learns and predicts; a fitted one need not be fitted again.
-    prior : bool, default False
-        Whether the score of the step before is the prior: the ranker learns a correction to it.
-
-    Returns
-    -------
-    pyterrier.Estimator
-        With `fit` and `transform`.
     """
     pt = import_extra("pyterrier", "pyterrier")
     return type("RankerStep", (_RankerStep, pt.Estimator), {"__doc__": _RankerStep.__doc__})(ranker, prior)

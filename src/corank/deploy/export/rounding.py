@@ -66,13 +66,7 @@ def gamma(n: int, unit: float = UNIT) -> float:
 
 
 def single_bound(scorer: Scorer, rows: Floats, normalised: bool = False) -> Floats:
-    """
-    Bound the error of a score that is summed in float32.
-
-    scorer: a linear model, trees or a perceptron.
-    rows: as rounded to float32.
-    normalised: whether a linear model is applied to normalised columns.
-    """
+    """Bound the error of a score that is summed in float32."""
     with np.errstate(over="ignore", invalid="ignore"):
         if isinstance(scorer, LinearScorer):
             error, size = _linear(scorer, rows, normalised)
@@ -125,11 +119,7 @@ def _perceptron(scorer: PerceptronScorer, rows: Floats) -> tuple[Floats, Floats]
 
 
 def double_bound(scorer: Scorer, rows: Floats, single_output: bool = False) -> Floats:
-    """
-    Bound the difference of two float64 evaluations of a score, far above both errors.
-
-    single_output: whether the result is rounded to float32.
-    """
+    """Bound the difference of two float64 evaluations of a score, far above both errors."""
     with np.errstate(over="ignore", invalid="ignore"):
         error = DOUBLE * scorer.size(rows) + 1e-290
         if single_output:

@@ -25,30 +25,18 @@ class Verification:
     """
     Comparison of an engine's scores with those of the model.
 
-    Attributes
-    ----------
-    target, engine : str
-        The target, and what computed its scores.
-    n_rows, n_queries : int
-        Number of rows and queries.
-    offset : float
-        Constant by which the engine's scores differ: a shift, or an intercept that was left out.
-    largest_difference : float
-        Largest difference of engine and model, after the offset.
-    largest_score : float
-        Largest absolute score of the model.
-    n_pairs : int
-        Number of pairs of rows of a query that the model orders.
-    changed_orders : int
-        Pairs that the engine orders the other way round.
-    tied_orders : int
-        Pairs to which the engine gives equal scores.
-    rounded_inputs : int
-        Changed or tied pairs for which rounding of the features to float32 is the reason.
-    unexplained_orders : int
-        Changed or tied pairs that the precision of the engine does not explain; 0 for a correct export.
-    unexplained_rows : int
-        Rows whose scores differ by more than the precision of the engine explains; 0 for a correct export.
+    target, engine: The target, and what computed its scores.
+    n_rows, n_queries: Number of rows and queries.
+    offset: Constant by which the engine's scores differ: a shift, or an intercept that was left out.
+    largest_difference: Largest difference of engine and model, after the offset.
+    largest_score: Largest absolute score of the model.
+    n_pairs: Number of pairs of rows of a query that the model orders.
+    changed_orders: Pairs that the engine orders the other way round.
+    tied_orders: Pairs to which the engine gives equal scores.
+    rounded_inputs: Changed or tied pairs for which rounding of the features to float32 is the reason.
+    unexplained_orders: Changed or tied pairs that the precision of the engine does not explain; 0 for a correct export.
+    unexplained_rows: Rows whose scores differ by more than the precision of the engine explains; 0 for a correct
+        export.
     """
 
     target: str
@@ -71,27 +59,12 @@ class Verification:
         return self.unexplained_orders == 0 and self.unexplained_rows == 0
 
     def fields(self) -> dict[str, Any]:
-        """
-        Return the comparison as a dictionary.
-
-        Returns
-        -------
-        dict
-            One entry per attribute.
-        """
+        """Return the comparison as a dictionary."""
         return asdict(self)
 
 
 def verify(export: Export, described: Description, scores: ArrayLike, rows: Any, qid: Any = None) -> Verification:
-    """
-    Score rows as the engine does, and compare.
-
-    export: the export.
-    described: the model that it was written from.
-    scores: the model's scores of the rows.
-    rows: features, in the order of the model.
-    qid: one query id per row; None compares all rows with each other.
-    """
+    """Score rows as the engine does, and compare."""
     X = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
     if X.ndim != 2 or X.shape[1] != described.n_features or not len(X):
         raise InputError(

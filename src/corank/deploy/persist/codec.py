@@ -63,13 +63,7 @@ _WRONG = (KeyError, TypeError, ValueError, AttributeError, IndexError, Arithmeti
 
 
 def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
-    """
-    Encode a value as JSON; arrays are added to `tensors`, under names that start with `name`.
-
-    value: None, bool, number, string, slice, array, CSR matrix, one of corank's dataclasses, an estimator that
-        `decode_estimator` builds, or lists, tuples and dicts of these; a range becomes a list.
-    name: prefix of tensor names, also used in messages.
-    """
+    """Encode a value as JSON; arrays are added to `tensors`, under names that start with `name`."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -104,12 +98,7 @@ def encode(value: Any, name: str, tensors: dict[str, NDArray[Any]]) -> Any:
 
 
 def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
-    """
-    Decode a value.
-
-    value: parsed JSON.
-    tensors: the arrays that the JSON refers to; each is removed.
-    """
+    """Decode a value."""
     if not isinstance(value, list | dict):
         return value
     try:
@@ -126,13 +115,7 @@ def decode(value: Any, tensors: dict[str, NDArray[Any]]) -> Any:
 
 
 def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """
-    Encode an estimator as JSON: class, parameters, fitted attributes and metadata requests.
-
-    model: fitted or not, of a class that `decode_estimator` builds.
-    name, tensors: as in `encode`; the name of the model itself is empty.
-    Returns: ``class``, ``params``, ``state`` and ``requests``.
-    """
+    """Encode an estimator as JSON: class, parameters, fitted attributes and metadata requests."""
     kind, prefix = type(model), f"{name}." if name else ""
     if _buildable(kind.__name__) is not kind:
         raise InputError(
@@ -157,13 +140,7 @@ def encode_estimator(model: Any, name: str, tensors: dict[str, NDArray[Any]]) ->
 
 
 def decode_estimator(body: dict[str, Any], tensors: dict[str, NDArray[Any]], where: str) -> Any:
-    """
-    Decode an estimator: one that corank exports, or one of `FROM_SKLEARN`.
-
-    body: ``class``, ``params``, ``state`` and ``requests``.
-    tensors: as in `decode`.
-    where: the file, for messages.
-    """
+    """Decode an estimator: one that corank exports, or one of `FROM_SKLEARN`."""
     kind = _buildable(body["class"])
     if kind is None:
         name, advice = body["class"], "upgrade corank"

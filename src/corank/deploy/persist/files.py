@@ -78,11 +78,7 @@ def model_bytes(model: Ranker | LabelRanker | Pipeline | PairSums) -> bytes:
 
 
 def model_from_bytes(content: bytes, kind: type[Model], *, is_known: bool = False) -> Model:
-    """
-    Load a model from the content of a file, with the checks of `load`.
-
-    is_known: whether `model_bytes` wrote the content in this place, so that only its checksum is checked.
-    """
+    """Load a model from the content of a file, with the checks of `load`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.safetensors")
         path.write_bytes(content)

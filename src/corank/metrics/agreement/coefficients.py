@@ -18,25 +18,8 @@ def krippendorff_alpha(grades: ArrayLike, level: str = "ordinal") -> float:
     1 is perfect agreement, 0 that of grades given at random, and below 0 the judges disagree systematically.
     Krippendorff asks for 0.8, and for 0.667 where tentative conclusions suffice. Documents with one grade are ignored.
 
-    Parameters
-    ----------
-    grades : array-like of shape (n_judges, n_documents)
-        Grades; NaN if the judge did not grade the document.
-    level : {"nominal", "ordinal", "interval"}
-        Level of measurement. "nominal": all different grades are equally far apart. "ordinal": the distance is the
-        number of grades given between the two. "interval": the distance is the difference of the grades.
-
-    Returns
-    -------
-    float
-        Alpha; NaN if no document has two grades, or if all grades are equal.
-
-    References
-    ----------
     Krippendorff, Content Analysis, 2004, chapter 11.
 
-    Examples
-    --------
     >>> nan = float("nan")
     >>> grades = [[0, 1, 2, 2, nan, 1], [0, 1, 2, 1, 0, 1], [0, 0, 2, 2, 0, nan]]
     >>> round(krippendorff_alpha(grades), 3), round(krippendorff_alpha(grades, "nominal"), 3)
@@ -60,24 +43,8 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike, weights: str | None = None)
     """
     Compute Cohen's kappa, the agreement of two judges beyond that of independent judges with the same frequencies.
 
-    Parameters
-    ----------
-    first, second : array-likes of shape (n_documents,)
-        Grades of the two judges; documents that one of them did not grade (NaN) are ignored.
-    weights : {None, "linear", "quadratic"}
-        Weight of a disagreement: 1, the difference of the grades, or its square.
-
-    Returns
-    -------
-    float
-        Kappa; NaN if no document has both grades, or if all grades are equal.
-
-    References
-    ----------
     Cohen, A coefficient of agreement for nominal scales, 1960; Weighted kappa, 1968.
 
-    Examples
-    --------
     >>> round(cohen_kappa([0, 0, 1, 1, 2], [0, 1, 1, 1, 2]), 3)
     0.688
     """

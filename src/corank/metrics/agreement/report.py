@@ -29,30 +29,6 @@ def aggregate_grades(
     """
     Aggregate the grades of several judges to one grade for each pair of query and document.
 
-    Parameters
-    ----------
-    y : array-like of shape (n_rows,)
-        Grades; NaN if the judge gave none.
-    qid : array-like of shape (n_rows,) or None
-        Query of each row; None means one query.
-    docids : array-like of shape (n_rows,)
-        Document of each row.
-    judges : array-like of shape (n_rows,), optional
-        Judge of each row; the last grade of a judge for a document counts. By default, each row has another judge.
-    rule : {"median", "mean", "majority"}
-        "median": the middle grade, the lower of two. It is a grade of the scale, so whole grades stay whole, as
-        `LambdaRank`, qrels and thresholds of relevance expect. "mean": the mean, which uses all grades, but takes their
-        differences at face value and is not a whole number. "majority": the most frequent grade; the lowest of several.
-
-    Returns
-    -------
-    rows : array of int64
-        The first row of each document, in the order of the input.
-    grades : array of float64
-        Its grade; NaN if no judge gave one.
-
-    Examples
-    --------
     >>> y, qid, docids = [2, 0, 0, 1, 2], [7, 7, 7, 7, 7], ["a", "b", "a", "b", "a"]
     >>> rows, grades = aggregate_grades(y, qid, docids)
     >>> rows.tolist(), grades.tolist()
@@ -66,16 +42,10 @@ class JudgePair(NamedTuple):
     """
     Agreement of two judges.
 
-    Attributes
-    ----------
-    first, second : str
-        The judges.
-    n_common : int
-        Number of documents that both graded.
-    n_equal : int
-        Number of documents that got the same grade.
-    kappa : float
-        Cohen's kappa; NaN if it is undefined.
+    first, second: The judges.
+    n_common: Number of documents that both graded.
+    n_equal: Number of documents that got the same grade.
+    kappa: Cohen's kappa; NaN if it is undefined.
     """
 
     first: str
@@ -90,25 +60,16 @@ class JudgeAgreement:
     """
     Agreement of judges; the result of `judge_agreement`.
 
-    Attributes
-    ----------
-    judges : tuple of str
-        Names of the judges; empty if they are unknown.
-    n_documents : int
-        Number of documents, i.e. pairs of query and document.
-    n_grades : int
-        Number of grades.
-    n_repeated : int
-        Number of documents with two grades or more.
-    n_contradictory : int
-        Number of documents with different grades.
-    alpha : mapping of str to float
-        Krippendorff's alpha for each level of measurement, see `krippendorff_alpha`.
-    pairs : tuple of JudgePair
-        Pairs of judges who graded the same documents; empty for unknown judges, and for more than ten.
-    contradictions : ReportTable
-        Documents with different grades: query, document, the grade of each judge (all grades in one column if judges
-        are unknown or more than ten), and the aggregated grade. The grades that are furthest apart come first.
+    judges: Names of the judges; empty if they are unknown.
+    n_documents: Number of documents, i.e. pairs of query and document.
+    n_grades: Number of grades.
+    n_repeated: Number of documents with two grades or more.
+    n_contradictory: Number of documents with different grades.
+    alpha: Krippendorff's alpha for each level of measurement, see `krippendorff_alpha`.
+    pairs: Pairs of judges who graded the same documents; empty for unknown judges, and for more than ten.
+    contradictions: Documents with different grades: query, document, the grade of each judge (all grades in one column
+        if judges are unknown or more than ten), and the aggregated grade. The grades that are furthest apart come
+        first.
     """
 
     judges: tuple[str, ...]
@@ -140,18 +101,6 @@ def judge_agreement(
     """
     Measure how far judges agree, and list the documents on which they do not.
 
-    Parameters
-    ----------
-    y, qid, docids, judges, rule
-        As in `aggregate_grades`.
-
-    Returns
-    -------
-    JudgeAgreement
-        Krippendorff's alpha, Cohen's kappa of pairs of judges, counts, and the contradictory grades.
-
-    Examples
-    --------
     >>> y, judges = [2, 2, 0, 1, 1, 1], ["ann", "bob"] * 3
     >>> found = judge_agreement(y, [1] * 6, ["a", "a", "b", "b", "c", "c"], judges)
     >>> found

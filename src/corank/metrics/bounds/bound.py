@@ -15,27 +15,15 @@ class Bound:
     """
     An interval that contains an expected error with probability 1 − delta over the draw of the data.
 
-    Attributes
-    ----------
-    name : str
-        Name of the error.
-    error : float
-        Observed error.
-    low, high : float
-        Ends of the interval, within [0, `worst`].
-    delta : float
-        Probability that the expected error is outside the interval.
-    worst : float
-        Largest possible expected error.
-    random : float
-        Error of a random order, or of equal scores.
-    parts : tuple of (str, float)
-        Terms of the bound.
-    assumptions : tuple of str
-        Assumptions, one sentence each.
+    name: Name of the error.
+    error: Observed error.
+    low, high: Ends of the interval, within [0, `worst`].
+    delta: Probability that the expected error is outside the interval.
+    worst: Largest possible expected error.
+    random: Error of a random order, or of equal scores.
+    parts: Terms of the bound.
+    assumptions: Assumptions, one sentence each.
 
-    Examples
-    --------
     >>> Bound("disagreement", 0.2, 0.1, 0.3, 0.05, 1.0, 0.5, (("width", 0.1),), ("Rows are drawn independently.",))
     disagreement 0.2000: between 0.1000 and 0.3000 with probability 0.95
       width 0.1000; a random order has 0.5000, the worst one 1.0000
@@ -65,23 +53,7 @@ class Bound:
         parts: tuple[tuple[str, float], ...],
         assumptions: tuple[str, ...],
     ) -> Bound:
-        """
-        Return a symmetric interval, clipped to [0, worst].
-
-        Parameters
-        ----------
-        name : str
-            Name of the error.
-        error, width : float
-            Centre and half-width of the interval; the half-width becomes the first part.
-        delta, worst, random, parts, assumptions
-            See the attributes.
-
-        Returns
-        -------
-        Bound
-            The interval.
-        """
+        """Return a symmetric interval, clipped to [0, worst]."""
         low, high = max(0.0, error - width), min(worst, error + width)
         return cls(name, error, low, high, delta, worst, random, (("width", width), *parts), assumptions)
 
@@ -141,9 +113,6 @@ def hoeffding_end(mean: float, n: int, logs: float, towards: float) -> float:
 
     kl(a, p) = a ln(a/p) + (1 − a) ln((1 − a)/(1 − p)) ≥ 2(a − p)², which gives the better known width √(logs/(2n)).
     Near 0 and 1 this interval is much narrower. Each side fails with probability at most exp(−logs).
-
-    mean: mean of n independent numbers in [0, 1].
-    towards: 0 for the lower end, 1 for the upper.
 
     >>> round(hoeffding_end(0.0, 10, 3.0, 1.0), 6)  # 1 − exp(−3/10)
     0.259182

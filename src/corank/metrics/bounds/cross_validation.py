@@ -66,30 +66,6 @@ def cv_bound(
     Measured: it held in all of 200 resamples of MQ2008 and Boston housing, and was 0.21 to 0.55 above the true error,
     mostly because folds are small. The mean of the folds plus 1.64 standard errors held in 94 % to 96 %.
 
-    Parameters
-    ----------
-    estimator : Ranker, regressor or Pipeline
-        The estimator, which is cloned. The bound is for its fit on all of X, so fix its `random_state`.
-    X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-        Training rows.
-    y : array-like of shape (n_rows,)
-        Scores. All rows of a query are scored, or none; unjudged queries are in every training set.
-    qid : array-like of shape (n_rows,)
-        One query id per row.
-    unjudged : tuple of (array-like or CSR matrix, array-like)
-        Rows and query ids of further queries from the same distribution, not used in training.
-    cv : int or splitter
-        A number K of folds of whole queries, or a splitter that keeps queries whole.
-    delta : float
-        Probability that the bound fails.
-
-    Returns
-    -------
-    Bound
-        The interval from 0 to the bound, its terms and assumptions.
-
-    Examples
-    --------
     >>> from corank import RankRLS, make_ranking
     >>> data = make_ranking(900, 8, random_state=0)
     >>> judged = data.qid < 400
@@ -163,12 +139,7 @@ def mean_ranks(scores: Floats, queries: Queries) -> Floats:
 
 
 def list_distances(ranks: Floats, others: Floats, queries: Queries) -> Floats:
-    """
-    Return, for each query, how much worse the first of two orders can be than the second, whatever is relevant.
-
-    ranks, others: results of `mean_ranks`.
-    Returns: d of each query, from 0 to 1; 0 for a query of one row.
-    """
+    """Return, for each query, how much worse the first of two orders can be than the second, whatever is relevant."""
     rises = ranks - others
     order = np.lexsort((-rises, queries.codes))
     sums = np.cumsum(rises[order])

@@ -56,28 +56,6 @@ def kpartite_interval(
     Measured: it held in all of 200 resamples of MQ2008 and Boston housing, and was 3.1 to 13.6 times as wide as a
     bootstrap interval, which held in 92 % to 98 %.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_rows,)
-        Predictions for held-out rows, higher is better; ties count ½.
-    y : array-like of shape (n_rows,)
-        Grades; rows with NaN are left out.
-    qid : array-like of shape (n_rows,), optional
-        One query id per row.
-    power : float
-        The weight of a pair is the difference of its grades to this power (α in the paper); 0 gives the disagreement.
-    delta : float
-        Probability that the interval fails.
-    n_models : int
-        Number of models among which these rows chose; the interval is for the chosen one.
-
-    Returns
-    -------
-    Bound
-        The interval, its terms and assumptions.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> y = np.repeat([0, 1], 500)
     >>> kpartite_interval(y + np.random.default_rng(0).normal(size=1000), y)
@@ -109,22 +87,6 @@ def finite_class(
 
     Not measured on its own: the interval is that of `kpartite_interval`, under other assumptions.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_rows,)
-        Scores of the chosen ranker for the rows that chose it.
-    y, qid, power, delta
-        As in `kpartite_interval`.
-    n_models : int
-        Number of candidate rankers, fixed before the rows were seen.
-
-    Returns
-    -------
-    Bound
-        The interval; see `Bound.vacuous`.
-
-    Examples
-    --------
     >>> finite_class([0.1, 0.4, 0.3, 0.9], [0, 0, 1, 1], n_models=1000).vacuous
     True
     """
@@ -144,22 +106,6 @@ def linear_class(scores: ArrayLike, y: ArrayLike, *, n_features: int, power: flo
 
     Measured: it was vacuous in all of 200 resamples of 100 and of 400 rows of Boston housing (13 columns).
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_rows,)
-        Scores of the ranker for its training rows.
-    y, power, delta
-        As in `kpartite_interval`. There is no `qid`: the theorem needs independent rows.
-    n_features : int
-        Number of columns d, chosen before the rows were seen, without an intercept.
-
-    Returns
-    -------
-    Bound
-        The interval; vacuous unless there are very many rows and few columns.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> y = np.arange(1000) % 2
     >>> bound = linear_class(y, y, n_features=46)

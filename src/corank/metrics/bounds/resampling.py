@@ -71,23 +71,6 @@ def resampling_interval(
     Measured with delta .05: it held in 97.5 % to 99.5 % of 2,000 samples in 21 settings, the bootstrap in 87 % to
     96.5 %.
 
-    Parameters
-    ----------
-    scores, y, qid, power, delta, n_models
-        As in `kpartite_interval`.
-    shares : {"observed", "unknown"} or dict of grade to share
-        Shares of grades for which the error is meant, only without `qid`: those of these rows, the unknown ones of the
-        distribution from which the rows were drawn, or given ones that differ from both.
-    random_state : int, RandomState or None
-        Random seed of the weights.
-
-    Returns
-    -------
-    Bound
-        The interval, its terms and assumptions.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> y = np.repeat([0, 1], 500)
     >>> resampling_interval(y + np.random.default_rng(0).normal(size=1000), y)

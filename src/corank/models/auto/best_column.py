@@ -37,11 +37,7 @@ class BestColumn(NamedTuple):
 
 
 def find_best_column(left_out: LeftOut, names: tuple[str, ...] | None) -> BestColumn | None:
-    """
-    Compare the columns, falling and rising.
-
-    Returns: None if there are too many columns or queries, or one query only.
-    """
+    """Compare the columns, falling and rising."""
     X = left_out.data.X
     too_large = left_out.n_lists > _MOST_LISTS or len(left_out.rows) * X.shape[1] > _MOST_VALUES
     if sparse.issparse(X) or too_large or left_out.n_folds < 2:

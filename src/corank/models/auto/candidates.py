@@ -103,11 +103,7 @@ CANDIDATES: dict[str, Candidate] = {one.name: one for one in _ALL}
 
 
 def chosen_candidates(names: Any, data: RankingData) -> list[Candidate]:
-    """
-    Return the candidates to try on a problem, cheapest first.
-
-    names: some names, or None for all that suit the problem.
-    """
+    """Return the candidates to try on a problem, cheapest first."""
     if names is None:
         return [one for one in CANDIDATES.values() if one.suits(data)]
     for name in names:

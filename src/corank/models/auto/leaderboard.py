@@ -19,22 +19,14 @@ class Leaderboard:
     """
     Candidates of an `AutoRanker`, best first.
 
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the candidates.
-    means, lows, highs : arrays of float64
-        Mean of the metric over left-out queries, and its 95 % interval; NaN if no query could be left out.
-    weights : array of float64
-        Weights in the average; 0 for candidates that are not used.
-    seconds : array of float64
-        Wall-clock time of all fits of each candidate.
-    metric : str
-        The metric.
-    n_lists : int
-        Number of lists that were left out; 0 if there were too few judgements.
-    lists : str
-        What the lists are: queries, queries that share rows with others, or parts of the one judged query.
+    names: Names of the candidates.
+    means, lows, highs: Mean of the metric over left-out queries, and its 95 % interval; NaN if no query could be left
+        out.
+    weights: Weights in the average; 0 for candidates that are not used.
+    seconds: Wall-clock time of all fits of each candidate.
+    metric: The metric.
+    n_lists: Number of lists that were left out; 0 if there were too few judgements.
+    lists: What the lists are: queries, queries that share rows with others, or parts of the one judged query.
     """
 
     names: tuple[str, ...]
@@ -48,14 +40,7 @@ class Leaderboard:
     lists: str
 
     def sorted(self) -> Leaderboard:
-        """
-        Return the candidates by falling mean.
-
-        Returns
-        -------
-        Leaderboard
-            The same numbers in another order.
-        """
+        """Return the candidates by falling mean."""
         order = np.argsort(-self.means, kind="stable")
         parts = {name: getattr(self, name)[order] for name in ("means", "lows", "highs", "weights", "seconds")}
         return replace(self, names=tuple(self.names[at] for at in order), **parts)
@@ -77,14 +62,7 @@ class Leaderboard:
         return self._table.html()
 
     def to_frame(self) -> Any:
-        """
-        Return the table as a pandas DataFrame.
-
-        Returns
-        -------
-        DataFrame
-            One row per candidate.
-        """
+        """Return the table as a pandas DataFrame."""
         return self._table.to_frame()
 
 

@@ -90,13 +90,7 @@ class SharedLeastSquares:
 
     @classmethod
     def of(cls, model: RankRLS, left_out: LeftOut, names: tuple[str, ...] | None) -> SharedLeastSquares | None:
-        """
-        Compute the features and sums.
-
-        model: unfitted; its kernel and basis are used.
-        names: of the columns.
-        Returns: None if folds split a query, if queries share rows, or if there are too many features.
-        """
+        """Compute the features and sums."""
         data, prior = replace(left_out.data, prior=None, names=names), left_out.data.prior
         data = replace(data, X=ScaledRows(data.X, column_factors(data)))
         frame = Frame.of(data, "pairs", ties=False)
@@ -140,13 +134,7 @@ class SharedLeastSquares:
         return cls(data, phi, Phi[places[left_out.rows]], T, A, Z.T @ T, np.maximum(values, 0.0), vectors, folds)
 
     def left_out_scores(self, alpha: float, slopes: Floats) -> Floats:
-        """
-        Score the left-out rows.
-
-        alpha: weight of the penalty.
-        slopes: factor of the prior without each fold; 0 if there is none.
-        Returns (n,): scores, without the prior.
-        """
+        """Score the left-out rows."""
         scores, floor = np.empty(len(self.Phi)), FLOOR * float(np.trace(self.A)) or 1.0
         for fold, slope in zip(self.folds, slopes, strict=True):
             c, shift = (self.b - fold.b) @ [1.0, -slope], max((1.0 - fold.share) * alpha, floor)
@@ -163,12 +151,7 @@ class SharedLeastSquares:
         return scores
 
     def fit(self, model: RankRLS, slope: float) -> Ranker:
-        """
-        Fit to all judgements.
-
-        model: unfitted, with an alpha.
-        slope: factor of the prior; 0 if there is none.
-        """
+        """Fit to all judgements."""
         b, t = self.b @ [1.0, -slope], self.T @ [1.0, -slope]
         sums = np.block([[self.A, b[:, None]], [b, t @ t]])
         summary = PairSums(

@@ -62,12 +62,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, data: RankingData, metric: str | None, rng: np.random.Generator) -> LeftOut | None:
-        """
-        Deal judgements to folds.
-
-        metric: None means nDCG@10 for whole grades up to 10, else the disagreement error.
-        Returns: None if there are too few judgements to leave any out, also because queries share their rows.
-        """
+        """Deal judgements to folds."""
         found = cls._dealt(data, metric, rng)
         if found is None or found.shared is None:
             return found
@@ -128,11 +123,7 @@ class LeftOut:
         return "queries" if self.shared is None else SHARED_ROWS
 
     def parts(self, most: int | None = None) -> Iterator[tuple[RankingData, NDArray[np.bool_]]]:
-        """
-        Yield the problem without each fold, and which of `rows` the fold leaves out.
-
-        most: with more folds, several are left out together.
-        """
+        """Yield the problem without each fold, and which of `rows` the fold leaves out."""
         n_parts = self.n_folds if most is None else min(most, self.n_folds)
         for part in range(n_parts):
             out = self.folds % n_parts == part
@@ -213,8 +204,6 @@ def _spread(scores: Floats, lists: Integers, w: Floats) -> float:
 def schedule(n_queries: int, n_rows: int) -> tuple[int, int]:
     """
     Return the number of folds, and how many of them are used.
-
-    n_queries, n_rows: with judgements.
 
     >>> schedule(7, 100), schedule(30, 600), schedule(500, 10_000), schedule(20_000, 1_000_000)
     ((7, 7), (10, 10), (5, 5), (5, 1))

@@ -100,11 +100,7 @@ class Trials:
         return found
 
     def fit_all(self, trial: Trial, advance: Advance) -> tuple[Ranker, float, float]:
-        """
-        Fit a candidate to all judgements.
-
-        Returns: the fitted ranker, the factor c of the prior, and the seconds.
-        """
+        """Fit a candidate to all judgements."""
         assert trial.candidate is not None
         started = time.monotonic()
         with quiet():

@@ -181,12 +181,7 @@ class LabelSolution:
 
 
 def newton(problem: LabelObjective, tol: float, max_iter: int) -> LabelSolution:
-    """
-    Minimise a smooth loss without L1 penalty by a trust region and conjugate gradients.
-
-    tol: stops if ‖gradient‖²/(2 alpha), a bound of the distance to the minimum, is this share of the objective at 0.
-    max_iter: largest number of steps; a `ConvergenceWarning` is given if they do not suffice.
-    """
+    """Minimise a smooth loss without L1 penalty by a trust region and conjugate gradients."""
     d, p = problem.n_labels, problem.rows.X.shape[1]
 
     def parts(theta: Floats) -> tuple[Floats, Floats]:
@@ -235,8 +230,6 @@ def newton(problem: LabelObjective, tol: float, max_iter: int) -> LabelSolution:
 def descend(problem: LabelObjective, n_steps: int, rng: np.random.Generator, verbose: bool) -> LabelSolution:
     """
     Take stochastic steps, one example each; return the mean of the second half of the iterates, or the last with L1.
-
-    verbose: whether to show a progress bar.
     """
     rows = problem.rows
     d, p = problem.n_labels, rows.X.shape[1]
@@ -277,26 +270,6 @@ def expand_constraints(
     not change. The matrix has up to 2 · n_features entries per constraint; `CalibratedLabelRanker` without a
     classifier learns the same without storing it.
 
-    Parameters
-    ----------
-    X : ndarray or CSR matrix, shape (n_rows, n_features)
-        The rows.
-    preferences : LabelPreferences
-        Preferences among their labels.
-    conversion, above_zero : str
-        As in `LabelPreferences.constraints`.
-
-    Returns
-    -------
-    Z : CSR matrix of shape (n_constraints, n_features * n_labels)
-        The rows.
-    t : array of int64, shape (n_constraints,)
-        Their classes, −1 and 1.
-    examples : array of int64, shape (n_constraints,)
-        The row of X that each constraint belongs to.
-
-    Examples
-    --------
     >>> ranks = LabelPreferences.from_ranks([[2, 1]])
     >>> Z, t, _ = expand_constraints(np.array([[5.0, 7.0]]), ranks)
     >>> Z.toarray().tolist(), t.tolist()

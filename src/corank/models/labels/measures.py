@@ -27,18 +27,6 @@ def kendall_distance(true: Any, predicted: Any) -> Floats:
     """
     Share of pairs of labels that two orders rank differently: Fagin's K^(½) over d(d − 1)/2.
 
-    Parameters
-    ----------
-    true, predicted : array-like of shape (n, d)
-        Positions, 1 for the best; equal ones are ties, NaN is left out. A pair tied in only one order counts one half.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1; NaN if fewer than two labels are known.
-
-    Examples
-    --------
     >>> kendall_distance([[1, 2, 3, 4, 5, 6]], [[6, 2, 3, 4, 5, 1]]).tolist()
     [0.6]
     """
@@ -48,34 +36,12 @@ def kendall_distance(true: Any, predicted: Any) -> Floats:
 def footrule_distance(true: Any, predicted: Any) -> Floats:
     """
     Spearman's footrule: sum of the differences of positions over its largest value, ⌊d²/2⌋; ties share a mean position.
-
-    Parameters
-    ----------
-    true, predicted : array-like of shape (n, d)
-        Positions, as in `kendall_distance`.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1; NaN if fewer than two labels are known.
     """
     return _compared(label_orders.FOOTRULE, true, predicted)
 
 
 def kendall_tau(true: Any, predicted: Any) -> Floats:
-    """
-    Kendall's τ-b; equal to 1 − 2 · `kendall_distance` without ties.
-
-    Parameters
-    ----------
-    true, predicted : array-like of shape (n, d)
-        Positions, as in `kendall_distance`.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between −1 and 1; NaN if all labels of an order are tied.
-    """
+    """Kendall's τ-b; equal to 1 − 2 · `kendall_distance` without ties."""
     a, b = as_positions(true, "true"), as_positions(predicted, "predicted")
     _require_same(a, b)
     known = ~(np.isnan(a) | np.isnan(b))
@@ -88,111 +54,37 @@ def kendall_tau(true: Any, predicted: Any) -> Floats:
 
 
 def spearman_rho(true: Any, predicted: Any) -> Floats:
-    """
-    Spearman's ρ, the correlation of average positions.
-
-    Parameters
-    ----------
-    true, predicted : array-like of shape (n, d)
-        Positions, as in `kendall_distance`.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between −1 and 1; NaN if all labels of an order are tied.
-    """
+    """Spearman's ρ, the correlation of average positions."""
     return _compared(label_orders.RHO, true, predicted)
 
 
 def top_positions(positions: Any) -> Floats:
-    """
-    Convert top lists to orders of all labels, so that they can be compared.
-
-    Parameters
-    ----------
-    positions : array-like of shape (n, d)
-        Position of each relevant label, 1 for the best; 0 or NaN for irrelevant ones.
-
-    Returns
-    -------
-    array of float64, shape (n, d)
-        The same, with irrelevant labels tied after all others.
-    """
+    """Convert top lists to orders of all labels, so that they can be compared."""
     values = as_positions(positions, "positions")
     return np.where((values == 0.0) | np.isnan(values), values.shape[1] + 1.0, values)
 
 
 def hamming_loss(true: Any, predicted: Any) -> Floats:
-    """
-    Hamming loss: share of labels predicted wrongly.
-
-    Parameters
-    ----------
-    true, predicted : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1.
-    """
+    """Hamming loss: share of labels predicted wrongly."""
     a, b = _indicators(true, predicted)
     return np.asarray((a != b).mean(axis=1))
 
 
 def subset_loss(true: Any, predicted: Any) -> Floats:
-    """
-    Subset 0/1 loss: whether any label is predicted wrongly.
-
-    Parameters
-    ----------
-    true, predicted : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-
-    Returns
-    -------
-    array of shape (n,)
-        0 or 1.
-    """
+    """Subset 0/1 loss: whether any label is predicted wrongly."""
     a, b = _indicators(true, predicted)
     return np.asarray((a != b).any(axis=1), dtype=np.float64)
 
 
 def f1(true: Any, predicted: Any) -> Floats:
-    """
-    F1 of sets: twice the number of labels in both over the sum of their sizes; 1 if both are empty.
-
-    Parameters
-    ----------
-    true, predicted : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1.
-    """
+    """F1 of sets: twice the number of labels in both over the sum of their sizes; 1 if both are empty."""
     a, b = _indicators(true, predicted)
     either = a.sum(axis=1) + b.sum(axis=1)
     return np.asarray(np.divide(2 * (a & b).sum(axis=1), either, out=np.ones(len(a)), where=either > 0))
 
 
 def ranking_loss(true: Any, utilities: Any) -> Floats:
-    """
-    Ranking loss: share of pairs of a relevant and an irrelevant label in the wrong order; a tie is wrong.
-
-    Parameters
-    ----------
-    true : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-    utilities : array-like of shape (n, d)
-        Higher is better.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1; 0 without such a pair.
-    """
+    """Ranking loss: share of pairs of a relevant and an irrelevant label in the wrong order; a tie is wrong."""
     a, u = _scored(true, utilities)
     wrong = np.zeros(len(a))
     for r in range(a.shape[1]):
@@ -202,42 +94,14 @@ def ranking_loss(true: Any, utilities: Any) -> Floats:
 
 
 def one_error(true: Any, utilities: Any) -> Floats:
-    """
-    One-error: whether the best label is irrelevant; among several best labels, the share of irrelevant ones.
-
-    Parameters
-    ----------
-    true : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-    utilities : array-like of shape (n, d)
-        Higher is better.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1; NaN if no label is relevant.
-    """
+    """One-error: whether the best label is irrelevant; among several best labels, the share of irrelevant ones."""
     a, u = _scored(true, utilities)
     best = u == u.max(axis=1, keepdims=True)
     return np.where(a.any(axis=1), (best & ~a).sum(axis=1) / best.sum(axis=1), np.nan)
 
 
 def coverage(true: Any, utilities: Any) -> Floats:
-    """
-    Coverage: number of labels with a utility at least that of the lowest relevant label.
-
-    Parameters
-    ----------
-    true : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-    utilities : array-like of shape (n, d)
-        Higher is better.
-
-    Returns
-    -------
-    array of shape (n,)
-        From 1 to d; 0 if no label is relevant.
-    """
+    """Coverage: number of labels with a utility at least that of the lowest relevant label."""
     a, u = _scored(true, utilities)
     lowest = np.where(a, u, np.inf).min(axis=1, keepdims=True)
     return np.asarray((u >= lowest).sum(axis=1), dtype=np.float64)
@@ -246,18 +110,6 @@ def coverage(true: Any, utilities: Any) -> Floats:
 def average_precision(true: Any, utilities: Any) -> Floats:
     """
     Average precision: mean over relevant labels of the share of relevant ones among those ranked at least as high.
-
-    Parameters
-    ----------
-    true : array-like of 0 and 1, shape (n, d)
-        Which labels are relevant.
-    utilities : array-like of shape (n, d)
-        Higher is better.
-
-    Returns
-    -------
-    array of shape (n,)
-        Between 0 and 1; 1 if no label is relevant, or every one.
     """
     a, u = _scored(true, utilities)
     total = np.zeros(len(a))

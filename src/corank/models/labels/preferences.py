@@ -53,21 +53,12 @@ class LabelPreferences:
     Create it with `from_ranks`, `from_lists`, `from_indicator`, `from_sets`, `from_pairs` or `from_classes`. It can be
     indexed by examples, so that scikit-learn's splitters work on it as on an array.
 
-    Attributes
-    ----------
-    levels : array of int32, shape (n, d)
-        Buckets of an example's order, 0 for the lowest; −1 if unknown.
-    sides : array of int8, shape (n, d)
-        1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
-    pairs : array of uint32, shape (m, 2)
-        Further preferences, the preferred label first.
-    starts : array of uint64, shape (n + 1,)
-        Where the pairs of each example begin.
-    kind : {"ranks", "top", "relevant", "pairs", "classes"}
-        Form of the targets, in which predictions are compared with them.
+    levels: Buckets of an example's order, 0 for the lowest; −1 if unknown.
+    sides: 1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
+    pairs: Further preferences, the preferred label first.
+    starts: Where the pairs of each example begin.
+    kind: Form of the targets, in which predictions are compared with them.
 
-    Examples
-    --------
     >>> top = LabelPreferences.from_lists([[2, 0], []], n_labels=3)
     >>> top.ranks().tolist(), top.indicator().tolist()
     ([[2.0, 3.0, 1.0], [2.0, 2.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
@@ -83,21 +74,7 @@ class LabelPreferences:
 
     @classmethod
     def from_ranks(cls, ranks: Any, relevant: Any = None) -> LabelPreferences:
-        """
-        Read rankings.
-
-        Parameters
-        ----------
-        ranks : array-like of shape (n, d)
-            Position of each label, 1 for the best; equal positions are ties, NaN is a label that was not ranked.
-        relevant : array-like of 0 and 1, shape (n, d), optional
-            Which labels are relevant, for calibrated rankings; NaN if unknown.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "ranks".
-        """
+        """Read rankings."""
         positions = as_positions(ranks, "ranks")
         sides = np.zeros(positions.shape, np.int8) if relevant is None else sides_of(as_indicator(relevant))
         if sides.shape != positions.shape:
@@ -106,19 +83,7 @@ class LabelPreferences:
 
     @classmethod
     def from_top(cls, positions: Any) -> LabelPreferences:
-        """
-        Read top lists as positions.
-
-        Parameters
-        ----------
-        positions : array-like of shape (n, d)
-            Position of each relevant label, 1 for the best; 0 or NaN for irrelevant ones.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "top".
-        """
+        """Read top lists as positions."""
         values = as_positions(positions, "positions")
         values = np.where(values == 0.0, np.nan, values)
         if (values < 0.0).any():
@@ -130,21 +95,7 @@ class LabelPreferences:
 
     @classmethod
     def from_lists(cls, lists: Iterable[Sequence[int]], n_labels: int) -> LabelPreferences:
-        """
-        Read top lists.
-
-        Parameters
-        ----------
-        lists : iterable of sequences of int
-            The relevant labels of each example, best first; all others are irrelevant.
-        n_labels : int
-            Number of labels d.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "top".
-        """
+        """Read top lists."""
         rows = [as_labels(row, n_labels, i) for i, row in enumerate(lists)]
         positions = np.zeros((len(rows), n_labels))
         for i, row in enumerate(rows):
@@ -153,19 +104,7 @@ class LabelPreferences:
 
     @classmethod
     def from_indicator(cls, indicator: Any) -> LabelPreferences:
-        """
-        Read a multilabel indicator matrix.
-
-        Parameters
-        ----------
-        indicator : array-like or sparse matrix of 0 and 1, shape (n, d)
-            1 for relevant labels, NaN if unknown.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "relevant".
-        """
+        """Read a multilabel indicator matrix."""
         sides = sides_of(as_indicator(indicator))
         # relevant labels are the lowest level if no label is irrelevant
         above = (sides == -1).any(axis=1)[:, None]
@@ -175,23 +114,7 @@ class LabelPreferences:
     def from_sets(
         cls, relevant: Iterable[Sequence[int]], irrelevant: Iterable[Sequence[int]] | None = None, *, n_labels: int
     ) -> LabelPreferences:
-        """
-        Read sets of relevant and irrelevant labels.
-
-        Parameters
-        ----------
-        relevant : iterable of sequences of int
-            Relevant labels of each example.
-        irrelevant : iterable of sequences of int, optional
-            Irrelevant labels; all others by default.
-        n_labels : int
-            Number of labels d.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "relevant".
-        """
+        """Read sets of relevant and irrelevant labels."""
         return cls.from_indicator(indicator_of(relevant, irrelevant, n_labels))
 
     @classmethod
@@ -203,23 +126,7 @@ class LabelPreferences:
         relevant: Iterable[Sequence[int]] | None = None,
         irrelevant: Iterable[Sequence[int]] | None = None,
     ) -> LabelPreferences:
-        """
-        Read partial orders, given as preferences.
-
-        Parameters
-        ----------
-        pairs : iterable of array-like of int, shape (k, 2)
-            Preferences of each example, the preferred label first; those that follow from others may be left out.
-        n_labels : int
-            Number of labels d.
-        relevant, irrelevant : iterable of sequences of int, optional
-            Relevant and irrelevant labels; none by default.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "pairs".
-        """
+        """Read partial orders, given as preferences."""
         rows = [as_pairs(row, n_labels, i) for i, row in enumerate(pairs)]
         sides = np.zeros((len(rows), n_labels), np.int8)
         if relevant is not None or irrelevant is not None:
@@ -247,21 +154,7 @@ class LabelPreferences:
 
     @classmethod
     def from_classes(cls, codes: ArrayLike, n_labels: int) -> LabelPreferences:
-        """
-        Read class numbers: each example's class is preferred to all others.
-
-        Parameters
-        ----------
-        codes : array-like of int, shape (n,)
-            Class of each example, counted from 0.
-        n_labels : int
-            Number of classes d.
-
-        Returns
-        -------
-        LabelPreferences
-            Of kind "classes", without a zero point.
-        """
+        """Read class numbers: each example's class is preferred to all others."""
         y = np.asarray(codes)
         if y.ndim != 1 or y.dtype.kind not in "iu" or (len(y) and not 0 <= y.min() <= y.max() < n_labels):
             raise InputError(f"codes must be whole numbers from 0 to {n_labels - 1}, one per example; got {codes!r}.")
@@ -310,78 +203,31 @@ class LabelPreferences:
         return bool(self.sides.any())
 
     def counts(self, conversion: str = "all", above_zero: str = "all") -> Integers:
-        """
-        Count the constraints of each example.
-
-        Parameters
-        ----------
-        conversion : {"all", "adjacent"}
-            Which pairs of an order are constraints.
-        above_zero : {"all", "lowest"}
-            Which relevant labels must be above the zero point.
-
-        Returns
-        -------
-        array of int64, shape (n,)
-            Number of constraints.
-        """
+        """Count the constraints of each example."""
         counts = np.empty(len(self), np.int64)
         count_constraints(self.targets, as_conversion(conversion, above_zero), counts)
         return counts
 
     def constraints(self, conversion: str = "all", above_zero: str = "all") -> tuple[Integers, Integers, Integers]:
-        """
-        List the constraints: one label must have a higher utility than another.
-
-        Parameters
-        ----------
-        conversion, above_zero : str
-            As in `counts`.
-
-        Returns
-        -------
-        examples, winners, losers : arrays of int64
-            Numbers of examples and labels; label d is the zero point.
-        """
+        """List the constraints: one label must have a higher utility than another."""
         total = int(self.counts(conversion, above_zero).sum())
         lists = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
         list_all(self.targets, as_conversion(conversion, above_zero), *lists)
         return lists
 
     def ranks(self) -> NDArray[np.float64]:
-        """
-        Return the orders as average positions, 1 for the best; NaN for labels of unknown level.
-
-        Returns
-        -------
-        array of float64, shape (n, d)
-            Fagin's positions: tied labels have the mean of their positions.
-        """
+        """Return the orders as average positions, 1 for the best; NaN for labels of unknown level."""
         from scipy.stats import rankdata
 
         known = np.where(self.levels >= 0, -self.levels.astype(np.float64), np.nan)
         return np.asarray(rankdata(known, axis=1, nan_policy="omit"), dtype=np.float64)
 
     def indicator(self) -> NDArray[np.int64]:
-        """
-        Return which labels are relevant.
-
-        Returns
-        -------
-        array of int64, shape (n, d)
-            1 for relevant labels, 0 for all others.
-        """
+        """Return which labels are relevant."""
         return np.asarray(self.sides == 1, dtype=np.int64)
 
     def lists(self) -> list[Integers]:
-        """
-        Return the relevant labels of each example, best first; among ties, the lower number first.
-
-        Returns
-        -------
-        list of arrays of int64
-            Top lists; may be empty.
-        """
+        """Return the relevant labels of each example, best first; among ties, the lower number first."""
         order = np.argsort(-self.levels, axis=1, kind="stable")
         return [row[side[row] == 1] for row, side in zip(order, self.sides, strict=True)]
 

@@ -252,14 +252,7 @@ TARGETS = ("auto", "classes", "relevant", "ranks", "top")
 
 
 def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPreferences, NDArray[Any]]:
-    """
-    Read y.
-
-    y: preferences, or labels in the form of `targets`.
-    targets: one of `TARGETS`.
-    labels: labels of earlier parts of a stream.
-    Returns: the preferences, and the labels: classes, column names, or numbers from 0.
-    """
+    """Read y."""
     if y is None:
         raise InputError("this estimator requires y to be passed, but the target y is None; pass labels, one per row.")
     if hasattr(y, "to_numpy") and len(np.shape(y)) == 1:  # a column of a frame
@@ -279,13 +272,7 @@ def read_targets(y: Any, targets: str, labels: Any = None) -> tuple[LabelPrefere
 
 
 def to_prediction(kind: str, utilities: Floats, labels: NDArray[Any]) -> NDArray[Any]:
-    """
-    Convert utilities to a prediction in the form of y.
-
-    kind: kind of the preferences used in ``fit``.
-    utilities (n, d): higher is better, above 0 is relevant.
-    labels (d,): their names.
-    """
+    """Convert utilities to a prediction in the form of y."""
     if kind == "classes":
         return np.asarray(labels[utilities.argmax(axis=1)])
     if kind == "relevant":

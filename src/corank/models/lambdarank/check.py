@@ -31,45 +31,26 @@ class LambdaCheck:
     """
     Result of `check_lambda`; print it for a report.
 
-    Attributes
-    ----------
-    name : str
-        The λ.
-    labels : array
-        Grades of the query.
-    n_points : int
-        Number of scores at which the Jacobian was computed.
-    conservative : bool
-        Whether a cost exists, as far as the evidence goes.
-    convex : bool
-        Whether the cost is convex, as far as the evidence goes.
-    asymmetry : float
-        Largest |J_ij − J_ji|, relative to the largest |J_ij|.
-    asymmetric_pair, asymmetric_at : (int, int), array
-        Rows and scores of this difference.
-    sideways : float
-        Largest jump along a tie, not across it, relative to the size of λ.
-    sideways_pair, sideways_at : (int, int), array
-        Tied rows and scores of this jump.
-    circulation : float
-        Largest |∮ λ·ds| around a triangle, relative to its length times the size of λ: zero for a conservative field.
-    eigenvalue : float
-        Largest eigenvalue of (J + Jᵀ)/2, positive if no cost is convex.
-    eigenvalue_at : array
-        Scores of this eigenvalue.
-    rising : float
-        Largest rise of λ in the direction in which a jump is crossed, relative to the size of λ.
-    jumps, kinks : tuples of str
-        Where λ jumps or has a kink, in words.
-    total : float
-        Largest |Σ_i λ_i|, relative to the largest λ: zero if the mean score of a query is not moved.
-    shift : float
-        Largest change of λ when a constant is added to all scores, relative to the largest λ.
-    scaling : str
-        The effect of doubling all scores.
-    spring : float
-        The least α that makes −J of ``λ + α*spring`` positive semidefinite at the scores tried; infinite if λ rises in
-        a jump.
+    name: The λ.
+    labels: Grades of the query.
+    n_points: Number of scores at which the Jacobian was computed.
+    conservative: Whether a cost exists, as far as the evidence goes.
+    convex: Whether the cost is convex, as far as the evidence goes.
+    asymmetry: Largest |J_ij − J_ji|, relative to the largest |J_ij|.
+    asymmetric_pair, asymmetric_at: Rows and scores of this difference.
+    sideways: Largest jump along a tie, not across it, relative to the size of λ.
+    sideways_pair, sideways_at: Tied rows and scores of this jump.
+    circulation: Largest |∮ λ·ds| around a triangle, relative to its length times the size of λ: zero for a conservative
+        field.
+    eigenvalue: Largest eigenvalue of (J + Jᵀ)/2, positive if no cost is convex.
+    eigenvalue_at: Scores of this eigenvalue.
+    rising: Largest rise of λ in the direction in which a jump is crossed, relative to the size of λ.
+    jumps, kinks: Where λ jumps or has a kink, in words.
+    total: Largest |Σ_i λ_i|, relative to the largest λ: zero if the mean score of a query is not moved.
+    shift: Largest change of λ when a constant is added to all scores, relative to the largest λ.
+    scaling: The effect of doubling all scores.
+    spring: The least α that makes −J of ``λ + α*spring`` positive semidefinite at the scores tried; infinite if λ rises
+        in a jump.
     """
 
     name: str
@@ -139,28 +120,6 @@ def check_lambda(
     """
     Check numerically whether λ is the gradient of a cost function, and whether the cost is convex.
 
-    Parameters
-    ----------
-    lambdas : str, Lambda or callable
-        λ as in `LambdaRank`.
-    labels : array-like, optional
-        Grades of a query; by default `n` rows of grades 0, 1, 2, 0, ...
-    n : int
-        Rows of the query, if no labels are given.
-    n_points : int
-        Number of scores to try, drawn from a normal distribution.
-    jacobian : callable, optional
-        Takes scores and grades and returns ∂λ_i/∂s_j; by default finite differences, away from kinks.
-    random_state : int, RandomState or None
-        Random seed.
-
-    Returns
-    -------
-    LambdaCheck
-        The evidence.
-
-    Examples
-    --------
     >>> from corank.models import check_lambda
     >>> check = check_lambda("ranknet", [2, 1, 0], n_points=20)
     >>> check.conservative, check.convex

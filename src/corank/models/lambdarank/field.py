@@ -77,11 +77,7 @@ class LambdaField:
 
     @classmethod
     def of(cls, lambdas: Any, labels: ArrayLike | None, n: int, jacobian: Any = None) -> LambdaField:
-        """
-        Parse the arguments of `check_lambda`.
-
-        labels: grades; by default `n` rows of grades 0, 1, 2, 0, ...
-        """
+        """Parse the arguments of `check_lambda`."""
         y = np.arange(n, dtype=np.float64) % 3 if labels is None else as_scores(labels, np.size(labels))
         if len(y) < 2 or np.isnan(y).any():
             raise InputError(f"labels has {len(y)} grades or contains NaN; pass two or more grades of one query.")
@@ -130,11 +126,7 @@ class LambdaField:
                 yield Discontinuity(s, self(s + _SIDE * across) - self(s - _SIDE * across), across, (a, b))
 
     def discontinuities_on_a_line(self, rng: np.random.Generator, size: float) -> Iterator[Discontinuity]:
-        """
-        Yield jumps and kinks on a random line: intervals in which λ is far from linear.
-
-        size: of λ; changes below a thousandth of it are smooth.
-        """
+        """Yield jumps and kinks on a random line: intervals in which λ is far from linear."""
         start, direction = rng.normal(size=self.n), rng.normal(size=self.n)
         direction /= np.linalg.norm(direction)
 
@@ -218,18 +210,12 @@ class Potential:
     """
     The cost whose negative gradient is λ, for one query; it is zero at zero scores. Call it with scores.
 
-    Attributes
-    ----------
-    name : str
-        The λ.
-    labels : array
-        Grades of the query.
-    error : float
-        Largest difference between λ and finite differences of the cost at random scores, relative to the largest λ.
-    path_error : float
-        Largest difference between the decrease of the cost and the work along the straight path between random scores,
-        relative to the length of the path times the largest λ. It detects λ that are gradients of a different cost in
-        each order of the rows.
+    name: The λ.
+    labels: Grades of the query.
+    error: Largest difference between λ and finite differences of the cost at random scores, relative to the largest λ.
+    path_error: Largest difference between the decrease of the cost and the work along the straight path between random
+        scores, relative to the length of the path times the largest λ. It detects λ that are gradients of a different
+        cost in each order of the rows.
     """
 
     name: str
@@ -250,24 +236,6 @@ def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_sta
     """
     Rebuild the cost whose negative gradient is λ, and verify it.
 
-    Parameters
-    ----------
-    lambdas : str, Lambda or callable
-        λ as in `LambdaRank`; one that has a cost, see `check_lambda`.
-    labels : array-like
-        Grades of the query.
-    n_points : int
-        Number of random scores at which the gradient of the cost is compared with λ.
-    random_state : int, RandomState or None
-        Random seed.
-
-    Returns
-    -------
-    Potential
-        The cost. If its gradient differs from λ, no cost exists, and an `InputError` gives the scores.
-
-    Examples
-    --------
     >>> from corank.models import potential
     >>> cost = potential("ranknet", [1, 0])
     >>> bool(abs(cost([2.0, -1.0]) - (np.log1p(np.exp(-3.0)) - np.log(2.0))) < 1e-8)

@@ -36,13 +36,8 @@ class Lambda:
 
     Called with the scores and grades of one query, it returns λ of each row; positive values raise its score.
 
-    Parameters
-    ----------
-    terms : tuple of Term
-        The summands; `Lambda.of` parses them from a string.
+    terms: The summands; `Lambda.of` parses them from a string.
 
-    Examples
-    --------
     >>> ranknet = Lambda.of("ranknet")
     >>> ranknet([0.0, 0.0, 1.0], [1, 0, 0]).round(3).tolist()
     [1.231, -0.5, -0.731]
@@ -54,21 +49,7 @@ class Lambda:
 
     @classmethod
     def of(cls, lambdas: Any) -> Lambda:
-        """
-        Parse a description of λ.
-
-        Parameters
-        ----------
-        lambdas : str, Lambda or callable
-            A name of `LAMBDAS`, with depth or parameter (``"ndcg@10"``, ``"margin(delta=0.5)"``, ``"map(rel=2)"``), a
-            weighted sum (``"ndcg@10 + 0.1*regression"``), the name of a function (``"mymodule:function"``), or a
-            function of the scores and grades of one query that returns λ, or a tuple of λ and curvatures.
-
-        Returns
-        -------
-        Lambda
-            The weighted sum.
-        """
+        """Parse a description of λ."""
         if isinstance(lambdas, Lambda):
             return lambdas
         if callable(lambdas):
@@ -93,41 +74,13 @@ class Lambda:
         return self.with_curvatures(scores, labels)[0]
 
     def with_curvatures(self, scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
-        """
-        Return λ and curvatures of one query.
-
-        Parameters
-        ----------
-        scores, labels : array-like of shape (n,)
-            Scores and grades of its rows.
-
-        Returns
-        -------
-        lambdas, curvatures : arrays of shape (n,)
-            λ of each row, and −∂λ_i/∂s_i or a bound of it.
-        """
+        """Return λ and curvatures of one query."""
         s = np.ascontiguousarray(scores, dtype=np.float64)
         out = self.of_lists(Lists.of_query(as_scores(labels, len(s))), s)
         return out[0], out[1]
 
     def of_lists(self, lists: Lists, scores: Floats, n_jobs: int | None = None) -> Floats:
-        """
-        Return λ and curvatures of the rows of many queries.
-
-        Parameters
-        ----------
-        lists : Lists
-            The queries.
-        scores : array of shape (n_rows,)
-            Scores of their rows.
-        n_jobs : int, optional
-            Number of threads; None means 1.
-
-        Returns
-        -------
-        array of shape (2, n_rows)
-            λ and curvatures.
-        """
+        """Return λ and curvatures of the rows of many queries."""
         out = np.zeros((2, len(scores)))
 
         def add(first: int, last: int) -> None:
@@ -160,14 +113,7 @@ class Lambda:
         return all(term.kind.needs_pairs for term in self.terms)
 
     def check_lists(self, lists: Lists) -> None:
-        """
-        Raise `InputError` if λ is not defined for some rows.
-
-        Parameters
-        ----------
-        lists : Lists
-            The rows.
-        """
+        """Raise `InputError` if λ is not defined for some rows."""
         highest = lists.labels.max(initial=0.0)
         for term in self.terms:
             if not term.kind.takes_row_weights and not lists.is_even:
@@ -182,19 +128,7 @@ class Lambda:
                 )
 
     def for_grades(self, labels: Floats) -> Lambda:
-        """
-        Set the parameters that depend on all grades: the highest grade, for ``err``.
-
-        Parameters
-        ----------
-        labels : array of float64
-            Grades of all rows.
-
-        Returns
-        -------
-        Lambda
-            The same λ for any part of these rows.
-        """
+        """Set the parameters that depend on all grades: the highest grade, for ``err``."""
         terms = [
             replace(term, parameter=term.kind.from_grades(labels))
             if term.kind.from_grades is not None and term.parameter is None

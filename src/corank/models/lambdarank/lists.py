@@ -43,11 +43,7 @@ class Lists:
 
     @classmethod
     def of(cls, data: RankingData, *, with_pairs_only: bool = False) -> Lists:
-        """
-        Select the judged rows of a problem.
-
-        with_pairs_only: whether queries without a pair are left out.
-        """
+        """Select the judged rows of a problem."""
         codes = data.queries.codes
         is_wanted = np.zeros(data.n_rows, dtype=bool)
         is_wanted[data.scored_rows] = True
@@ -90,11 +86,7 @@ class Lists:
         return bool((self.weights == np.repeat(self.weights[self.starts[:-1]], np.diff(self.starts))).all())
 
     def select(self, queries: Integers) -> tuple[Lists, Integers]:
-        """
-        Select queries.
-
-        Returns: their lists, and the positions of their rows among all rows.
-        """
+        """Select queries."""
         positions, starts = take_blocks(self.starts, queries)
         rows, labels, weights = self.rows[positions], self.labels[positions], self.weights[positions]
         if self.pairs is None or self.pair_starts is None or self.pair_weights is None:

@@ -69,18 +69,11 @@ class Term:
     """
     One λ of a weighted sum.
 
-    Attributes
-    ----------
-    name : str
-        A name of `LAMBDAS`, or ``"module:function"``.
-    factor : float
-        Its weight, above 0.
-    k : int or None
-        Depth of ``ndcg@k``.
-    parameter : float or None
-        delta of ``margin``, near of ``ndcg``, rel of ``map`` and ``mrr``, max_grade of ``err``.
-    function : callable or None
-        The user's own function, if it was passed as an object.
+    name: A name of `LAMBDAS`, or ``"module:function"``.
+    factor: Its weight, above 0.
+    k: Depth of ``ndcg@k``.
+    parameter: delta of ``margin``, near of ``ndcg``, rel of ``map`` and ``mrr``, max_grade of ``err``.
+    function: The user's own function, if it was passed as an object.
     """
 
     name: str
@@ -113,20 +106,7 @@ class Term:
         return f"{factor}{self.name}{inside}" + ("" if self.k is None else f"@{self.k}")
 
     def add(self, lists: Lists, scores: Floats, out: Floats, first: int, last: int) -> None:
-        """
-        Add λ and curvatures of some queries.
-
-        Parameters
-        ----------
-        lists : Lists
-            All queries.
-        scores : array of shape (n_rows,)
-            Scores of their rows.
-        out : array of shape (2, n_rows)
-            Receives λ and curvatures.
-        first, last : int
-            The queries, half-open.
-        """
+        """Add λ and curvatures of some queries."""
         self.kind.add(self, lists, scores, out, first, last)
 
 
@@ -136,12 +116,7 @@ def highest_grade(labels: Floats) -> float:
 
 
 def discounts(lists: Lists, k: int | None) -> Floats:
-    """
-    Return the discounts 1/log2(rank + 1) of the ranks that occur.
-
-    k: the last rank that counts; None for all.
-    Returns: one discount per rank, the last one for all further ranks: 0 beyond `k`.
-    """
+    """Return the discounts 1/log2(rank + 1) of the ranks that occur."""
     ranks = np.add.reduceat(np.maximum(lists.weights, 1.0), lists.starts[:-1]) if lists.n_queries else np.ones(1)
     n = int(min(np.ceil(ranks.max()) + 1, _MAX_RANKS, np.inf if k is None else k))
     values = 1.0 / np.log2(np.arange(2, n + 2))

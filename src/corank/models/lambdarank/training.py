@@ -150,11 +150,7 @@ def train(
     settings: StepSettings,
     error: Callable[[list[Floats]], float] | None,
 ) -> TrainingResult:
-    """
-    Take steps, and check the validation error.
-
-    error: takes parameters and returns the error on the validation rows.
-    """
+    """Take steps, and check the validation error."""
     best = state
     stopping = EarlyStopping(settings.patience)
     order = QueryOrder(problem.lists.n_queries, settings.batch, state.words)
@@ -225,11 +221,7 @@ def _step(
 
 
 def check_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
-    """
-    Raise if a file's values are not those of `TrainingState.stored`.
-
-    shapes: of the parameters.
-    """
+    """Raise if a file's values are not those of `TrainingState.stored`."""
     state = TrainingState.resume(stored)
     words = np.asarray(state.words)
     if not is_integer(state.steps) or state.steps < 0 or not number(0, inside="()").allows(state.unit):
@@ -257,14 +249,7 @@ class ValidationRows:
 
     @classmethod
     def of_eval_set(cls, eval_set: Any, data: RankingData, metric: str, *, keeps_missing: bool) -> ValidationRows:
-        """
-        Check an `eval_set`.
-
-        eval_set: (X, y, qid), (X, y, qid, prior), or a RankingData.
-        data: the training data; its columns are scaled in the same way.
-        metric: measures the error.
-        keeps_missing: whether missing values are not filled (trees).
-        """
+        """Check an `eval_set`."""
         if not isinstance(eval_set, RankingData):
             if not isinstance(eval_set, tuple | list) or len(eval_set) not in (3, 4):
                 raise InputError(
@@ -295,11 +280,7 @@ class ValidationRows:
 
     @classmethod
     def of_held_out(cls, held: HeldOut, metric: str) -> ValidationRows:
-        """
-        Return the judgements that were held out.
-
-        metric: measures the error of grades; preferences use the disagreement error.
-        """
+        """Return the judgements that were held out."""
         X, rows, test = held.test.X, held.rows, held.test
         factors = factors_of(X)
         X = X[rows] if factors is None else ScaledRows(X.X[rows], factors)

@@ -49,24 +49,14 @@ class TreeEnsemble:
 
     A row goes left at a node if the value of its feature is at most the threshold. Invalid arrays raise `InputError`.
 
-    Attributes
-    ----------
-    n_features : int
-        Number of columns.
-    starts : array of int64, shape (n_trees + 1,)
-        First node of each tree; a tree of m nodes has m + 1 leaves.
-    features, thresholds : arrays of uint32 and float64, shape (n_nodes,)
-        The split of each node.
-    children : array of int32, shape (n_nodes, 2)
-        Left and right child, counted from the first node of the tree; leaf k is −k − 1.
-    flags : array of uint8, shape (n_nodes,)
-        LightGBM's ``decision_type``: 2 if missing values go left, plus 4 if zeros or 8 if NaN are missing.
-    values : array of float64, shape (n_nodes + n_trees,)
-        Values of the leaves, tree after tree.
-    gains : array of float64, shape (n_nodes,)
-        Gain of each split in training.
-    node_counts, leaf_counts : arrays of int32, shapes (n_nodes,) and (n_nodes + n_trees,)
-        Number of training rows.
+    n_features: Number of columns.
+    starts: First node of each tree; a tree of m nodes has m + 1 leaves.
+    features, thresholds: The split of each node.
+    children: Left and right child, counted from the first node of the tree; leaf k is −k − 1.
+    flags: LightGBM's ``decision_type``: 2 if missing values go left, plus 4 if zeros or 8 if NaN are missing.
+    values: Values of the leaves, tree after tree.
+    gains: Gain of each split in training.
+    node_counts, leaf_counts: Number of training rows.
     """
 
     n_features: int
@@ -144,21 +134,7 @@ class TreeEnsemble:
         return len(self.starts) - 1
 
     def score_rows(self, X: Any, n_jobs: int | None = None) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X : array of float64 or float32, or CSR matrix with ascending columns, shape (n_rows, n_features)
-            Rows; NaN is a missing value.
-        n_jobs : int, optional
-            Number of threads, 1 by default; -1 for all processors. The scores do not depend on it.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Sums of leaves; 0 without trees.
-        """
+        """Score rows."""
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} features, but the trees have {self.n_features}.")
         scores, rows = np.empty(X.shape[0]), as_core_rows(X)
@@ -179,38 +155,14 @@ class TreeEnsemble:
         return scores
 
     def importances(self, kind: Literal["gain", "split"] = "gain") -> Floats:
-        """
-        Return what the columns contribute, as ``Booster.feature_importance``.
-
-        Parameters
-        ----------
-        kind : {"gain", "split"}
-            Sum of the gains of the splits on a column, or their number.
-
-        Returns
-        -------
-        array of shape (n_features,)
-            Not normalised.
-        """
+        """Return what the columns contribute, as ``Booster.feature_importance``."""
         if kind not in ("gain", "split"):
             raise InputError(f"kind is {kind!r}; pass 'gain' or 'split'.")
         return np.bincount(self.features, self.gains if kind == "gain" else None, self.n_features).astype(np.float64)
 
     @classmethod
     def empty(cls, n_features: int) -> Self:
-        """
-        Return an ensemble without trees.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns.
-
-        Returns
-        -------
-        TreeEnsemble
-            Every score is 0.
-        """
+        """Return an ensemble without trees."""
         nodes, counts = np.zeros(0), np.zeros(0, np.int32)
         return cls(
             n_features, np.zeros(1, np.int64), np.zeros(0, np.uint32), nodes, np.zeros((0, 2), np.int32),
@@ -219,20 +171,7 @@ class TreeEnsemble:
 
     @classmethod
     def from_lightgbm(cls, text: str) -> Self:
-        """
-        Read LightGBM's text format.
-
-        Parameters
-        ----------
-        text : str
-            Result of ``Booster.model_to_string()``, with one output and without categorical splits, linear leaves or
-            averaging.
-
-        Returns
-        -------
-        TreeEnsemble
-            Trees that give rows the scores of ``Booster.predict(X, raw_score=True)``, bit for bit.
-        """
+        """Read LightGBM's text format."""
         try:
             head, *blocks = text.split("\nend of trees")[0].split("\nTree=")
             fields = _fields(head)
@@ -268,15 +207,7 @@ class TreeEnsemble:
             ) from error
 
     def to_lightgbm(self) -> str:
-        """
-        Return the trees in LightGBM's text format.
-
-        Returns
-        -------
-        str
-            For ``lightgbm.Booster(model_str=...)``, which predicts the same scores bit for bit; ``pred_contrib`` and
-            ``feature_importance`` work too.
-        """
+        """Return the trees in LightGBM's text format."""
         names = " ".join(f"Column_{j}" for j in range(self.n_features))
         trees = [self._lightgbm_tree(t) for t in range(self.n_trees)]
         head = [

@@ -86,14 +86,7 @@ def boost(
     rng: np.random.Generator,
     validation: ValidationRows | None,
 ) -> BoostingResult:
-    """
-    Boost trees.
-
-    X: all rows; those of the problem are used.
-    own: the user's LightGBM parameters, which override `DEFAULTS`.
-    n_jobs: largest number of threads; None means 1. Small data stays on one thread.
-    rng: draws LightGBM's seed.
-    """
+    """Boost trees."""
     lightgbm = import_extra("lightgbm", "trees")
     threads = 1 if n_jobs is None else min(n_threads(n_jobs), max(1, len(problem.lists.rows) // _ROWS_PER_THREAD))
     smallest = min(DEFAULTS["min_sum_hessian_in_leaf"], _LEAST * float(problem.lists.weights.sum()))
@@ -187,11 +180,7 @@ class RunningScores:
 
 
 def require_magnitudes(X: Any) -> None:
-    """
-    Raise if LightGBM would treat values of a column as zeros, or overflow.
-
-    X: finite rows, dense or CSR.
-    """
+    """Raise if LightGBM would treat values of a column as zeros, or overflow."""
     stored, is_sparse = (X.data[:, None], True) if sparse.issparse(X) else (X, False)
     odd: set[int] = set()
     for begin in range(0, len(stored), _BLOCK):
@@ -216,11 +205,7 @@ def lightgbm_rows(X: Any) -> Any:
 
 
 def checked_parameters(own: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return LightGBM parameters under their canonical names; raise for unknown ones and for those that corank sets.
-
-    own: by any of LightGBM's aliases.
-    """
+    """Return LightGBM parameters under their canonical names; raise for unknown ones and for those that corank sets."""
     aliases = import_extra("lightgbm.basic", "trees")._ConfigAliases._get_all_param_aliases()
     names = {alias: name for name, others in aliases.items() for alias in (name, *others)}
     for name in own:

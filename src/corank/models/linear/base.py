@@ -73,13 +73,7 @@ def can_solve(data: RankingData, loss: Loss) -> bool:
 
 
 def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]], **newton: Any) -> ViewWeights:
-    """
-    Minimise exactly; several views need the squared loss.
-
-    views: columns of each view.
-    newton: `tol`, `max_iter` and `verbose` of Newton's method, see `corank.base.solvers.smooth_loss`.
-    Returns: the optimum, with the mean of the biases.
-    """
+    """Minimise exactly; several views need the squared loss."""
     o = objective
     settings: dict[str, Any] = {
         "mix": o.mix, "alpha": o.alpha, "fit_intercept": o.fit_intercept, "query_weight": o.query_weight,

@@ -201,13 +201,7 @@ def train(
     patience: int,
     verbose: bool,
 ) -> DescentResult:
-    """
-    Take steps, with early stopping if `held_out_error` is given.
-
-    runs: advanced in place.
-    patience: number of checks without a lower error after which to stop.
-    verbose: whether to show a progress bar.
-    """
+    """Take steps, with early stopping if `held_out_error` is given."""
     trace = [(runs.n_steps, _estimate(runs, problem))]
     stopping, best = EarlyStopping(patience), runs
     ends = np.unique(np.linspace(0, n_steps, min(n_steps, N_CHECKS) + 1).astype(np.int64)[1:])

@@ -103,11 +103,7 @@ class ObjectiveSample:
         return total
 
     def view_gap(self, W: Floats) -> float:
-        """
-        Estimate the mean over unscored pairs and pairs of views of (m_v − m_u)².
-
-        Returns: NaN without unscored pairs, or with a single view.
-        """
+        """Estimate the mean over unscored pairs and pairs of views of (m_v − m_u)²."""
         if len(W) < 2 or not self.unscored.shape[0]:
             return float("nan")
         # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²
@@ -115,11 +111,7 @@ class ObjectiveSample:
         return 2.0 / (len(W) - 1) * float(np.mean(np.sum(deviations**2, axis=1)))
 
     def curvature(self, objective: Objective, n_views: int) -> float:
-        """
-        Bound the curvature of the objective along one sampled example: ℓ'' ‖p‖² + 4 coupling M ‖p̂‖².
-
-        Returns: the bound; 1 if all examples are zero.
-        """
+        """Bound the curvature of the objective along one sampled example: ℓ'' ‖p‖² + 4 coupling M ‖p̂‖²."""
         loss = objective.loss.curvature if np.isfinite(objective.loss.curvature) else 1.0
         single = _largest_square(self.rows) + (1.0 if objective.mix > 0.0 and objective.fit_intercept else 0.0)
         bound = loss * max(_largest_square(self.pairs), single)
@@ -193,9 +185,6 @@ class DescentProblem:
     def first_rates(self, rate: str, eta0: float | Floats | None) -> float | Floats:
         """
         Return the first learning rate, or an array with that of each view if alpha or `eta0` has a value for each.
-
-        rate: one of `RATES`.
-        eta0: None to choose it here.
         """
         alpha = self.objective.alpha
         if np.ndim(alpha) == 0 and (eta0 is None or np.ndim(eta0) == 0):

@@ -51,10 +51,6 @@ def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
     """
     Count for each row the rows it is compared with at a margin below 1, in O(n log n).
 
-    data: the problem; rows and preferences of weight zero are ignored.
-    scores (n_rows,): scores by a model.
-    Returns: number of active partners; each active pair is counted at both rows.
-
     >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
     >>> active_partners(data, np.array([0.0, 0.5, 3.0])).tolist()
     [1, 1, 0]

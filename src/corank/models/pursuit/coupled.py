@@ -101,13 +101,7 @@ class CoupledViews:
         ]
 
     def search(self, e: list[Floats], how: str) -> JointStep:
-        """
-        Choose a column in each view.
-
-        e: from `correlate`.
-        how {"joint", "shared"}: whether each view has its own column, or all the same.
-        Returns: the global optimum, except for three or more views searched jointly.
-        """
+        """Choose a column in each view."""
         if how == "shared":
             return self._shared(e)
         return self._joint_two(e) if len(self) == 2 and self._couples else self._joint_any(e)
@@ -263,13 +257,7 @@ def _where(numerator: Floats, denominator: Floats, usable: NDArray[np.int64]) ->
 def couple_views(
     views: list[Basis], data: RankingData, target: Target, query_weight: str, coupling: float
 ) -> CoupledViews:
-    """
-    Build the dictionaries of all views and their agreement.
-
-    views: the dictionary of each view.
-    data: the problem; unscored rows of weight 0 are ignored.
-    query_weight {"pairs", "equal", "rows"}: weight of the unscored rows of a query.
-    """
+    """Build the dictionaries of all views and their agreement."""
     rows = data.unscored_rows
     queries = Queries.of(data.queries.codes[rows], len(rows))
     # queries with a single unscored row have no pairs
@@ -281,11 +269,7 @@ def couple_views(
 
 
 def stacked_views(views: list[Basis], X: Any, rows: NDArray[np.int64]) -> Dictionary:
-    """
-    Concatenate the dictionaries of all views, divided by their number, so that sums are means of the views.
-
-    rows: rows of X that the columns run over.
-    """
+    """Concatenate the dictionaries of all views, divided by their number, so that sums are means of the views."""
     return Dictionary(np.hstack([part.D / len(views) for part in _columns(views, X, rows)]))
 
 

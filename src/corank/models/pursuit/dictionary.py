@@ -201,15 +201,7 @@ def split_views(
     rng: np.random.Generator,
     names: Sequence[str] | None = None,
 ) -> list[View]:
-    """
-    Build the views of a problem, each with its dictionary as basis.
-
-    views: see `corank.base.kernels.views.as_views`.
-    split {"columns", "dictionary"}: what to split at random if `views` is a number: the columns, or `rows`.
-    rows: from `choose_rows`; the dictionary of views without a basis.
-    kernel: of views without a kernel.
-    names: names of the columns, or None.
-    """
+    """Build the views of a problem, each with its dictionary as basis."""
     if not isinstance(views, Integral):
         if split == "dictionary":
             raise InputError(

@@ -83,12 +83,7 @@ class Target:
 
     @classmethod
     def of(cls, data: RankingData, mix: float, query_weight: str) -> Target:
-        """
-        Build the target of a problem; the target of a preference is a difference of 1.
-
-        mix: share of regression.
-        query_weight {"pairs", "equal", "rows"}: see `corank.base.pairs.factors.query_factors`.
-        """
+        """Build the target of a problem; the target of a preference is a difference of 1."""
         rows = data.scored_rows
         if data.pairs is not None:
             return cls._of_pairs(data, mix, query_weight)
@@ -119,8 +114,6 @@ class Target:
 def without_mean(data: RankingData) -> tuple[float, RankingData]:
     """
     Subtract the mean target of the judged rows from all scores.
-
-    Returns: the mean, and the centred problem; 0 and the problem itself if it has no scores.
 
     >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]))
     >>> mean, data.y.tolist()

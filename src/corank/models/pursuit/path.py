@@ -50,14 +50,7 @@ class Path:
     def follow(
         cls, steps: Iterator[Step], n_basis: int, least_gain: float, stop: Callable[[NDArray[np.int64], Floats], bool]
     ) -> Path:
-        """
-        Take at most `n_basis` steps, until a gain is too small or `stop` returns true.
-
-        steps: from `corank.models.pursuit.fits`.
-        n_basis: largest number of steps.
-        least_gain: steps with a gain of at most this are not taken.
-        stop: takes the indices and coefficients of a model; returns whether to stop.
-        """
+        """Take at most `n_basis` steps, until a gain is too small or `stop` returns true."""
         indices: list[int] = []
         gains: list[float] = []
         rows = [np.empty(0)]
@@ -89,9 +82,6 @@ def coefs_of(path: Floats, P: int, p: int) -> Floats:
     """
     Return the coefficients of the first p of P terms.
 
-    path: coefficients of all models: P numbers if no term changes earlier coefficients, else 1, 2, ... and P numbers,
-        concatenated.
-
     >>> coefs_of(np.array([3.0, 4.0, 5.0]), 3, 2), coefs_of(np.array([3.0, 4.0, 5.0]), 2, 2)
     (array([3., 4.]), array([4., 5.]))
     """
@@ -110,11 +100,6 @@ def path_table(path: Floats, P: int) -> Floats:
 def as_n_terms(n_terms: Any, P: int, subject: str) -> int:
     """
     Check a number of terms.
-
-    n_terms: from the user; None means all.
-    P: number of terms of the model.
-    subject: subject and verb of the message.
-    Returns: from 0 to P.
 
     >>> as_n_terms(None, 5, "this model has"), as_n_terms(np.int64(2), 5, "this model has")
     (5, 2)

@@ -47,9 +47,6 @@ class ItemSpectrum:
     def of(cls, residuals: Any, n_basis: int) -> ItemSpectrum:
         """
         Decompose the residuals, by a dense Gram matrix of the smaller side if it is small, else by Lanczos iterations.
-
-        residuals: CSR matrix of users × items.
-        n_basis: largest number of directions.
         """
         if min(residuals.shape) <= _FEW * n_basis:
             values, directions = _by_gram(residuals)
@@ -97,10 +94,6 @@ def choose(
 
     A fifth of the users is held out, 300 at most; means and kernel come from the others. The ratings of a held-out user
     are split into random blocks of ten, and each rating is predicted from the others of its block.
-
-    ratings: CSR matrix of users × items.
-    alphas, powers: candidates.
-    Returns: alpha, power, and the source of the choice.
     """
     n_users = ratings.shape[0]
     if len(alphas) == len(powers) == 1:

@@ -21,9 +21,6 @@ def item_means(ratings: Any, shrink: float) -> Floats:
 
     The simpler m_i = Σ_u (r_ui − r̄_u)/(n_i + shrink), with the users' means as levels, would penalise items that are
     rated together with good ones.
-
-    ratings: CSR matrix of users × items; every user has a rating.
-    Returns: m, 0 for unrated items.
     """
     n_items, sizes = ratings.shape[1], np.diff(ratings.indptr)
     rated = sparse.csr_array((np.ones(ratings.nnz), ratings.indices, ratings.indptr), shape=ratings.shape)
@@ -40,23 +37,14 @@ def item_means(ratings: Any, shrink: float) -> Floats:
 
 
 def user_levels(ratings: Any, m: Floats) -> Floats:
-    """
-    Mean difference between each user's ratings and the items' means.
-
-    ratings: CSR matrix of users × items.
-    m (n_items,): means of the items.
-    """
+    """Mean difference between each user's ratings and the items' means."""
     n = np.diff(ratings.indptr)
     user = np.repeat(np.arange(len(n)), n)
     return np.asarray(np.bincount(user, ratings.data - m[ratings.indices], len(n)) / np.maximum(n, 1))
 
 
 def residuals(ratings: Any, m: Floats) -> Any:
-    """
-    Subtract the means of items and the levels of users.
-
-    Returns: CSR matrix with the same entries.
-    """
+    """Subtract the means of items and the levels of users."""
     rest = ratings.copy()
     rest.data = ratings.data - m[ratings.indices] - np.repeat(user_levels(ratings, m), np.diff(ratings.indptr))
     return rest

@@ -71,13 +71,7 @@ class RatingsRanker(Ranker):
 
     @abstractmethod
     def _user_coefs(self, ratings: Any, levels: Floats) -> tuple[Floats, Floats]:
-        """
-        Compute the coefficients of users.
-
-        ratings: CSR matrix of users × items.
-        levels (B,): receives the users' levels; not changed for users without ratings.
-        Returns: features of the items (N, q) and coefficients of the users (B, q).
-        """
+        """Compute the coefficients of users."""
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """

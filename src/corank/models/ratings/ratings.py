@@ -19,15 +19,7 @@ Ids = NDArray[Any]
 
 
 def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
-    """
-    Turn ratings into a ranking problem: a query is a user, a row is the indicator vector of an item.
-
-    X: one item id per rating, or a sparse matrix of users × items (then y and qid are None), or a RankingData whose one
-        column holds item numbers.
-    y: the ratings; NaN means no rating.
-    qid: the user of each rating.
-    Returns: the problem, whose X is (n_ratings, n_items), and the sorted ids of the items.
-    """
+    """Turn ratings into a ranking problem: a query is a user, a row is the indicator vector of an item."""
     if sparse.issparse(X) and X.ndim != 2:
         raise InputError(f"X is sparse and has shape {X.shape}; pass a matrix of users × items.")
     if sparse.issparse(X) or isinstance(X, RankingData):
@@ -54,11 +46,7 @@ def ratings_problem(X: Any, y: Any, qid: Any) -> tuple[RankingData, Ids]:
 
 
 def ratings_matrix(data: RankingData) -> tuple[Any, Ids]:
-    """
-    Collect the ratings of a problem from `ratings_problem`, minus their prior.
-
-    Returns: CSR matrix of users × items, in which zeros are ratings too, and the sorted ids of users with ratings.
-    """
+    """Collect the ratings of a problem from `ratings_problem`, minus their prior."""
     _require_unweighted(data)
     assert data.targets is not None
     users, codes = sort_ids(data.queries.plain_ids("a ranker of ratings"), data.queries.codes[data.scored_rows])
@@ -85,12 +73,7 @@ def as_ratings(values: Any) -> NDArray[np.float64]:
 
 
 def id_codes(X: Any) -> tuple[Ids, Integers]:
-    """
-    Check item ids.
-
-    X: one id per row, a vector or one column; numbers or strings.
-    Returns: the sorted distinct ids, and the position of each row's id in them.
-    """
+    """Check item ids."""
     column = _one_column(X)
     try:
         queries = Queries.of(column, len(column))
@@ -103,11 +86,7 @@ def id_codes(X: Any) -> tuple[Ids, Integers]:
 
 
 def sort_ids(ids: Ids, codes: Integers) -> tuple[Ids, Integers]:
-    """
-    Sort ids, so that a model does not depend on the order of the ratings.
-
-    Returns: the sorted ids, and the new position of each code.
-    """
+    """Sort ids, so that a model does not depend on the order of the ratings."""
     order = np.argsort(ids)
     places = np.empty(len(ids), dtype=np.int64)
     places[order] = np.arange(len(ids))

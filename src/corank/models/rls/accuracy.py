@@ -41,11 +41,6 @@ class ErrorScales:
         Bound the effect of errors of similarities on a prediction by features, in units of u.
 
         They are errors of features, or errors of K times coefficients of rows; the smaller of the two bounds holds.
-
-        response: norm of the row times (A + λI)⁻¹.
-        solution: norm of the solution.
-        root: √ of the scale of A.
-        rows: norm of the coefficients of all rows in the solution, times that of the coefficients of the row.
         """
         blur = self.inflation * np.sqrt(self.similarities)
         by_features = blur * (response * (self.targets + root * solution) + solution)

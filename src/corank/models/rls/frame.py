@@ -46,12 +46,7 @@ class Frame(ABC):
 
     @staticmethod
     def of(data: RankingData, query_weight: str, ties: bool, total: float | None = None) -> Frame:
-        """
-        Collect the comparisons of a problem.
-
-        total: weight of all pairs, if the problem is a part of a larger one.
-        Returns: a `RowFrame`, or a `PairFrame` for preferences.
-        """
+        """Collect the comparisons of a problem."""
         return (
             _row_frame(data, query_weight, ties, total) if data.pairs is None else _pair_frame(data, query_weight, ties)
         )
@@ -74,26 +69,14 @@ class Frame(ABC):
     def design(self, first: int, last: int, X: Any, features: Features) -> tuple[Floats, Floats]:
         """
         Return rows Z and targets t of queries first to last − 1; ‖t − Z w‖² is the mean squared error of all pairs.
-
-        features: computes Φ for rows of X.
         """
 
     @abstractmethod
     def scores(self, held: LeftOut, metric: str) -> Floats:
-        """
-        Return the mean of a metric over queries for each candidate; differences below rounding errors are ties.
-
-        held: predictions Z w.
-        metric: name of a metric, under the default convention.
-        """
+        """Return the mean of a metric over queries for each candidate; differences below rounding errors are ties."""
 
     def designs(self, X: Any, features: Features) -> Iterator[Design]:
-        """
-        Compute the rows of the least-squares problem in blocks of queries.
-
-        features: computes Φ for rows of X.
-        Yields: the queries, where each of them begins in Z, and Z and t of `design`.
-        """
+        """Compute the rows of the least-squares problem in blocks of queries."""
         first = 0
         while first < self.n_queries:
             last = int(np.searchsorted(self.starts, self.starts[first] + _BLOCK, side="right")) - 1

@@ -35,13 +35,7 @@ _ALPHAS = np.array([1e-3, 1e-2, 1e-1])
 
 
 def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: str) -> bool:
-    """
-    Return whether a Gaussian kernel is better than the linear one on left-out queries.
-
-    frame: the comparisons of the problem; few queries, preferences and sparse rows are not checked.
-    alpha: weight of the penalty of the linear kernel.
-    metric: by which the kernels are compared.
-    """
+    """Return whether a Gaussian kernel is better than the linear one on left-out queries."""
     is_dense = isinstance(plain(data.X), np.ndarray)
     if metric == EVIDENCE or not isinstance(frame, RowFrame) or not is_dense or frame.n_queries < LEAST_QUERIES:
         return False

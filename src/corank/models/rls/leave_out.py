@@ -49,18 +49,7 @@ def dual_queries_out(
     scales: ErrorScales,
     advance: Advance,
 ) -> LeftOut:
-    """
-    Predict each query from all others, for the dense dual.
-
-    spectrum: of H K Hᵀ (made positive along the constants of each query) and t.
-    t (n,): H y.
-    starts (n_queries + 1,): where each query begins.
-    shares (n_queries,): share of each query in the weight of all pairs.
-    alphas (m,): weights of the penalty.
-    scales: scales of rounding errors.
-    advance: called with the number of rows done.
-    Returns: H f, each query by the model without it.
-    """
+    """Predict each query from all others, for the dense dual."""
     assert isinstance(spectrum, RidgeSpectrum)
     e, largest, grain = spectrum.values, spectrum.scale, scales.similarities
     held, signs = LeftOut.empty(len(t), len(alphas)), _signs(len(e))
@@ -103,17 +92,7 @@ def queries_out(
     alphas: Floats,
     scales: ErrorScales,
 ) -> LeftOut:
-    """
-    Predict each query from all others, for features.
-
-    ridge: of ZᵀZ (plus further quadratic penalties, such as the coupling) and Zᵀt over all queries.
-    Z, t (n, k): rows of some queries and their targets.
-    starts: where each of these queries begins.
-    shares: share of each of these queries in the weight of all pairs.
-    alphas (m,): weights of the penalty.
-    scales: scales of rounding errors.
-    Returns: H f, each query by the model without it.
-    """
+    """Predict each query from all others, for features."""
     A, root, held = ridge.transform(Z), np.sqrt(ridge.scale), LeftOut.empty(len(t), len(alphas))
     signs = _signs(A.shape[1])
     for (begin, end), share in zip(pairwise(starts), shares, strict=True):
@@ -165,15 +144,6 @@ def views_out(
     Predict each query from all others by the mean of several views.
 
     Leaving out a query removes its rows from every view: its design is block diagonal, M n_q rows of all features.
-
-    ridges: of the whole system, one for each coupling.
-    Z, t (n, K): rows of some queries, with the features of all views concatenated, and their targets.
-    starts: where each of these queries begins.
-    shares: share of each of these queries in the weight of all pairs.
-    blocks: features of each view.
-    alphas (m,): weights of the penalty.
-    scales: scales of rounding errors.
-    Returns: H f, each query by the models without it.
     """
     M, lengths = len(blocks), np.diff(starts)
     tall = np.zeros((M * len(Z), Z.shape[1]))

@@ -54,11 +54,7 @@ def metric_for(metric: str | None, frame: Frame) -> str:
 
 
 def best(scores: Floats, metric: str, *prefer: Floats) -> tuple[int, ...]:
-    """
-    Return the index of the best mean of a metric, ignoring NaN; see `corank.base.solvers.choice.choose` for ties.
-
-    prefer: the alphas, and further candidates; larger ones win ties.
-    """
+    """Return the index of the best mean of a metric, ignoring NaN; see `corank.base.solvers.choice.choose` for ties."""
     if np.isnan(scores).all():
         raise InputError(f"{metric} is undefined for every left-out query; choose another metric, or score more rows.")
     return choose(direction(metric) * scores, *prefer)
@@ -72,16 +68,7 @@ def direction(metric: str) -> float:
 def leave_out_scores(
     system: System, ridge: Ridge, alphas: Floats, metric: str, remake: Remake, advance: Advance
 ) -> tuple[Floats, str]:
-    """
-    Score every alpha on left-out rows, or by the evidence.
-
-    ridge: of the equations of the system.
-    alphas (m,): weights of the penalty.
-    metric: name of the metric, or `EVIDENCE`.
-    remake: makes the same type of system for other scores of the same rows.
-    advance: called with the number of rows done.
-    Returns: means of the metric and the kind of cross-validation; or the log evidence.
-    """
+    """Score every alpha on left-out rows, or by the evidence."""
     frame = system.frame
     if metric == EVIDENCE:
         return system.evidence(ridge, alphas), "largest"

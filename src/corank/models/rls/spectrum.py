@@ -235,13 +235,7 @@ class EquilibratedRidge(Ridge):
 
 
 def ridge_of(equations: Equations, alphas: Floats) -> Ridge:
-    """
-    Prepare a system for given weights of the penalty.
-
-    equations: the system; its matrix is overwritten.
-    alphas (m,): the weights. One eigendecomposition serves them all, unless one is so small that rounding errors of the
-        largest column would dominate it.
-    """
+    """Prepare a system for given weights of the penalty."""
     floors, (A, b, _, _) = equations.floors(), equations
     mean = float(np.mean(floors)) if len(floors) else 0.0
     if alphas.min() < mean and floors.min() < _GRADED * mean:
@@ -255,9 +249,6 @@ def solve_one(equations: Equations, alpha: float) -> tuple[Floats, float]:
 
     A is only semidefinite if rows repeat or features are constant, so λ is raised to a floor, in the unit of each
     direction, and then tenfold until the factorisation succeeds. The factorisation is invariant to scaling of columns.
-
-    equations: the system; its matrix is overwritten.
-    Returns: the solution, and the largest amount added to λ in any direction.
 
     >>> equations = Equations(np.diag([1.0, 3.0]), np.array([2.0, 4.0]), np.array([2.0, 2.0]), 0.0)
     >>> x, jitter = solve_one(equations, 1.0)

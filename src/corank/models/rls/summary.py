@@ -37,32 +37,18 @@ class PairSums:
     """
     Sums of a problem or of a part of it; `RankRLS.pair_sums` and `CoRankRLS.pair_sums` compute them, ``+`` adds them.
 
-    Attributes
-    ----------
-    maps : tuple of FeatureMap
-        One per view; only summaries with equal maps can be added.
-    scored : Moments
-        Sums over pairs of scored rows, or preferences.
-    unscored : Moments or None
-        Sums over pairs of unscored rows, if there are several views.
-    weights : tuple of float
-        Denominators of the two sums: the weights of the pairs. For unscored rows, and with `ties`, they include pairs
-        of a row with itself, see `corank.base.pairs.factors.drawn_weight`.
-    free : Freedom
-        Number of free differences and of queries, from which alpha is chosen.
-    query_weight : {"pairs", "equal", "rows"}
-        Weight of a query.
-    ties : bool
-        Whether rows of equal score were compared.
-    factors : array of shape (n_features,), or None
-        Factors of the columns.
-    n_features : int or None
-        Number of columns of X; None if rows are objects.
-    names : tuple of str or None
-        Names of the columns, if the rows have them.
+    maps: One per view; only summaries with equal maps can be added.
+    scored: Sums over pairs of scored rows, or preferences.
+    unscored: Sums over pairs of unscored rows, if there are several views.
+    weights: Denominators of the two sums: the weights of the pairs. For unscored rows, and with `ties`, they include
+        pairs of a row with itself, see `corank.base.pairs.factors.drawn_weight`.
+    free: Number of free differences and of queries, from which alpha is chosen.
+    query_weight: Weight of a query.
+    ties: Whether rows of equal score were compared.
+    factors: Factors of the columns.
+    n_features: Number of columns of X; None if rows are objects.
+    names: Names of the columns, if the rows have them.
 
-    Examples
-    --------
     >>> from corank import RankRLS
     >>> model = RankRLS(alpha=2.0, scale=False)
     >>> parts = [model.pair_sums([[0.0], [1.0]], [0, 1]), model.pair_sums([[5.0], [7.0]], [0, 1])]
@@ -85,25 +71,7 @@ class PairSums:
     def of(
         cls, maps: tuple[FeatureMap, ...], data: RankingData, query_weight: str = "pairs", ties: bool = False
     ) -> PairSums:
-        """
-        Sum over a problem, in one scan of the scored and one of the unscored rows.
-
-        Parameters
-        ----------
-        maps : tuple of FeatureMap
-            The views.
-        data : RankingData
-            The problem.
-        query_weight : {"pairs", "equal", "rows"}
-            Weight of a query, see `corank.base.pairs.factors.weigh_queries`.
-        ties : bool
-            Whether two rows of equal score form a pair.
-
-        Returns
-        -------
-        PairSums
-            The sums.
-        """
+        """Sum over a problem, in one scan of the scored and one of the unscored rows."""
         are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
         how: dict[str, Any] = {"features": None if are_columns else stack_features(maps), "query_weight": query_weight}
         K = sum(phi.n_features for phi in maps)
@@ -180,16 +148,6 @@ class PairSums:
     def equations(self, coupling: float = 0.0) -> Equations:
         """
         Return (B + C) and E of the paper's (18), as means over pairs; the penalty D is alpha I for these features.
-
-        Parameters
-        ----------
-        coupling : float
-            Weight of Σ_{v,u} of the mean squared difference of the margins of two views over unscored pairs.
-
-        Returns
-        -------
-        Equations
-            The matrix without the penalty, and the right-hand side.
         """
         sums, M = self.scored.pair / self.weights[0], len(self.maps)
         A = np.zeros_like(sums[:-1, :-1])
@@ -209,19 +167,7 @@ class PairSums:
         return Equations(A, sums[:-1, -1].copy(), units, closed)
 
     def gap(self, w: ArrayLike) -> float:
-        """
-        Return the mean over unscored pairs and pairs of views of the squared difference of margins.
-
-        Parameters
-        ----------
-        w : array-like of shape (K,)
-            Weights of Φ.
-
-        Returns
-        -------
-        float
-            The gap; NaN without unscored pairs.
-        """
+        """Return the mean over unscored pairs and pairs of views of the squared difference of margins."""
         if self.unscored is None or not self.agrees:
             return float("nan")
         weights, M = np.asarray(w, dtype=np.float64), len(self.maps)

@@ -52,13 +52,6 @@ class Margins(NamedTuple):
 def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, scales: ErrorScales) -> Floats:
     """
     Return the leave-pair-out disagreement error of one query; O(n² k) for each λ and each distinct sum of two weights.
-
-    ridge: of the whole system.
-    Z (n, k): rows HΦ of the query; None for the dense dual.
-    frame: the rows of the one query; rows of equal score, if any, are compared.
-    alphas (m,): weights of the penalty.
-    scales: scales of rounding errors.
-    Returns: share of pairs of different scores in the wrong order, predicted ties counting ½; NaN without pairs.
     """
     w, y, root = frame.w, frame.y, np.sqrt(frame.w)
     i, j = np.nonzero(np.triu(y[:, None] != y))
@@ -151,12 +144,7 @@ def _noise(
     scales: ErrorScales,
     is_dual: bool,
 ) -> Floats:
-    """
-    Bound the rounding errors of margins, as in `corank.models.rls.leave_out`.
-
-    through: the rows times (A + λI)⁻¹.
-    solution: norm of the solution for all rows.
-    """
+    """Bound the rounding errors of margins, as in `corank.models.rls.leave_out`."""
     (i, j), (p, q), (error_i, error_j), own = pairs, margins.turned, np.abs(margins.errors), margins.grown
     root, missed = np.sqrt(ridge.scale), error_i + error_j
     if shift > ridge.largest:

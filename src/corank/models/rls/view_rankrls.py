@@ -204,8 +204,6 @@ class ViewRankRLS(RankRLS):
     def _maker(self, views: list[View], data: RankingData, metric: str, seed: int) -> tuple[Fit, Floats]:
         """
         Return a function that fits RankRLS to weighted views, for given alphas or by the closed rule, with one seed.
-
-        Returns: the function, and the sizes of the views, 0 if no compared rows differ.
         """
         params = {name: value for name, value in self.get_params(deep=False).items() if name != "views"}
 
@@ -250,10 +248,6 @@ class ViewRankRLS(RankRLS):
 def climb(quality: Callable[[Floats], float], weights: Floats) -> Floats:
     """
     Search weights of views by steps that change one of them; a weight of zero stays zero.
-
-    quality: returns the quality of weights, whose sum is 1.
-    weights: the first weights.
-    Returns: weights that no step improves, or those after eight steps.
 
     >>> climb(lambda c: -abs(c[0] - 0.75), np.array([0.5, 0.5])).tolist()
     [0.75, 0.25]

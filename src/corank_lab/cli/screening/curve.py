@@ -12,13 +12,7 @@ HEIGHT, MARGIN, WIDEST = 11, 7, 80
 
 
 def recall_curve(replays: Sequence[ScreeningReplay], width: int = WIDEST) -> str:
-    """
-    Plot the mean recall of replays of one collection as stars, and random reading as points.
-
-    replays: at least one.
-    width: columns of the terminal; at most 80 are used.
-    Returns: lines of text.
-    """
+    """Plot the mean recall of replays of one collection as stars, and random reading as points."""
     import numpy as np
 
     n_columns = max(min(width, WIDEST) - MARGIN - 1, 10)

@@ -83,14 +83,7 @@ class ScreeningFiles:
     def journal(
         self, judge: str = "me", *, store: AnswerStore | None = None, **settings: Any
     ) -> Iterator[tuple[ScreeningJournal, list[str]]]:
-        """
-        Open the journal of a judge in the project of the files.
-
-        judge: name of the judge.
-        store: the open database, if it is not the one of the files.
-        settings: settings of a new project.
-        Yields: the journal, and what was read of journals of version 0.2.
-        """
+        """Open the journal of a judge in the project of the files."""
         from corank.data import explain_write_errors, read_regular, read_utf8
         from corank_lab.screening import ScreeningJournal, UniqueRecords
 
@@ -149,12 +142,7 @@ class ScreeningFiles:
 
 
 def store_reasons(journal: ScreeningJournal, given: Sequence[str], listed: Path | None) -> list[str]:
-    """
-    Return the reasons of exclusion: those given now, which are stored for later sessions, or the stored ones.
-
-    given: reasons.
-    listed: a file with one reason per line.
-    """
+    """Return the reasons of exclusion: those given now, which are stored for later sessions, or the stored ones."""
     from corank.data import read_utf8
 
     assert journal.project is not None

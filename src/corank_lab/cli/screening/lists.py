@@ -49,14 +49,7 @@ class ListScreen:
     def choose(
         self, heading: str, rows: Sequence[str], keys: Iterable[str], foot: Callable[[int], list[str]], help_line: str
     ) -> str:
-        """
-        Show a list until a key is pressed that does not move the cursor.
-
-        rows: one line each, cut at the width of the terminal.
-        keys: keys that end it.
-        foot: lines below the list, for the row at the cursor.
-        Returns: the key; "quit" if there is no more input.
-        """
+        """Show a list until a key is pressed that does not move the cursor."""
         accepted = {*keys, *DONE}
         while True:
             self.at = max(0, min(self.at, len(rows) - 1))

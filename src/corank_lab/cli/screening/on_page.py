@@ -36,16 +36,7 @@ def read_on_page(
     *,
     port: int = 0,
 ) -> None:
-    """
-    Serve the project of these files, which is made at the first time, and open its page.
-
-    paths: files of records; the database is next to the first one.
-    judge: name of the reader.
-    options: settings; None or an empty text means that one is not given.
-    reasons: reasons of exclusion.
-    listed: a file of further reasons, one per line.
-    port: 0 takes a free one.
-    """
+    """Serve the project of these files, which is made at the first time, and open its page."""
     from corank.data import read_utf8
     from corank_lab.cli.lab import run_server
 
@@ -75,11 +66,7 @@ def read_settings(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_project(store: AnswerStore, paths: Sequence[Path], settings: Mapping[str, Any]) -> str:
-    """
-    Return the address of the project of these files; a new one begins with the summary of the import.
-
-    settings: of a new project; in an existing one, those that differ from the defaults replace the stored ones.
-    """
+    """Return the address of the project of these files; a new one begins with the summary of the import."""
     import numpy as np
 
     from corank_lab.cli.screening.files import ScreeningFiles

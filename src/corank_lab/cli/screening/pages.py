@@ -47,10 +47,6 @@ def read_all(
     A record is shown when the last answer is on the disk. While it is read, the model is fitted for both answers, so
     that the next one shows at once. If standard input is not a terminal, each of its lines is a key or its word, some
     with a text: ``note TEXT``, ``not REASON``, ``tag A, B``, ``duplicate ID``, ``change ID relevant``.
-
-    reasons: reasons of exclusion, by the keys 1 to 9.
-    highlights: words to highlight.
-    notices: what was assumed and found, shown before the first record.
     """
     is_terminal, console = has_terminal(), make_console()
     with terminal(NAMED, resizes=True) if is_terminal else lines() as ask:

@@ -87,11 +87,7 @@ def report(
     as_json: bool,
     keep_formulas: bool,
 ) -> None:
-    """
-    Print what is known of the recall, and how far the judges agree.
-
-    folder: for the PRISMA numbers and diagram, the methods paragraph, the certificate and the agreement; may be None.
-    """
+    """Print what is known of the recall, and how far the judges agree."""
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening.agreement import screening_agreement

@@ -27,13 +27,7 @@ def read(
     ignore_labels: bool,
     overlap: float | None,
 ) -> bool:
-    """
-    Read records on the terminal.
-
-    options: of `Screening`.
-    overlap: share of records that all judges read; None if the reading is not shared.
-    Returns: false if the user asks for a replay of the labels instead.
-    """
+    """Read records on the terminal."""
     from corank.cli import make_console
     from corank.console import printable_console
     from corank_lab.cli.screening.files import store_reasons

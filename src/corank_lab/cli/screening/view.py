@@ -85,11 +85,7 @@ class View:
 
 
 def lay_out(view: View, page: int, console: Console) -> tuple[list[Text], int]:
-    """
-    Return the lines of a page, at most as many as the terminal has, and the number of pages.
-
-    page: number of the page, from 0; a page behind the last one is the last one.
-    """
+    """Return the lines of a page, at most as many as the terminal has, and the number of pages."""
     from rich.text import Text
 
     width, height = max(console.width, 10), max(console.height, 6)

@@ -103,14 +103,7 @@ def start(
     rows: Any,
     n_answers: int,
 ) -> TrainingJob:
-    """
-    Start a comparison, unless one is running.
-
-    features: called in the background; returns the sets of features to try, by name, the simplest first.
-    y: final grades, NaN without one.
-    rows: ids of query and document of each row.
-    n_answers: number of answers that the grades take into account.
-    """
+    """Start a comparison, unless one is running."""
     with _LOCK:
         jobs = _JOBS.setdefault(store, {})
         job = jobs.get(project.id)

@@ -129,11 +129,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         }  # fmt: skip
 
     def _result_list(self, judge: str, item: str | None) -> dict[str, Any] | None:
-        """
-        Return a query with its documents: those that the judge answered, and those that the judge may answer.
-
-        item: a document of the list, the current one; None for the list that the judge holds, or the next one.
-        """
+        """Return a query with its documents: those that the judge answered, and those that the judge may answer."""
         held = item or self.store.held_by(self.project.id, judge)
         with self.lock:
             mine, seen = dict(self.session.judges.get(judge, {})), self.last

@@ -32,9 +32,6 @@ def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
     """
     Return a text as HTML with highlighted words.
 
-    words: by side: "for" and "against" for the judges' own words, in which ``*`` is any ending, "tellfor" and
-        "tellagainst" for words that tell relevant records from others. Earlier sides take precedence.
-
     >>> print(highlight("Rats & mice", {"for": ["rat*"], "against": ["mice"]}))
     <mark class="for">Rats</mark> &amp; <mark class="against">mice</mark>
     """
@@ -53,11 +50,7 @@ def highlight(text: str, words: Mapping[str, Sequence[str]]) -> Markup:
 
 
 def record_values(unique: UniqueRecords, number: int, words: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """
-    Return what a page shows of a record.
-
-    words: as in `highlight`.
-    """
+    """Return what a page shows of a record."""
     records = unique.unique
     details = records.details[number]
     abstract = [part for part in re.split(r"\n+", clean(records.abstracts[number])) if part.strip()]

@@ -37,8 +37,6 @@ def split_references(values: Iterable[str], *, is_list: bool = False) -> tuple[s
     """
     Return the single references in the values of a column or tag.
 
-    is_list: whether each value is one reference already, as in a JSON list.
-
     >>> split_references(["W2 W3; W9"]), split_references(["Roe A., Tin ore, (2001); Doe B.; Coe C., Gold, (1999)"])
     (('W2', 'W3', 'W9'), ('Roe A., Tin ore, (2001)', 'Doe B.; Coe C., Gold, (1999)'))
     """

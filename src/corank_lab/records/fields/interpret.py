@@ -72,13 +72,7 @@ class Entry:
 def interpret(
     parsed: ParsedFile, name: str, source: str, columns: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[Entry], list[str]]:
-    """
-    Return the records of a parsed file and remarks on them.
-
-    name: the file, for messages.
-    source: its name in `RecordDetails`.
-    columns: columns of fields that a person named; they hold no other field.
-    """
+    """Return the records of a parsed file and remarks on them."""
     taken = set(columns.values())
     names = {field: tuple(one for one in found if one not in taken) for field, found in parsed.names.items()}
     names |= {field: (column,) for field, column in columns.items()}

@@ -132,11 +132,7 @@ def _records(n: int) -> str:
 
 
 def judge_columns(columns: Sequence[str], normalise: Mapping[str, str]) -> list[str]:
-    """
-    Return the columns with one judge each, such as ``included (Ann)``, or those of Abstrackr.
-
-    normalise: normalised name of each column.
-    """
+    """Return the columns with one judge each, such as ``included (Ann)``, or those of Abstrackr."""
     reviewers = [found[1] for one in columns if (found := _REVIEWER.fullmatch(one.strip()))]
     if reviewers:
         return [one for one in columns if one in reviewers]

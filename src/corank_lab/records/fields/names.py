@@ -20,9 +20,6 @@ def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = Fal
     """
     Return the authors in the values of a column or tag.
 
-    is_cell: whether a value may hold several authors with commas between them.
-    is_bibtex: whether "and" always separates authors.
-
     >>> split_authors(["Griffin DK, O'Connor RE."], is_cell=True), split_authors(["Yang, Z."], is_cell=True)
     (('Griffin DK', "O'Connor RE"), ('Yang, Z.',))
     """
@@ -85,8 +82,6 @@ def _by_commas(value: str) -> list[str]:
 def split_keywords(values: Iterable[str], *, is_cell: bool) -> tuple[str, ...]:
     """
     Return the different keywords in the values of a column or tag.
-
-    is_cell: whether a value may hold several keywords with commas between them.
 
     >>> split_keywords(["tin; ore", "Child, Preschool", "n/a"], is_cell=False)
     ('tin', 'ore', 'Child, Preschool')

@@ -85,12 +85,7 @@ def _accented(found: re.Match[str]) -> str:
 
 
 def parse_bibtex(text: str, name: str) -> ParsedFile:
-    """
-    Parse BibTeX.
-
-    text: content of the file.
-    name: its name, for messages.
-    """
+    """Parse BibTeX."""
     reader = _Reader(text, name)
     records, places = reader.read()
     remarks = []

@@ -25,12 +25,7 @@ def is_labelled(lines: list[str]) -> bool:
 
 
 def parse_labelled(text: str, name: str) -> ParsedFile:
-    """
-    Parse the records.
-
-    text: content of the file.
-    name: its name, for messages.
-    """
+    """Parse the records."""
     records: list[RawRecord] = []
     places: list[str] = []
     label = ""

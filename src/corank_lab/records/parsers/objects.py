@@ -19,12 +19,7 @@ _MOST_KEYS = 2_000
 
 
 def parse_json(text: str, name: str) -> ParsedFile:
-    """
-    Parse objects; nested values become columns such as ``primary_location.source.display_name``.
-
-    text: content of the file.
-    name: its name, for messages.
-    """
+    """Parse objects; nested values become columns such as ``primary_location.source.display_name``."""
     current_budget().take_json(text, name)
     whole = _whole(text)
     format = "JSON lines" if whole is None else "JSON"

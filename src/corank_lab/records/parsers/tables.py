@@ -27,12 +27,7 @@ _SEPARATOR_LINE = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
 
 
 def parse_table(text: str, name: str) -> ParsedFile:
-    """
-    Parse a table in a text. The separator is the one with which a row has most known columns.
-
-    text: content of the file.
-    name: its name, for messages.
-    """
+    """Parse a table in a text. The separator is the one with which a row has most known columns."""
     declared = _SEPARATOR_LINE.fullmatch(LINE_END.split(text[:20], maxsplit=1)[0])
     if declared:
         text = LINE_END.split(text, maxsplit=1)[-1]
@@ -52,14 +47,7 @@ def parse_table(text: str, name: str) -> ParsedFile:
 
 
 def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> ParsedFile:
-    """
-    Parse rows of cells below a header, or rows of one field each, as Embase exports them.
-
-    rows: cells of every row.
-    name: the file, for messages.
-    format: what was recognised.
-    unit: what the number of a row counts, for messages.
-    """
+    """Parse rows of cells below a header, or rows of one field each, as Embase exports them."""
     rows = [(at, row) for at, row in rows if any(cell.strip() for cell in row)]
     if not rows:
         raise InputError(f"{name} contains no records; expected a header and at least one row.")

@@ -94,13 +94,7 @@ _FILE_TAGS = frozenset(("FN", "VR", "EF"))
 
 
 def parse_tagged(text: str, name: str, dialect_name: str) -> ParsedFile:
-    """
-    Parse a tagged file.
-
-    text: its content.
-    name: its name, for messages.
-    dialect_name: a key of `DIALECTS`.
-    """
+    """Parse a tagged file."""
     dialect = DIALECTS[dialect_name]
     records, places = [], []
     is_open = False

@@ -46,12 +46,7 @@ _MOST_LEVELS = 500
 
 
 def parse_xml(text: str, name: str) -> ParsedFile:
-    """
-    Parse XML. Entities that the file defines itself, and external ones, are refused.
-
-    text: content of the file.
-    name: its name, for messages.
-    """
+    """Parse XML. Entities that the file defines itself, and external ones, are refused."""
     root = _root(text.encode("utf-8", "replace").decode(), name)
     tags = Counter(_local(one.tag) for one in root.iter() if isinstance(one.tag, str))
     if tags["PubmedArticle"] or tags["PubmedBookArticle"]:

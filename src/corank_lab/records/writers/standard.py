@@ -140,13 +140,7 @@ def output_records(
     *,
     is_bibtex: bool = False,
 ) -> list[OutputRecord]:
-    """
-    Return records in the form that all writers use.
-
-    labels: judgements to write instead of those of the records, also where they are NaN.
-    more: further columns, with one text per record.
-    is_bibtex: whether fields of BibTeX stay LaTeX.
-    """
+    """Return records in the form that all writers use."""
     formats = {source.name: family_of(source.format) for source in records.sources}
     families = [
         formats.get(one.source) or guess_family(fields)
@@ -169,13 +163,7 @@ def output_records(
 
 
 def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """
-    Return a record as lines of a tagged format, standard values first.
-
-    family: that of the format. A record that comes from it keeps its own lines.
-    tags: the tag of each standard value.
-    Returns: tag, name of the field in the source and value; the tag is empty if the format has none for the field.
-    """
+    """Return a record as lines of a tagged format, standard values first."""
     is_own = record.family == family
     lines = [
         (tag, kind, value)
@@ -194,8 +182,6 @@ def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> lis
 def one_cell(kind: str, values: Sequence[str]) -> str:
     """
     Return the values of a field as one cell that readers split into the same values.
-
-    kind: the standard value; other fields are joined by `BETWEEN`.
 
     >>> one_cell("keywords", ["tin", "ore"]), one_cell("keywords", ["Child, Preschool"])
     ('tin; ore', 'Child, Preschool;')

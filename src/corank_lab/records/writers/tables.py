@@ -76,10 +76,6 @@ def write_excel(path: Path, rows: Iterator[list[str]], *, keep_formulas: bool) -
 
     A text that is too long for a cell continues in columns such as ``abstract (2)``, which readers join
     again. Characters that a workbook cannot hold become U+FFFD.
-
-    path: the file, which need not end in .xlsx.
-    keep_formulas: whether texts such as ``=1+1`` get no apostrophe in front. They are text either way.
-    Returns: what was changed, one sentence each.
     """
     header, *body = rows
     if len(body) >= ROWS:

@@ -69,30 +69,7 @@ def make_certificate(
     title: str | None = None,
     text: str | None = None,
 ) -> Values:
-    """
-    Make the certificate of a screening.
-
-    Parameters
-    ----------
-    records : sequence of Path
-        Files of records, as they were screened.
-    answers : Path or mapping from str to bytes, optional
-        Folder of the database or of logs, or the lines of each judge; by default the database next to the first file.
-    rule, target, confidence, seed
-        As they were screened with; see `corank_lab.screening.Screening`.
-    keep_duplicates : bool
-        Whether duplicates were judged as single records.
-    judge : str, optional
-        The only judge whose answers count; by default those of all judges together.
-    title, text : str, optional
-        Columns of titles and texts, if they were named; see `corank_lab.records.read_records`.
-
-    Returns
-    -------
-    dict
-        The certificate; write it with `certificate_bytes`. `SeparateSamplesError` if several judges have each drawn a
-        sample of their own.
-    """
+    """Make the certificate of a screening."""
     columns = {name: column for name, column in (("title", title), ("text", text)) if column is not None}
     if answers is None or isinstance(answers, Path):
         logs: dict[str, bytes] = {}
@@ -114,23 +91,7 @@ def certificate_bytes(certificate: Mapping[str, Any]) -> bytes:
 
 
 def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = None) -> tuple[str, ...]:
-    """
-    Compute a certificate anew from records and logs.
-
-    Parameters
-    ----------
-    certificate : bytes
-        Content of the file.
-    records : sequence of Path
-        The files of records, in the order of the certificate.
-    answers : Path, optional
-        Folder of the database or of logs; by default the database next to the first file.
-
-    Returns
-    -------
-    tuple of str
-        What is confirmed, one sentence each. `InputError` names what differs.
-    """
+    """Compute a certificate anew from records and logs."""
     given = _opened(certificate)
     _require_files(given["records"]["files"], records)
     columns = given["records"].get("columns", {})

@@ -19,21 +19,7 @@ WORDS = {
 
 
 def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
-    """
-    Return a certificate as an HTML page.
-
-    Parameters
-    ----------
-    certificate : mapping
-        Result of `corank_lab.screening.reporting.certificate.make_certificate`.
-    name : str
-        Name of the JSON file, for the command that verifies it.
-
-    Returns
-    -------
-    str
-        A page without scripts and requests.
-    """
+    """Return a certificate as an HTML page."""
     rule, records, reading, sample, result = (
         certificate[part] for part in ("rule", "records", "reading", "sample", "result")
     )

@@ -20,12 +20,7 @@ MODEL = "a kernel least-squares model of {features}"
 
 
 def settled_answers(unique: UniqueRecords, judges: Judges) -> dict[int, SettledAnswer]:
-    """
-    Return the answer of all judges together to each record, by its number among all records.
-
-    unique: the records.
-    judges: the answers of each judge.
-    """
+    """Return the answer of all judges together to each record, by its number among all records."""
     originals = unique.originals.tolist()
     given = {judge: _given(answers, originals) for judge, answers in judges.items()}
     finals: dict[int, tuple[str, ScreeningEntry, str]] = {}
@@ -51,17 +46,7 @@ def screening_facts(
     is_reached: bool | None = None,
     bound: float | None = None,
 ) -> ScreeningFacts:
-    """
-    Return what is known about a screening.
-
-    unique: the records.
-    judges: the answers of each judge.
-    agreement: of these judges.
-    rule, target, confidence: of the stopping rule.
-    seed: random seed of the session, if it is known.
-    is_reached: whether the rule advised to stop; by default it is computed for rules without a sample.
-    bound: proved bound of the recall, from a certificate.
-    """
+    """Return what is known about a screening."""
     included = [pair for pair in agreement.pairs if pair.question == "included"]
     read = Counter(number for answers in judges.values() for number in independent(answers))
     team = combine(judges)

@@ -79,21 +79,7 @@ class FlowRow:
 
 
 def flow_diagram(counts: PrismaCounts, *, title: str = "PRISMA 2020 flow diagram") -> str:
-    """
-    Draw the flow of records of a review.
-
-    Parameters
-    ----------
-    counts : PrismaCounts
-        The numbers.
-    title : str
-        Title for screen readers.
-
-    Returns
-    -------
-    str
-        An SVG document; colours follow a dark page on a screen, and are light in print.
-    """
+    """Draw the flow of records of a review."""
     rows = _rows(counts)
     heights = _heights(rows)
     parts: list[str] = []

@@ -51,14 +51,9 @@ class KappaFacts:
     """
     Agreement of two judges on inclusion.
 
-    Attributes
-    ----------
-    first, second : str
-        The judges.
-    n_both : int
-        Number of records that both read.
-    kappa, low, high : float
-        Cohen's kappa with its 95 % interval; NaN if it is undefined.
+    first, second: The judges.
+    n_both: Number of records that both read.
+    kappa, low, high: Cohen's kappa with its 95 % interval; NaN if it is undefined.
     """
 
     first: str
@@ -74,40 +69,22 @@ class ScreeningFacts:
     """
     What is known about a screening; what is empty is not mentioned.
 
-    Attributes
-    ----------
-    counts : PrismaCounts
-        Numbers of records.
-    judges : sequence of str
-        Names of the judges.
-    model : str
-        The model that orders records, such as "a linear model of words and citations".
-    seed : int or None
-        Random seed.
-    rule : stopping rule, optional
-        An object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`.
-    is_reached : bool
-        Whether the rule advised to stop.
-    bound : float or None
-        Lower bound of the recall that a random sample proves at the confidence.
-    duplicates_by : str
-        How duplicates were found, such as "identifiers and similar titles".
-    n_known : int
-        Number of records whose answer was known before the screening.
-    n_searched : int
-        Number of records that a judge looked for, outside of the ranking.
-    n_sampled : int
-        Number of records that were drawn at random.
-    n_double : int
-        Number of records that at least two judges read.
-    agreement : sequence of KappaFacts
-        Agreement of each pair of judges.
-    n_settled : int
-        Number of disagreements that an adjudicator settled.
-    adjudicators : sequence of str
-        Names of the adjudicators.
-    version : str
-        Version of corank.
+    counts: Numbers of records.
+    judges: Names of the judges.
+    model: The model that orders records, such as "a linear model of words and citations".
+    seed: Random seed.
+    rule: An object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`.
+    is_reached: Whether the rule advised to stop.
+    bound: Lower bound of the recall that a random sample proves at the confidence.
+    duplicates_by: How duplicates were found, such as "identifiers and similar titles".
+    n_known: Number of records whose answer was known before the screening.
+    n_searched: Number of records that a judge looked for, outside of the ranking.
+    n_sampled: Number of records that were drawn at random.
+    n_double: Number of records that at least two judges read.
+    agreement: Agreement of each pair of judges.
+    n_settled: Number of disagreements that an adjudicator settled.
+    adjudicators: Names of the adjudicators.
+    version: Version of corank.
     """
 
     counts: PrismaCounts
@@ -132,18 +109,6 @@ def methods_paragraph(facts: ScreeningFacts) -> str:
     """
     Describe a screening in plain scientific English.
 
-    Parameters
-    ----------
-    facts : ScreeningFacts
-        What is known.
-
-    Returns
-    -------
-    str
-        One paragraph.
-
-    Examples
-    --------
     >>> counts = PrismaCounts((("PubMed", 12),), 1, 0, (("animals", 8),), 3)
     >>> print(methods_paragraph(ScreeningFacts(counts, ["ann"], version="1.0")))
     The search identified 12 records from PubMed. 1 duplicate was removed, which left 11 records. One judge (ann)

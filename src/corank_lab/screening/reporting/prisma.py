@@ -18,24 +18,14 @@ class PrismaCounts:
     """
     Numbers of records at each step of a review, up to the choice of reports to read in full.
 
-    Attributes
-    ----------
-    identified : tuple of (str, int)
-        Number of records of each source.
-    duplicates_found : int
-        Number of duplicates that corank found, which were not judged.
-    duplicates_marked : int
-        Number of records that judges marked as duplicates.
-    excluded : tuple of (str, int)
-        Number of excluded records for each reason, the most frequent first.
-    included : int
-        Number of included records.
-    conflicts : int
-        Number of screened records on which judges disagree, not settled.
-    unread : int
-        Number of records that were not screened.
-    stopped_by : str
-        Why these were not screened, such as "stopped by the rule 'decline'"; empty if that is not known.
+    identified: Number of records of each source.
+    duplicates_found: Number of duplicates that corank found, which were not judged.
+    duplicates_marked: Number of records that judges marked as duplicates.
+    excluded: Number of excluded records for each reason, the most frequent first.
+    included: Number of included records.
+    conflicts: Number of screened records on which judges disagree, not settled.
+    unread: Number of records that were not screened.
+    stopped_by: Why these were not screened, such as "stopped by the rule 'decline'"; empty if that is not known.
     """
 
     identified: tuple[tuple[str, int], ...]
@@ -88,14 +78,7 @@ class PrismaCounts:
         return self.stopped_by or "screening not finished"
 
     def table(self) -> ReportTable:
-        """
-        Return the numbers as a table.
-
-        Returns
-        -------
-        ReportTable
-            One row per number, with its stage as in the PRISMA 2020 flow diagram.
-        """
+        """Return the numbers as a table."""
         rows: list[tuple[str, str, int]] = [
             ("Identification", f"Records identified from {name}", n) for name, n in self.identified
         ]
@@ -124,27 +107,7 @@ def prisma_counts(
     stopped_by: str = "",
     sources: Mapping[str, str] | None = None,
 ) -> PrismaCounts:
-    """
-    Count the records of a screening.
-
-    Parameters
-    ----------
-    records : Records
-        All records, duplicates too.
-    settled : mapping of int to SettledAnswer
-        Answers by the number of the record, as `corank_lab.screening.reporting.export.settle` returns them.
-    groups : groups of duplicates, optional
-        Result of `corank_lab.records.duplicates.find_duplicates`; a group counts as one record.
-    stopped_by : str
-        Why the other records were not read, such as "stopped by the rule 'decline'".
-    sources : mapping of str to str, optional
-        Name of the database of each file; by default the name of the file.
-
-    Returns
-    -------
-    PrismaCounts
-        The numbers, which add up.
-    """
+    """Count the records of a screening."""
     names = [(sources or {}).get(one.source, one.source) or "other sources" for one in records.details]
     listed = [(sources or {}).get(one.name, one.name) for one in records.sources]
     identified = {name: 0 for name in listed if name in names} | Counter(names)

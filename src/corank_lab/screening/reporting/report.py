@@ -28,29 +28,7 @@ def write_report(
     overwrite: bool = False,
     keep_formulas: bool = False,
 ) -> tuple[str, ...]:
-    """
-    Write the report of a screening; the folder appears with all files or not at all.
-
-    Parameters
-    ----------
-    folder : path
-        The folder.
-    facts : ScreeningFacts
-        What is known about the screening.
-    agreement : ReportTable, optional
-        Agreement of the judges.
-    files : mapping of str to str or bytes, optional
-        Further files by name, such as ``certificate.json``.
-    overwrite : bool
-        Whether an older report is replaced; a folder with other files never is.
-    keep_formulas : bool
-        Whether texts in tables stay as they are if a spreadsheet would run them.
-
-    Returns
-    -------
-    tuple of str
-        Names of the files, in order.
-    """
+    """Write the report of a screening; the folder appears with all files or not at all."""
     require_report_place(folder, files or {})
     table = facts.counts.table()
     contents: dict[str, str | bytes] = {

@@ -21,26 +21,15 @@ class Forecast:
     """
     What is known of the recall, and what more would cost.
 
-    Attributes
-    ----------
-    unread, found : int
-        Numbers of unread records and of relevant ones found so far.
-    target, confidence : float
-        Recall to reach, and the required probability that it is reached.
-    estimate : RecallEstimate or None
-        Estimate of the recall; None before five finds.
-    to_reach : int or None
-        Estimated: number of further records after which the target is expected to be reached; 0 if it is now.
-    to_stop : int or None
-        Number of further records after which the stopping rule advises to stop, if none of them is relevant.
-    p : float
-        Tested: p-value of the hypothesis that the target is missed (`corank_lab.screening.stopping.urns.p_missed`).
-    to_test : int
-        Number of further records, none relevant, after which this test rejects at the confidence.
-    to_prove : int
-        Proved: number of random draws, none relevant, that prove the target at the confidence.
-    provable : (float, int) or None
-        If that is most of the unread: the largest recall that half of them can prove, and the number of draws.
+    unread, found: Numbers of unread records and of relevant ones found so far.
+    target, confidence: Recall to reach, and the required probability that it is reached.
+    estimate: Estimate of the recall; None before five finds.
+    to_reach: Estimated: number of further records after which the target is expected to be reached; 0 if it is now.
+    to_stop: Number of further records after which the stopping rule advises to stop, if none of them is relevant.
+    p: Tested: p-value of the hypothesis that the target is missed (`corank_lab.screening.stopping.urns.p_missed`).
+    to_test: Number of further records, none relevant, after which this test rejects at the confidence.
+    to_prove: Proved: number of random draws, none relevant, that prove the target at the confidence.
+    provable: If that is most of the unread: the largest recall that half of them can prove, and the number of draws.
     """
 
     unread: int
@@ -108,24 +97,6 @@ def make_forecast(rule: StoppingRule, finds: Sequence[int], read: int, known: in
     """
     Forecast the cost of an estimate, a test and a proof.
 
-    Parameters
-    ----------
-    rule : StoppingRule
-        Gives the number of records, target and confidence, and the model of the finds.
-    finds : sequence of int
-        Positions of the relevant records in the order of reading, from 1.
-    read : int
-        Number of records read.
-    known : int
-        Number of relevant records known beforehand.
-
-    Returns
-    -------
-    Forecast
-        Numbers, and sentences by its `lines`.
-
-    Examples
-    --------
     >>> from corank_lab.screening.stopping import make_forecast, stopping_rule
     >>> forecast = make_forecast(stopping_rule("agree", 1000), list(range(1, 81, 2)), read=300)
     >>> forecast.to_prove, forecast.provable

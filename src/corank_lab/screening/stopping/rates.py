@@ -46,16 +46,10 @@ class RecallEstimate:
     """
     Estimate of the recall reached so far.
 
-    Attributes
-    ----------
-    recall : float
-        Posterior median of the recall.
-    low, high : float
-        Central 95 % interval of the recall. `low` is below 1 as long as records are unread.
-    expected : float
-        Expected number of relevant records among the next 100.
-    probability : float
-        Probability that the target is reached.
+    recall: Posterior median of the recall.
+    low, high: Central 95 % interval of the recall. `low` is below 1 as long as records are unread.
+    expected: Expected number of relevant records among the next 100.
+    probability: Probability that the target is reached.
     """
 
     recall: float
@@ -85,15 +79,7 @@ class RateModel(ABC):
         """Return the logarithm of each curve (rows) at some shares i/n of the order (columns)."""
 
     def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> RecallEstimate | None:
-        """
-        Estimate the recall.
-
-        finds: positions of the relevant records in the order of reading, from 1.
-        read: number of records read.
-        known: number of relevant records known beforehand.
-        target: the recall to be reached.
-        Returns: None with fewer than `MIN_FOUND` finds.
-        """
+        """Estimate the recall."""
         if len(finds) < MIN_FOUND:
             return None
         cdf, posterior = self._missing_cdf(finds, read)

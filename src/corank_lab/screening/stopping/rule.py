@@ -56,8 +56,6 @@ class StoppingRule(ABC):
         Return whether ranked reading may stop; if the rule needs a sample afterwards, whether sampling may begin.
 
         Advice comes at a look. It is withdrawn as soon as its condition fails, and can come again at a later look.
-
-        finds, read, known: as in `is_reached`.
         """
         return read >= self.n or any(True for _ in self._advised(finds, read, known))
 
@@ -83,12 +81,7 @@ class StoppingRule(ABC):
         return self.rates.estimate(finds, read, known, self.target)
 
     def stops_at(self, found: Flags, known: int = 1) -> int:
-        """
-        Return the number of records read when ranked reading may stop.
-
-        found: whether each record is relevant, in the order of reading.
-        known: number of relevant records known beforehand.
-        """
+        """Return the number of records read when ranked reading may stop."""
         finds = np.flatnonzero(found) + 1
         for look in self.looks:
             if self.is_reached(finds[: np.searchsorted(finds, look, side="right")].tolist(), look, known):
@@ -96,13 +89,7 @@ class StoppingRule(ABC):
         return len(found)
 
     def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
-        """
-        Apply the rule to a finished reading.
-
-        found: whether each record is relevant, in the order of reading; one more relevant record was known beforehand.
-        rng: draws the sample, if the rule needs one.
-        Returns: the number of records read, and the number of relevant ones known then.
-        """
+        """Apply the rule to a finished reading."""
         read = self.stops_at(found)
         return read, 1 + int(found[:read].sum())
 

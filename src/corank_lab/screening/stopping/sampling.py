@@ -171,13 +171,6 @@ def percent(share: float) -> str:
 
 
 def draw_order(n: int, before: Sequence[int], seed: int) -> list[int]:
-    """
-    Draw the order of a random sample.
-
-    n: number of records.
-    before: numbers of the records answered before; they are not drawn, and only their set and number matter.
-    seed: random seed.
-    Returns: the other records in random order.
-    """
+    """Draw the order of a random sample."""
     rng = np.random.default_rng([seed, len(before)])
     return [int(number) for number in rng.permutation(np.setdiff1d(np.arange(n), np.array(before, dtype=np.intp)))]

@@ -48,9 +48,6 @@ def chance_of_missing(n: Numbers, relevant: Numbers, unread: Numbers, missing: i
     """
     Return P(Y ≥ missing) for Y hypergeometric: of n records with `relevant` relevant ones, `unread` random ones are
     unread.
-
-    n, relevant, unread: arrays of one shape, relevant ≤ n, unread ≤ n.
-    missing: at least 1.
     """
     y = np.arange(missing)[:, None]
     is_possible = (y <= relevant) & (y <= unread) & (unread - y <= n - relevant)
@@ -66,13 +63,6 @@ def p_values(finds: Sequence[int], read: int, n: int, known: int, target: float,
     Only urns that begin after a find, or with the first record, are listed: if the record before an urn is irrelevant,
     the urn that includes it has a smaller p, since the same finds were made in more draws. Of more than
     `max_urns` of them, evenly spaced ones are used.
-
-    finds: positions of the relevant records in the order of reading, from 1.
-    read: number of records read.
-    n: number of records.
-    known: number of relevant records known beforehand, which are not among the n.
-    target: the recall of the hypothesis.
-    Returns: p of each urn, from the largest to the smallest urn.
     """
     before = np.array([0, *(place for place in finds if place < read)], dtype=np.int64)
     inside = len(finds) - np.arange(len(before))
@@ -91,8 +81,6 @@ def p_missed(finds: Sequence[int], read: int, n: int, known: int = 0, target: fl
 
     It is a heuristic: the urn is chosen after the finds, and ranked reading does not draw at random. It holds with
     margin if relevant records become rarer in the order of reading.
-
-    finds, read, n, known, target: as in `p_values`.
 
     >>> round(p_missed([1, 2, 3, 5, 8], read=60, n=100, target=0.7), 4)
     0.0787
@@ -113,10 +101,6 @@ def most_relevant(n: int, size: int, finds: int, error: float) -> int:
 
     It is the largest K with P(X ≤ finds) > error for X hypergeometric with K relevant among n, found by bisection,
     since the probability falls with K.
-
-    n: number of records the sample is drawn from.
-    size, finds: size of the sample, and number of relevant records in it.
-    error: allowed probability that the bound is too small.
     """
     low, high = finds, n - size + finds
     while low < high:
@@ -178,11 +162,7 @@ class SamplePlan:
         return (1 - self.confidence) / (2 ** (look + 1) if self.shares_error else 1)
 
     def proves(self, labels: Sequence[bool]) -> bool:
-        """
-        Return whether one of the tests so far proved the target.
-
-        labels: the answers to the sample so far, in the order of the sample.
-        """
+        """Return whether one of the tests so far proved the target."""
         return self.proved_at(labels) is not None
 
     def proved_at(self, labels: Sequence[bool]) -> int | None:
@@ -206,8 +186,6 @@ class SamplePlan:
 
         Each test bounds the number of relevant records among those unread before the sample (`most_relevant`). All
         bounds hold together with the confidence, if the tests share the error; the smallest is used.
-
-        labels: as in `proves`.
         """
         finds = int(np.count_nonzero(labels))
         most = finds + self.unread - len(labels)

@@ -21,19 +21,7 @@ from corank.errors import InputError
 
 
 def click_judgements(log: ClickLog) -> JudgementList:
-    """
-    Return one grade for each document of a query: clicks over expected clicks.
-
-    Parameters
-    ----------
-    log : ClickLog
-        The lists shown; incomplete lists are left out.
-
-    Returns
-    -------
-    JudgementList
-        Grades rounded to three decimals; documents shown only at positions without any click have none.
-    """
+    """Return one grade for each document of a query: clicks over expected clicks."""
     kept = np.ones(len(log.qid), dtype=bool) if log.complete is None else log.complete
     if not log.clicked[kept].any():
         raise InputError("no complete list has a click, so no grades can be computed; log more lists.")

@@ -21,20 +21,12 @@ class JudgementList:
     """
     Answers of judges, one per row; made by `read_judgements`.
 
-    Attributes
-    ----------
-    y : array of float64
-        Grades; NaN if the judge gave none.
-    qid, docids : arrays of str objects, or None for the query
-        Query and document of each row.
-    judges : array of str objects or None
-        Judge of each row; None if the file does not name them.
-    answers : array of str objects or None
-        "grade", "unrateable" or "later"; None if all rows are grades or empty.
-    notes : array of str objects or None
-        Explanation of each answer, "" for none.
-    query_texts : mapping
-        Words of queries whose ids are not their words.
+    y: Grades; NaN if the judge gave none.
+    qid, docids: Query and document of each row.
+    judges: Judge of each row; None if the file does not name them.
+    answers: "grade", "unrateable" or "later"; None if all rows are grades or empty.
+    notes: Explanation of each answer, "" for none.
+    query_texts: Words of queries whose ids are not their words.
     """
 
     y: NDArray[np.float64]
@@ -49,51 +41,15 @@ class JudgementList:
         return len(self.y)
 
     def text_of(self, query: str) -> str:
-        """
-        Return the words of a query, or its id if they are unknown.
-
-        Parameters
-        ----------
-        query : str
-            Id of the query.
-
-        Returns
-        -------
-        str
-            Its words.
-        """
+        """Return the words of a query, or its id if they are unknown."""
         return self.query_texts.get(query) or query
 
     def count(self, answer: str) -> int:
-        """
-        Return the number of answers of a kind.
-
-        Parameters
-        ----------
-        answer : {"grade", "unrateable", "later"}
-            The kind.
-
-        Returns
-        -------
-        int
-            Number of rows.
-        """
+        """Return the number of answers of a kind."""
         return 0 if self.answers is None else int(np.count_nonzero(self.answers == answer))
 
     def final(self, rule: str) -> JudgementList:
-        """
-        Return one grade per document, without judges, notes and documents without grade.
-
-        Parameters
-        ----------
-        rule : {"median", "mean", "majority"}
-            See `corank.metrics.agreement.aggregate_grades`.
-
-        Returns
-        -------
-        JudgementList
-            Documents in the order in which they first appear.
-        """
+        """Return one grade per document, without judges, notes and documents without grade."""
         grades = JudgeGrades.of(self.y, self.qid, self.docids, self._named_judges())
         y = grades.aggregate(rule)
         first, y = grades.first[~np.isnan(y)], y[~np.isnan(y)]

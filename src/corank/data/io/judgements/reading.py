@@ -44,24 +44,7 @@ def read_judgements(
     docid: str | None = None,
     judge: str | None = None,
 ) -> JudgementList:
-    """
-    Read grades of documents by one or more judges.
-
-    Parameters
-    ----------
-    path : path
-        A table (.csv, .tsv or .parquet) with columns of queries, documents, grades and, if known, judges, answers and
-        notes; a book of Quepid (.json, or .csv with one column per judge); a judgement list of OpenSearch's workbench
-        or a request of Elasticsearch's `_rank_eval` (.json); TREC qrels; LETOR text with document ids; or judgements of
-        RankLib without features. Other columns of a table are ignored.
-    y, qid, docid, judge : str, optional
-        Columns of a table; by default those with usual names, see `corank.read`.
-
-    Returns
-    -------
-    JudgementList
-        The grades, in the order of the file.
-    """
+    """Read grades of documents by one or more judges."""
     suffix = suffix_of(path)
     if suffix == ".json":
         return _of_json(path)

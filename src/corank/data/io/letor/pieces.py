@@ -126,11 +126,7 @@ class Pieces:
         return self._pieces[int(np.flatnonzero(self.rows)[0])].read().tobytes()
 
     def parse(self, sheet: Sheet, rules: ParserSettings, value_counts: NDArray[np.int64]) -> ParseResult:
-        """
-        Parse every piece into the sheet, and close the gaps left by pieces with fewer values than counted.
-
-        value_counts: upper bound on the number of values in each piece.
-        """
+        """Parse every piece into the sheet, and close the gaps left by pieces with fewer values than counted."""
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         value_starts = np.concatenate([[0], np.cumsum(value_counts)]).tolist()
         outcomes = parallel_map(
@@ -150,12 +146,7 @@ class Pieces:
         return ParseResult(used, largest_id)
 
     def match(self, pattern: re.Pattern[bytes], positions: NDArray[np.int64]) -> Iterator[bytes]:
-        """
-        Match a pattern at one position of each row.
-
-        positions: one per row, inside the row's line; -1 to skip the row.
-        Yields: the last group of the pattern for each row, empty for -1.
-        """
+        """Match a pattern at one position of each row."""
         row_starts = np.concatenate([[0], np.cumsum(self.rows)]).tolist()
         for piece, first, last in zip(self._pieces, row_starts[:-1], row_starts[1:], strict=True):
             places = positions[first:last]

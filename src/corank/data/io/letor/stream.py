@@ -62,14 +62,7 @@ def stream_letor(
     layout: Literal["auto", "dense"] = "auto",
     docids: bool = False,
 ) -> Iterator[RowBlock]:
-    """
-    Read LETOR text piece by piece.
-
-    sources: files, opened or not, whose rows are concatenated.
-    layout: "auto" chooses an array or a CSR matrix for each piece.
-    docids: whether to read document ids.
-    Yields: the rows in order; raises `Scattered` if the first row is not found.
-    """
+    """Read LETOR text piece by piece."""
     texts = [open_text(one) for one in sources]
     first = next(filter(None, (text.first_line() for text in texts)), None)
     if first is None:  # no row, or only after many comments
@@ -87,11 +80,7 @@ def stream_letor(
 
 
 def whole_queries(blocks: Iterator[RowBlock]) -> Iterator[RowBlock]:
-    """
-    Regroup blocks so that each contains all rows of its queries.
-
-    Yields: the same rows in order; raises `Scattered` if the rows of a query are not adjacent.
-    """
+    """Regroup blocks so that each contains all rows of its queries."""
     done: set[str] = set()
     carried: list[RowBlock] = []
     for block in blocks:

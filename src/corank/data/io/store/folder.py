@@ -29,11 +29,7 @@ def digest(array: NDArray[Any]) -> str:
 
 @contextmanager
 def store_folder(path: str | os.PathLike[str], overwrite: bool) -> Iterator[StoreFolder]:
-    """
-    Write a store atomically.
-
-    overwrite: whether to replace an existing store; an empty folder is always replaced, anything else never.
-    """
+    """Write a store atomically."""
     _require_no_other(Path(path))
     with atomic_folder(path, overwrite=overwrite) as scratch:
         yield StoreFolder(scratch)

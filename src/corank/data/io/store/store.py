@@ -160,14 +160,10 @@ class Store(Collection):
     """
     An open store: a collection whose arrays are read-only maps of its files.
 
-    Attributes
-    ----------
-    X, y, names, roles, judged
-        As in every collection, validated on first use; the roles of a store and `judged` are None.
-    path : Path
-        The folder.
-    header : dict
-        Content of the header: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
+    X, y, names, roles, judged: As in every collection, validated on first use; the roles of a store and `judged` are
+        None.
+    path: The folder.
+    header: Content of the header: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
     """
 
     X: Any = field(init=False)
@@ -207,25 +203,6 @@ def write_store(
     """
     Write rows, scores and queries as a store.
 
-    Parameters
-    ----------
-    path : path
-        The folder to write.
-    X : ndarray, CSR matrix or DataFrame, shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,)
-        Scores; NaN marks an unjudged row.
-    qid : array-like of shape (n_rows,), optional
-        Query ids: numbers or strings.
-    docids : array-like of str, shape (n_rows,), optional
-        Document ids.
-    names : sequence of str, optional
-        Names of the columns; by default those of a DataFrame.
-    overwrite : bool, default False
-        Whether to replace an existing store; any other folder or file is never replaced.
-
-    Examples
-    --------
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.store")
     >>> write_store(path, [[0.5], [0.25]], [1, 0], qid=["a", "a"])
@@ -252,20 +229,7 @@ def store_letor(
     overwrite: bool = False,
     **options: Any,
 ) -> None:
-    """
-    Convert LETOR text to a store, parsing directly into its files: X may be larger than memory.
-
-    Parameters
-    ----------
-    path : path
-        The folder to write.
-    sources : sequence of paths
-        The texts, which are concatenated.
-    overwrite : bool, default False
-        Whether to replace an existing store.
-    **options
-        Passed to `read_letor`.
-    """
+    """Convert LETOR text to a store, parsing directly into its files: X may be larger than memory."""
     require_no_input(path, [one.path if isinstance(one, TextFile) else one for one in sources])
     with store_folder(path, overwrite) as folder:
         texts = [open_text(one) for one in sources]
@@ -275,19 +239,7 @@ def store_letor(
 
 
 def open_store(path: str | os.PathLike[str]) -> Store:
-    """
-    Open a store in O(1): read and check its header and the sizes of its files.
-
-    Parameters
-    ----------
-    path : path
-        The folder.
-
-    Returns
-    -------
-    Store
-        The problem. Invalid rows or indices are found on first use; `Store.verify` also finds changed numbers.
-    """
+    """Open a store in O(1): read and check its header and the sizes of its files."""
     place = Path(path)
     header = read_header(place)
     files = StoreFiles(place, header)

@@ -38,12 +38,7 @@ def with_levels(K: Floats, gram: Floats, start: str) -> Floats:
 
 
 def match_items(X: Any, items: Any, n: int) -> tuple[Integers, Integers]:
-    """
-    Match n rows of features with items.
-
-    Returns: the rows of the items of X, and the rows in the order of the model's items: those of X, and also the
-    unrated ones if X is a list of ids.
-    """
+    """Match n rows of features with items."""
     if sparse.issparse(X):
         if items is not None:
             raise InputError("items was given with a matrix of ratings, whose columns are the items; leave it out.")

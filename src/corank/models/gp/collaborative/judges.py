@@ -135,12 +135,7 @@ class AnswersFit:
 
 
 def answers_under(sites: Sites, sigma: float, h: Floats, P: Floats, start: tuple[Floats, Floats]) -> AnswersFit:
-    """
-    Learn from the answers of one judge whose values are N(h, P) before them.
-
-    sites: the answers, with offset 0.
-    start: τ and ν to start from.
-    """
+    """Learn from the answers of one judge whose values are N(h, P) before them."""
     k, left, right = len(h), sites.left, sites.right
     lo, noise = h[right] - h[left], np.full(len(left), 2.0 * sigma**2)
     tau, nu = start[0].copy(), start[1].copy()
@@ -191,20 +186,12 @@ class JudgeModel:
     """
     What the answers of all judges say; see `corank.models.gp.collaborative.judges`.
 
-    Attributes
-    ----------
-    K, deviation : array of shape (n, n)
-        Prior covariance of g, and Σ.
-    named : array of shape (N,)
-        The items that were compared; judges name positions in this list.
-    judges : tuple of JudgeFit
-        One entry per judge.
-    A, q : arrays of shape (N, N) and (N,)
-        Sums of the messages about g at `named`.
-    sigmas, noise_prior : array
-        The grid of noises, and π, their probabilities.
-    log_evidence : float
-        log P(answers).
+    K, deviation: Prior covariance of g, and Σ.
+    named: The items that were compared; judges name positions in this list.
+    judges: One entry per judge.
+    A, q: Sums of the messages about g at `named`.
+    sigmas, noise_prior: The grid of noises, and π, their probabilities.
+    log_evidence: log P(answers).
     """
 
     K: Floats
@@ -234,19 +221,7 @@ class JudgeModel:
         return float(np.sqrt(self.noise_prior[:-1] @ self.sigmas[:-1] ** 2 / self.noise_prior[:-1].sum()))
 
     def of(self, judge: int) -> Posterior:
-        """
-        Return the joint Gaussian of f_j over all items.
-
-        Parameters
-        ----------
-        judge : int
-            Number of the judge; −1 is an unknown judge.
-
-        Returns
-        -------
-        Posterior
-            Mean and covariance of the values of all items.
-        """
+        """Return the joint Gaussian of f_j over all items."""
         rest = self._rest(judge)
         P = self.deviation + rest.covariance
         if judge < 0:
@@ -261,18 +236,6 @@ class JudgeModel:
 
         Given the overall difference, the answer depends on the rest of the judge's own difference and on the noise, so
         that both count as noise.
-
-        Parameters
-        ----------
-        judge : int
-            Number of the judge; −1 is an unknown judge.
-        pairs : array-like of shape (m, 2)
-            Numbers of items.
-
-        Returns
-        -------
-        array of shape (m,)
-            Value of each question.
         """
         rest, own, overall = self._rest(judge), self.of(judge), self.overall
         C, shares = rest.covariance, self.noise_prior
@@ -309,23 +272,6 @@ def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None
     """
     Learn from the pairwise answers of several judges.
 
-    Parameters
-    ----------
-    K : array-like of shape (n, n)
-        Prior covariance of the overall values of the items, with a mean diagonal of about 1.
-    answers : sequence of (pairs, weight)
-        For each judge, item numbers of shape (m, 2), the preferred item first, and weights or None. A tie is two
-        answers of weight ½.
-    max_iter : int
-        Number of iterations of expectation maximisation for Σ and π; 0 keeps them.
-
-    Returns
-    -------
-    JudgeModel
-        Posteriors, weights of the judges, and values of questions.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from corank.models.gp import fit_judges
     >>> ann, bob = [[0, 1], [1, 2], [0, 2]] * 5, [[0, 1], [2, 1], [0, 2]] * 5

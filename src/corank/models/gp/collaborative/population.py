@@ -55,11 +55,7 @@ class Population:
         return Population(self.mean, factor * self.covariance, factor * self.noise)
 
     def extended(self, first: Population, items: Integers) -> Population:
-        """
-        Extend to all items: these are `items`; the others, given these, keep their initial distribution.
-
-        first: the initial prior of all items.
-        """
+        """Extend to all items: these are `items`; the others, given these, keep their initial distribution."""
         n = len(first.mean)
         if len(items) == n:
             return self
@@ -76,12 +72,7 @@ class Population:
         return Population(mean, covariance, self.noise)
 
     def m_step(self, totals: Totals, first: Population, weight: float) -> Population:
-        """
-        The M-step.
-
-        first: the initial prior.
-        weight: the number of users that `first` counts as.
-        """
+        """The M-step."""
         n, W, S = totals.n_users, totals.weight, self.covariance
         moved = S @ totals.a
         mean = (weight * first.mean + W * self.mean + moved) / (weight + W)

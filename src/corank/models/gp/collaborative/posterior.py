@@ -58,11 +58,7 @@ class UserPosteriors:
     thresholds: Floats
 
     def of_items(self, user: int, items: Integers, *, with_var: bool) -> tuple[Floats, Floats]:
-        """
-        Mean and variance of f for some items; −1 is the average item.
-
-        with_var: whether to compute the posterior variance; otherwise that of the prior is returned.
-        """
+        """Mean and variance of f for some items; −1 is the average item."""
         S, h = self.population.covariance, self.population.mean
         diagonal = np.diagonal(S)
         mean, var = np.where(items < 0, h.mean(), h[items]), np.where(items < 0, diagonal.mean(), diagonal[items])

@@ -85,12 +85,7 @@ class SharedPrior:
     n_jobs: int | None
 
     def fitted(self, ratings: Any, users: Ids, rows: Any, view: View | None) -> FittedCollaborativeGP:
-        """
-        Learn from ratings.
-
-        ratings: CSR matrix of users × items; every user has a rating.
-        rows, view: features of the items and their kernel; None without features.
-        """
+        """Learn from ratings."""
         n = ratings.shape[1]
         require_memory(n, 8.0 * _SQUARES * n**2, "leave out items with few ratings, or use Collaborative")
         ratings.sort_indices()

@@ -80,13 +80,7 @@ class ThresholdPrior:
         return cls(mean, np.full(len(mean), _START**2))
 
     def fitted(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
-        """
-        Find the thresholds of one user that maximise the posterior.
-
-        free: where the search starts.
-        codes (k,): grades of the ratings.
-        means, variances (k,): of the rated values with noise, without the rating itself.
-        """
+        """Find the thresholds of one user that maximise the posterior."""
         return _minimise(self._loss, free, self.mean, _REACH * np.sqrt(self.var), (codes, means, variances))
 
     def posterior_var(self, free: Floats, codes: Integers, means: Floats, variances: Floats) -> Floats:
@@ -268,12 +262,7 @@ UserLikelihood = GaussianLikelihood | OrdinalLikelihood
 def e_step(
     likelihood: UserLikelihood, population: Population, ratings: Any, last: list[UserFit] | None, n_jobs: int | None
 ) -> tuple[list[UserFit], Totals]:
-    """
-    Find the posteriors of all users, in threads, and add up their statistics.
-
-    ratings: CSR matrix of users × items.
-    last: the result of the previous E-step.
-    """
+    """Find the posteriors of all users, in threads, and add up their statistics."""
     n_users, n_items = ratings.shape
     users: list[Any] = [None] * n_users
     starts = ratings.indptr.astype(np.int64)

@@ -61,11 +61,7 @@ def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:
 
 
 def exact_columns(K: Floats, view: View, named: Sites, tol: float = RANK) -> tuple[Floats, Sites, Integers]:
-    """
-    Features R of items with the Gram matrix K, or of answers if those are fewer; sites in them; pivots of R.
-
-    tol: as in `root_of`.
-    """
+    """Features R of items with the Gram matrix K, or of answers if those are fewer; sites in them; pivots of R."""
     # k(x, x) of a new row is unknown for a precomputed kernel, and features of items cover more of it than of answers
     if len(named) >= len(K) or view.kernel.is_precomputed:
         R, pivots = root_of(K, tol)
@@ -90,12 +86,7 @@ def graph_columns(K: Floats, L: Any) -> tuple[Floats, Floats, Integers]:
 
 
 def basis_size(n_basis: int | str | None, size: int) -> int | None:
-    """
-    Return the number of basis rows; None for all rows.
-
-    n_basis: the parameter; "auto" uses basis rows if there are many rows, and warns.
-    size: number of rows, or of answers if these are fewer.
-    """
+    """Return the number of basis rows; None for all rows."""
     return auto_basis(n_basis, size, most=AUTO_BASIS, n_auto=AUTO_BASIS)
 
 

@@ -32,12 +32,7 @@ _RESTART = 1.5
 def maximise(
     evidence: Objective, start: Floats, n_restarts: int, rng: np.random.Generator
 ) -> tuple[Floats, float, int]:
-    """
-    Maximise from `start` and from random points around it; keep the best.
-
-    evidence: maps θ to log Z and its gradient.
-    Returns: θ, the maximum, and the number of evaluations.
-    """
+    """Maximise from `start` and from random points around it; keep the best."""
     calls, size = 0, 0.0
 
     def loss(theta: Floats) -> tuple[float, Floats]:

@@ -30,15 +30,9 @@ class Posterior:
 
         std_i² = Var(f_i − Σ_j f_j / n) = (C A C)_ii = A_ii − 2 Σ_j A_ij / n + Σ_jk A_jk / n².
 
-    Attributes
-    ----------
-    mean : array of shape (n,)
-        Means.
-    covariance : array of shape (n, n)
-        Covariances.
+    mean: Means.
+    covariance: Covariances.
 
-    Examples
-    --------
     >>> posterior = Posterior(np.array([1.0, 0.0]), np.array([[1.0, 0.9], [0.9, 1.0]]))
     >>> mean, var = posterior.differences([[0, 1]])
     >>> mean.tolist(), var.round(2).tolist(), posterior.std.round(2).tolist()
@@ -58,19 +52,7 @@ class Posterior:
         return np.asarray(np.sqrt(np.maximum(np.diagonal(centred - centred.mean(axis=1)[:, None]), 0.0)))
 
     def differences(self, pairs: ArrayLike) -> tuple[Floats, Floats]:
-        """
-        Return mean and variance of the differences of two values, first minus second.
-
-        Parameters
-        ----------
-        pairs : array-like of int, shape (m, 2)
-            Numbers of the two items of each pair.
-
-        Returns
-        -------
-        mean, var : arrays of shape (m,)
-            Of each pair.
-        """
+        """Return mean and variance of the differences of two values, first minus second."""
         i, j = np.asarray(pairs).T
         A = self.covariance
         return self.mean[i] - self.mean[j], np.maximum(A[i, i] + A[j, j] - 2.0 * A[i, j], 0.0)

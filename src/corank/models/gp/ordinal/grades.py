@@ -305,13 +305,7 @@ def fit_hyperparameters(
     n_restarts: int,
     rng: np.random.Generator,
 ) -> tuple[View, float, Floats, int]:
-    """
-    Maximise the evidence over the kernel's parameters, sigma and the thresholds.
-
-    max_grades: learn from a random sample of this size if there are more grades; None uses all.
-    learn: whether the kernel's parameters are learnt.
-    Returns: the view, sigma, the thresholds' parameters, and the number of evaluations of the evidence.
-    """
+    """Maximise the evidence over the kernel's parameters, sigma and the thresholds."""
     item_numbers = np.arange(len(items))
     if max_grades is not None and max_grades < len(grades.item):
         chosen = np.sort(rng.choice(len(grades.item), max_grades, replace=False))

@@ -113,13 +113,7 @@ class Grid:
         best: float | None,
         rng: np.random.Generator,
     ) -> Grid:
-        """
-        Choose what varies.
-
-        learn: whether the kernel may change.
-        has_own: whether rows may have values of their own.
-        best: the noise that maximises the evidence, if the view maximises it too; γ is then not varied.
-        """
+        """Choose what varies."""
         kernel, n = view.kernel, len(items)
         is_scaled = learn and not kernel.is_precomputed
         has_shares = is_scaled and has_own and items.rows.ndim == 2
@@ -197,13 +191,7 @@ class Grid:
 
 
 def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[Candidate], int]:
-    """
-    Find the hyper-parameters with most of the posterior.
-
-    weighted_pairs: from `DistinctRows.pairs`.
-    L: Laplacian of the graph over all items, or None.
-    Returns: the candidates, and the number of evaluations of the evidence.
-    """
+    """Find the hyper-parameters with most of the posterior."""
     items = grid.items
     item_numbers, named = named_items(items, weighted_pairs, L)
 
@@ -245,11 +233,7 @@ def candidates(grid: Grid, weighted_pairs: WeightedPairs, L: Any) -> tuple[list[
 
 
 def most_probable(families: list[tuple[list[Candidate], float]]) -> list[Candidate]:
-    """
-    Join candidates of different kinds of kernels, and leave out improbable ones.
-
-    families: candidates, and the logarithm of a factor of their prior probability.
-    """
+    """Join candidates of different kinds of kernels, and leave out improbable ones."""
     joined = [
         replace(one, log_prior=one.log_prior + factor, log_posterior=one.log_posterior + factor)
         for found, factor in families

@@ -40,11 +40,7 @@ _WARM_SWEEPS = 20
 
 
 def preferences_of(data: RankingData, max_pairs: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
-    """
-    Return pairs of rows, the preferred row first, and their weights.
-
-    max_pairs: if the scores give more pairs, draw this many at random and rescale their weights to the same total.
-    """
+    """Return pairs of rows, the preferred row first, and their weights."""
     if data.pairs is not None:
         return data.pairs, data.pair_weight
     sizes = data.pairs_per_query
@@ -174,10 +170,6 @@ def fit_hyperparameters(
 ) -> tuple[list[tuple[View, float]], float, int]:
     """
     Maximise the evidence over the kernel's parameters and sigma, and choose parameters to average over around them.
-
-    weighted_pairs: from `DistinctRows.pairs`.
-    Returns: views with the logarithms of their weights (`nodes`), that with the maximum first; sigma; and the number of
-        evaluations of the evidence.
     """
     theta = view.kernel.theta
     item_numbers, sites = named_items(items, weighted_pairs, L)
