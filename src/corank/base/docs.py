@@ -99,6 +99,8 @@ def shared_parameters(cls: Class) -> Class:
 
     Indented lines that follow are added to the description.
 
+    cls: its docstring names at least one entry of `SHARED`; an unknown name raises `KeyError`.
+
     >>> @shared_parameters
     ... class Example:
     ...     '''
@@ -107,6 +109,11 @@ def shared_parameters(cls: Class) -> Class:
     ...     {random_state}
     ...     '''
     >>> print(Example.__doc__)
+    <BLANKLINE>
+        Parameters
+        ----------
+        random_state : int, RandomState or None
+            Random seed.
     <BLANKLINE>
     """
     if cls.__doc__ is not None:  # python -OO drops docstrings

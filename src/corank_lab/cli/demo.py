@@ -48,7 +48,7 @@ def demo(
     _screen_review(output, console)
     console.print()
     _compare_rankers(output, queries, seed, console, force)
-    typer.echo(f"\nopen the pages for people who judge: corank lab {quote(str(output))} (pip install 'corank[web]')")
+    typer.echo(f"\nopen the pages for people who judge: corank lab {quote(str(output))} (pip install 'corank[lab]')")
 
 
 def _screen_review(output: Path, console: Console) -> None:

@@ -105,7 +105,7 @@ def run_server(
             "--allow-host judge.example.org."
         )
     for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
-        import_extra(module, "web")
+        import_extra(module, "lab")
     import uvicorn
 
     from corank_lab.database.open_store import open_answer_store

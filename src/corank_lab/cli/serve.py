@@ -62,7 +62,7 @@ def start(
     from corank_lab.cli.lab import LOCAL, listen
 
     for module in ("starlette", "uvicorn"):
-        import_extra(module, "web")
+        import_extra(module, "lab")
     import_scikit_learn()
     import uvicorn
 

@@ -64,7 +64,11 @@ def require_steps(steps: Sequence[Any]) -> list[Any]:
 
 
 def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
-    """Fit copies of transformers to parts, one after the other."""
+    """
+    Fit copies of transformers to parts, one after the other.
+
+    Returns: the copies, and the parts with transformed rows.
+    """
     fitted = []
     for step in steps:
         fitted.append(_FITS[type(step)](copy(step), parts))
@@ -144,6 +148,31 @@ def fit_parts(
     it is byte-identical for any division into parts, any order of the work and any lost workers. It agrees with
     ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
 
+    Parameters
+    ----------
+    model : RankRLS, CoRankRLS, SPD, CRR or LCRA; or a Pipeline that ends in one
+        The ranker. SPD, CRR and LCRA are solved exactly if the loss allows it. With ``solver="sgd"`` or the hinge,
+        their weights are the mean of independent stochastic runs, one per part, and depend on the parts. Steps before
+        the ranker may be `QueryScaler` and `Landmarks` with a random basis.
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`.
+    client : distributed.Client, Engine or None
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
+    split : {"move", "refuse"}
+        How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
+        raise an error.
+    unjudged, y, qid
+        How files and frames are read, see `corank.read`.
+    verbose : bool
+        Whether to show a progress bar on a terminal or in a notebook.
+
+    Returns
+    -------
+    Ranker or Pipeline
+        The fitted model.
+
+    Examples
+    --------
     >>> from corank import RankRLS, make_ranking
     >>> problem = make_ranking(60, 10, random_state=0)
     >>> cut = [(problem.X[rows], problem.y[rows], problem.qid[rows]) for rows in (slice(0, 305), slice(305, None))]
@@ -190,7 +219,27 @@ def pair_sums(
     y: str | Literal[False] | None = None,
     qid: str | None = None,
 ) -> PairSums:
-    """Sum over parts; `fit_pair_sums` of the model then solves without reading the rows again."""
+    """
+    Sum over parts; `fit_pair_sums` of the model then solves without reading the rows again.
+
+    Parameters
+    ----------
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`.
+    maps : RankRLS, CoRankRLS, or tuple of FeatureMap
+        A model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows.
+    client : distributed.Client, Engine or None
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
+    query_weight, ties
+        As in `RankRLS`; used with feature maps only.
+    split, unjudged, y, qid
+        As in `fit_parts`.
+
+    Returns
+    -------
+    PairSums
+        The sums, byte-identical for any division into parts.
+    """
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
     if isinstance(maps, LeastSquares):

@@ -18,7 +18,23 @@ Integers = NDArray[np.int64]
 
 
 def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
-    """Score the rows of parts."""
+    """
+    Score the rows of parts.
+
+    Parameters
+    ----------
+    model : Ranker or Pipeline
+        A fitted model.
+    parts : Parts, path, sequence, or Dask collections
+        The rows, see `Parts`.
+    client : distributed.Client, Engine or None
+        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
+
+    Returns
+    -------
+    array of shape (n_rows,)
+        Scores in the order of the parts and of the rows in them.
+    """
     parts = _checked(model, parts, client)
     out = np.empty(parts.n_rows)
     for some in parts.engine.gather(parts.over(_scores_part, model, "scores")):

@@ -41,7 +41,7 @@ def read_on_page(
     from corank_lab.cli.lab import run_server
 
     for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
-        import_extra(module, "web")
+        import_extra(module, "lab")
     for path in paths:
         if not path.is_file():
             raise InputError(f"{path} is not a file; pass a file of records.")

@@ -34,13 +34,22 @@ class JudgeAnswer:
     """
     What one judge answered about one record.
 
-    label: 1 for relevant, 0 for irrelevant, NaN for neither, such as a record put aside.
-    reason: Why the record is excluded.
-    tags: Words of the judge.
-    note: Note of the judge.
-    time: When the answer was given, as in the journal.
-    shown: Why the record was shown, such as "model, rank 1".
-    duplicate_of: Id of the record that this one is a duplicate of.
+    Attributes
+    ----------
+    label : float
+        1 for relevant, 0 for irrelevant, NaN for neither, such as a record put aside.
+    reason : str
+        Why the record is excluded.
+    tags : tuple of str
+        Words of the judge.
+    note : str
+        Note of the judge.
+    time : str
+        When the answer was given, as in the journal.
+    shown : str
+        Why the record was shown, such as "model, rank 1".
+    duplicate_of : str
+        Id of the record that this one is a duplicate of.
     """
 
     label: float = math.nan
@@ -57,17 +66,30 @@ class SettledAnswer:
     """
     What all judges together answered about one record.
 
-    number: Number of the record, from 0.
-    label: 1 for included, 0 for excluded; NaN if the judges disagree or have not decided.
-    reason: Reasons of exclusion, in the order of the judges.
-    tags: Tags of all judges.
-    note: Notes; with several judges, each begins with a name.
-    judges: Answer of each judge who gave one: 1, 0, or NaN for a record put aside.
-    times: Time of each answer.
-    is_conflict: Whether judges disagree and no adjudicator has settled it.
-    settled_by: The adjudicator; empty without one.
-    shown: Why the record was shown first.
-    duplicate_of: Id of the record that a judge marked this one as a duplicate of.
+    Attributes
+    ----------
+    number : int
+        Number of the record, from 0.
+    label : float
+        1 for included, 0 for excluded; NaN if the judges disagree or have not decided.
+    reason : str
+        Reasons of exclusion, in the order of the judges.
+    tags : tuple of str
+        Tags of all judges.
+    note : str
+        Notes; with several judges, each begins with a name.
+    judges : mapping of str to float
+        Answer of each judge who gave one: 1, 0, or NaN for a record put aside.
+    times : mapping of str to str
+        Time of each answer.
+    is_conflict : bool
+        Whether judges disagree and no adjudicator has settled it.
+    settled_by : str
+        The adjudicator; empty without one.
+    shown : str
+        Why the record was shown first.
+    duplicate_of : str
+        Id of the record that a judge marked this one as a duplicate of.
     """
 
     number: int
@@ -97,11 +119,16 @@ class ExportCounts:
     """
     What an export holds.
 
-    n_records: Number of records in the file.
-    n_included, n_excluded, n_conflicts, n_unread: Number of works of each kind; with `all_copies`, of records,
-        duplicates with the answer of their group.
-    n_duplicates: Number of duplicates among all records.
-    changes: What the format could not hold, one sentence each.
+    Attributes
+    ----------
+    n_records : int
+        Number of records in the file.
+    n_included, n_excluded, n_conflicts, n_unread : int
+        Number of works of each kind; with `all_copies`, of records, duplicates with the answer of their group.
+    n_duplicates : int
+        Number of duplicates among all records.
+    changes : tuple of str
+        What the format could not hold, one sentence each.
     """
 
     n_records: int
@@ -120,6 +147,20 @@ def settle(
     """
     Put the answers of several judges together.
 
+    Parameters
+    ----------
+    answers : mapping of judge to mapping of int to JudgeAnswer
+        The answers of each judge by the number of the record.
+    adjudicated : mapping of int to (str, JudgeAnswer), optional
+        The adjudicator and the answer that settles a record.
+
+    Returns
+    -------
+    dict of int to SettledAnswer
+        The answer to each record that a judge has answered, by number.
+
+    Examples
+    --------
     >>> ann, bob = {0: JudgeAnswer(1.0), 1: JudgeAnswer(0.0)}, {0: JudgeAnswer(0.0, "animals")}
     >>> [one.status for one in settle({"ann": ann, "bob": bob}).values()]
     ['conflict', 'excluded']
@@ -140,7 +181,33 @@ def export_screening(
     overwrite: bool = False,
     keep_formulas: bool = False,
 ) -> ExportCounts:
-    """Write records with their settled answers."""
+    """
+    Write records with their settled answers.
+
+    Parameters
+    ----------
+    path : path
+        A name that ends in .ris, .csv, .tsv, .xlsx, .bib, .nbib or .jsonl.
+    records : Records
+        All records, duplicates too.
+    settled : mapping of int to SettledAnswer
+        Answers by the number of the record, as `settle` returns them.
+    groups : groups of duplicates, optional
+        A record without an answer gets that of its group.
+    only : {"all", "included", "excluded", "conflicts", "unread"}
+        Which records are written.
+    all_copies : bool
+        Whether duplicates are written too. By default, each work is written once: the record that was judged.
+    overwrite : bool
+        Whether an existing file is replaced.
+    keep_formulas : bool
+        Whether texts in a table stay as they are if a spreadsheet would run them.
+
+    Returns
+    -------
+    ExportCounts
+        Numbers of records.
+    """
     require_only(only)
     answers = spread(len(records), settled, groups)
     origins = _origins(records, answers, groups)
