@@ -61,7 +61,7 @@ def main():
         clock.step("python -m venv", 1)
         command = [place / "venv/bin/pip", "--quiet", "--disable-pip-version-check", "install", f"{wheel}[web]"]
         subprocess.run(command, check=True)
-        clock.step("pip install corank[web]", 1)
+        clock.step("pip install corank[lab]", 1)
         server = subprocess.Popen(
             [place / "venv/bin/corank", "lab", str(place / "review"), "--no-browser", "--port", "0"],
             stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "500"},
