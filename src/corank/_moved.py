@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partialmethod, wraps
+from functools import partial, partialmethod, wraps
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -67,13 +67,11 @@ PACKAGES = {
     "corank.collaborative": "corank.models.ratings",
     "corank.distributed": "corank.deploy.distributed",
     "corank.estimator": "corank.base",
-    "corank.evaluation": "corank.comparison",
     "corank.evaluation.bounds": "corank.metrics.bounds",
     "corank.evaluation.compare": "corank.comparison",
     "corank.evaluation.report": "corank.comparison.report",
     "corank.export": "corank.deploy.export",
     "corank.gp": "corank.models.gp",
-    "corank.judging": "corank_lab",
     "corank.judging.agreement": "corank.metrics.agreement",
     "corank.judging.grading": "corank_lab.grading",
     "corank.judging.preferences": "corank_lab.preferences",
@@ -92,6 +90,9 @@ PACKAGES = {
 }
 """Public packages of 0.2, and their places now."""
 
+CONTAINERS = ("corank.evaluation", "corank.judging")
+"""Packages of 0.2 that only held others; they are empty, since an import would set their parts as attributes."""
+
 
 def find(package: str, name: str) -> Any:
     """Return what ``package.name`` was in 0.2, with a warning; raise `AttributeError` if it is gone or never was."""
@@ -101,7 +102,7 @@ def find(package: str, name: str) -> Any:
         _warn(old, new)
         folder, _, current = new.rpartition(".")
         return getattr(import_module(folder), current)
-    if package == "corank" and old in PACKAGES:
+    if package == "corank" and (old in PACKAGES or old in CONTAINERS):
         return import_module(old)
     if name in GONE:
         raise AttributeError(f"{old} was removed in 0.3; {GONE[name]}.")
@@ -151,18 +152,27 @@ def _place(old: str) -> str | None:
     return f"{place}.{tail}" if place else None
 
 
+def _part(container: str, name: str) -> Any:
+    """Return a part of a container of 0.2."""
+    if f"{container}.{name}" not in PACKAGES:
+        raise AttributeError(f"module {container!r} has no attribute {name!r}")
+    return import_module(f"{container}.{name}")
+
+
 class _Finder:  # importlib.abc would take long to import
     """Import an old package, or a module of one, as the new one."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        is_old = fullname.startswith("corank.") and _place(fullname) is not None
+        is_old = fullname.startswith("corank.") and (fullname in CONTAINERS or _place(fullname) is not None)
         loader: Any = self
         return ModuleSpec(fullname, loader, is_package=True) if is_old else None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        place = _place(spec.name) or spec.name
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        place = _place(spec.name)
+        if place is None:  # a container
+            return None
         _warn(spec.name, place)
         module = import_module(place)
         spec.loader_state = module.__spec__
@@ -170,7 +180,9 @@ class _Finder:  # importlib.abc would take long to import
 
     def exec_module(self, module: ModuleType) -> None:
         spec: Any = module.__spec__
-        if spec is not None and spec.loader is self:  # the import system replaced the specification
+        if module.__name__ in CONTAINERS:
+            module.__dict__["__getattr__"] = partial(_part, module.__name__)
+        elif spec is not None and spec.loader is self:  # the import system replaced the specification
             module.__spec__ = spec.loader_state
 
 

@@ -110,6 +110,16 @@ def test_a_package_of_the_last_version_works_with_a_warning(old):
     assert module.__spec__.name == _moved.PACKAGES[old]
 
 
+def test_containers_of_old_packages_hide_no_name():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        assert corank.evaluation.compare is corank.comparison
+        assert corank.judging.screening is import_module("corank_lab.screening")
+        with pytest.raises(AttributeError):
+            _ = corank.evaluation.trek
+    assert corank.comparison.compare is corank.compare
+
+
 def test_a_module_of_an_old_package_is_not_loaded_twice():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
