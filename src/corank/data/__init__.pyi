@@ -7,7 +7,6 @@ from corank.data.durable.atomic import explain_write_errors as explain_write_err
 from corank.data.durable.atomic import require_no_input as require_no_input
 from corank.data.durable.atomic import require_place as require_place
 from corank.data.durable.json_lines import JsonLines as JsonLines
-from corank.data.durable.json_lines import complete_lines as complete_lines
 from corank.data.durable.regular import open_regular as open_regular
 from corank.data.durable.regular import read_regular as read_regular
 from corank.data.durable.regular import require_end as require_end

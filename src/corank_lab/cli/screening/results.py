@@ -65,7 +65,7 @@ def export(
 
 
 def _export_log(files: ScreeningFiles, target: Path, *, force: bool, as_json: bool) -> None:
-    """Write the answers of all judges as JSON lines, which `corank verify` and pages read."""
+    """Write the answers of all judges as JSON lines, which `corank screen verify` and pages read."""
     from corank.data import atomic_file
     from corank_lab.database.journal import project_logs
 
