@@ -157,11 +157,34 @@ class Fusion(Learner):
         return self.definition_.score_lists(lists)
 
     def rank(self, X: Any, qid: ArrayLike | None = None) -> NDArray[np.int64]:
-        """Rank documents inside their queries from 1; equal scores keep their input order."""
+        """
+        Rank documents inside their queries.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_retrievers)
+            Retrieval scores as in `fit`.
+        qid : array-like of shape (n_rows,), optional
+            One query id per row; needed after a fit with several queries.
+
+        Returns
+        -------
+        array of int64, shape (n_rows,)
+            1 for the best document of each query; equal scores keep their input order.
+        """
         return Queries.of(qid, len(X)).ranks(self.predict(X, qid))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the fusion to ``fusion.json``, which `load_fusion` reads."""
+        """
+        Write the fusion to ``fusion.json``, which `load_fusion` reads.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        overwrite : bool, default False
+            Whether to replace an existing file.
+        """
         check_is_fitted(self)
         self.definition_.save(path, overwrite=overwrite)
 
