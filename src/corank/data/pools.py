@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.data.inputs import as_numbers
 from corank.data.queries import Queries
-from corank.errors import InputError, suggest_names, warn
+from corank.errors import InputError, suggest_names
 from corank.parameters import Rules, check_values, integer, none, number, one_of, seed
 
 Floats = NDArray[np.float64]
@@ -228,11 +228,38 @@ def estimated_depths(ranks: Floats, is_judged: NDArray[Any], has_judged: NDArray
     return depths
 
 
-def warn_of_one_source(ranks: Floats, y: Floats, retrievers: Sequence[str]) -> str | None:
+@dataclass(frozen=True)
+class PoolSource:
     """
-    Warn if the list of one retriever alone explains which documents were judged; return the sentence.
+    The one retriever whose list explains which documents were judged.
 
-    That is so if all judged documents are in its first d, but not in the first d of any other retriever.
+    retriever: position of its column.
+    depth: all judged documents are among its first so many.
+    n_judged: number of judged documents.
+    """
+
+    retriever: int
+    depth: int
+    n_judged: int
+
+    def sentence(self, retrievers: Sequence[str]) -> str:
+        """Return a warning."""
+        others = [name for j, name in enumerate(retrievers) if j != self.retriever]
+        return (
+            f"all {self.n_judged} judged documents come from the top {self.depth} of {retrievers[self.retriever]}; "
+            f"weights of {', '.join(others)} cannot be learnt from them. Judge the top of the other lists, too."
+        )
+
+
+def one_source(ranks: NDArray[Any], y: Floats) -> PoolSource | None:
+    """
+    Return the one retriever whose list was judged, or None if no single list explains the judged documents.
+
+    All judged documents are among the first d of its list, and at least half of the first d of the others are unjudged.
+
+    >>> ranks = np.array([[1, 4], [2, 0], [0, 1], [0, 2]])
+    >>> one_source(ranks, np.array([1.0, 0.0, np.nan, np.nan]))
+    PoolSource(retriever=0, depth=2, n_judged=2)
     """
     is_judged = ~np.isnan(y)
     if ranks.shape[1] < 2 or not is_judged.any():
@@ -241,17 +268,10 @@ def warn_of_one_source(ranks: Floats, y: Floats, retrievers: Sequence[str]) -> s
     deepest = np.where(ranks[is_judged] > 0, ranks[is_judged], far).max(axis=0)
     source = int(deepest.argmin())
     depth, others = int(deepest[source]), np.delete(ranks, source, axis=1)
-    n_top = int(((others > 0) & (others <= depth)).sum())
-    n_judged_top = int(((others > 0) & (others <= depth) & is_judged[:, None]).sum())
-    if depth == far or n_judged_top > _REACHED * n_top:
+    is_top = (others > 0) & (others <= depth)
+    if depth == far or (is_top & is_judged[:, None]).sum() > _REACHED * is_top.sum():
         return None
-    rest = ", ".join(name for j, name in enumerate(retrievers) if j != source)
-    sentence = (
-        f"all {int(is_judged.sum())} judged documents come from the top {depth} of {retrievers[source]}; weights of "
-        f"{rest} cannot be learnt from them. Judge the top of the other lists, too."
-    )
-    warn(sentence)
-    return sentence
+    return PoolSource(source, depth, int(is_judged.sum()))
 
 
 def _as_ranks(ranks: ArrayLike | None, n_rows: int) -> Floats:
