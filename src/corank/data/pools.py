@@ -8,6 +8,7 @@ is one step before ``fit`` of any ranker: it returns y and weights, and one sent
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.inputs import as_numbers
 from corank.data.queries import Queries
 from corank.errors import InputError, suggest_names
-from corank.parameters import Rules, check_values, integer, none, number, one_of, seed
+from corank.parameters import Rules, check_values, integer, none, number, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]
 UNJUDGED = ("missing", "irrelevant", "pooled")
@@ -127,6 +128,11 @@ class PoolPolicy:
         weights = np.ones(len(grades))
         if self.unjudged == "missing":
             return PooledRows(grades, weights, None, "Unjudged documents are left out.")
+        if not (grades[is_judged] > self.grade).any():
+            raise InputError(
+                f"no judged row has a grade above {self.grade:g}, that of rows taken as irrelevant; judge a relevant "
+                "row, or pass a lower grade."
+            )
         is_free = ~is_judged & has_judged
         reached: NDArray[np.bool_] | None = None
         sentence = "Unjudged documents of judged queries count as irrelevant."
@@ -149,7 +155,7 @@ class PoolPolicy:
         if self.max_rows is None:
             return rows
         # rows in random order, sorted by query: take the first of each
-        drawn = np.random.default_rng(self.random_state).permutation(rows)
+        drawn = rng_of(self.random_state).permutation(rows)
         drawn = drawn[np.argsort(queries.codes[drawn], kind="stable")]
         codes = queries.codes[drawn]
         first: NDArray[np.int64] = drawn[np.arange(len(drawn)) - np.searchsorted(codes, codes) < self.max_rows]
@@ -255,7 +261,8 @@ def one_source(ranks: NDArray[Any], y: Floats) -> PoolSource | None:
     """
     Return the one retriever whose list was judged, or None if no single list explains the judged documents.
 
-    All judged documents are among the first d of its list, and at least half of the first d of the others are unjudged.
+    All judged documents are among the first d of its list, and the share of judged documents among the first d of the
+    other lists is at most half of its own.
 
     >>> ranks = np.array([[1, 4], [2, 0], [0, 1], [0, 2]])
     >>> one_source(ranks, np.array([1.0, 0.0, np.nan, np.nan]))
@@ -267,9 +274,9 @@ def one_source(ranks: NDArray[Any], y: Floats) -> PoolSource | None:
     far = np.iinfo(np.int64).max
     deepest = np.where(ranks[is_judged] > 0, ranks[is_judged], far).max(axis=0)
     source = int(deepest.argmin())
-    depth, others = int(deepest[source]), np.delete(ranks, source, axis=1)
-    is_top = (others > 0) & (others <= depth)
-    if depth == far or (is_top & is_judged[:, None]).sum() > _REACHED * is_top.sum():
+    depth, is_top = int(deepest[source]), (ranks > 0) & (ranks <= deepest[source])
+    share = (is_top & is_judged[:, None]).sum(axis=0) / np.maximum(is_top.sum(axis=0), 1)
+    if depth == far or np.delete(share, source).max() > _REACHED * share[source]:
         return None
     return PoolSource(source, depth, int(is_judged.sum()))
 
@@ -304,3 +311,23 @@ def _pool_rows(pool: Any) -> Iterable[Sequence[Any]]:
     if not rows or any(isinstance(row, str) or len(row) not in (3, 4) for row in rows):
         raise InputError("pool must be a depth, a depth per retriever, or rows (query, retriever, depth).")
     return rows
+
+
+def presumed_negatives(
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    n: int = 100,
+    weight: float = 0.1,
+    score: float = 0.0,
+    random_state: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Return grades and weights of `PoolPolicy` with unjudged="irrelevant"; the old name, removed in 0.4."""
+    warnings.warn(
+        'presumed_negatives is now corank.data.PoolPolicy("irrelevant", weight=0.1, max_rows=100).apply(y, qid=qid); '
+        "the old name is removed in 0.4.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    rows = PoolPolicy("irrelevant", weight=weight, grade=score, max_rows=n, random_state=random_state).apply(y, qid=qid)
+    return rows.y, rows.weights

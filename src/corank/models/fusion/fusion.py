@@ -213,7 +213,7 @@ class Fusion(Learner):
         n_lists = f"{n} judged queries" + (" (condensed lists)" if judged.condensed else "")
         definition = FusionDefinition(
             names, features.terms(evidence.weights(), names),
-            f"average of {int(evidence.candidates.is_rule.sum())} simple and {evidence.U.shape[1]} learnt fusions, "
+            f"average of {evidence.candidates.is_rule.sum()} simple and {evidence.is_average.sum()} learnt fusions, "
             f"weighted by {self.metric} on {n_lists}; {_main_families(evidence)}",
             None if fused is None else _estimate(self.metric, fused),
             judged.sentence, judged.notes, tuple(self._form(evidence, form, fused) for form in _forms()),
@@ -431,7 +431,7 @@ def _main_families(evidence: Evidence) -> str:
     p, rule = evidence.posterior(np.full(len(evidence), True)), evidence.candidates.is_rule
     shares = np.bincount(evidence.candidates.family[rule], p[: int(rule.sum())], len(FAMILIES))
     parts = {family.name: float(share) for family, share in zip(FAMILIES, shares, strict=True)}
-    if evidence.U.shape[1]:
+    if evidence.is_average.any():
         parts["least squares"] = float(p[int(rule.sum()) :].sum())
     main = sorted(parts.items(), key=lambda item: -item[1])[:3]
     return ", ".join(f"{share:.0%} {name}" for name, share in main if share >= 0.01)

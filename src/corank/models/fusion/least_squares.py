@@ -16,13 +16,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corank.models.fusion.candidates import Features
 from corank.models.fusion.lists import Floats, RetrievedLists
 from corank.models.fusion.values import JudgedQueries
 
-# names of columns and α
-EXPERTS = ((("minmax", "flat"), 0.3), (("minmax", "flat", "steep"), 0.1), (("flat", "presence"), 0.3))
+EXPERTS: dict[tuple[str, ...], float] = {
+    ("minmax", "flat"): 0.3, ("minmax", "flat", "steep"): 0.1, ("flat", "presence"): 0.3
+}  # fmt: skip
+"""Columns of the solutions that take part in the average, and their α."""
+FORM_ALPHA = 0.3
+"""α of solutions with the one column of an engine form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +62,27 @@ class Squares:
             b.append(F.T @ (o * grades))
         return cls(np.array(A), np.array(b), unit)
 
-    def solve(self, columns: np.ndarray, alpha: float, is_kept: np.ndarray, nonnegative: bool) -> Floats:
-        """Return weights (d,) learnt from some queries; equal weights if they say nothing."""
-        A, b = self.A[is_kept].mean(axis=0)[np.ix_(columns, columns)], self.b[is_kept].mean(axis=0)[columns]
-        ones = np.ones(len(columns))
-        c = max(0.0, float(b @ ones) / max(float(ones @ A @ ones), 1e-300))
-        M, r = A + alpha * np.eye(len(columns)), b + alpha * c
-        if nonnegative:
-            from scipy.optimize import nnls
+    def solve(self, columns: NDArray[np.int64], alpha: float, nonnegative: bool) -> tuple[Floats, Floats]:
+        """Return weights (d,) learnt from all queries, and without each of them (n_judged, d)."""
+        n, d = self.b.shape
+        A, b = self.A[:, columns[:, None], columns], self.b[:, columns]
+        total_A, total_b = A.sum(axis=0), b.sum(axis=0)
+        out = np.zeros((n + 1, d))
+        for q in range(n):
+            out[q, columns] = _solution((total_A - A[q]) / (n - 1), (total_b - b[q]) / (n - 1), alpha, nonnegative)
+        out[n, columns] = _solution(total_A / n, total_b / n, alpha, nonnegative)
+        return out[n] / self.unit, out[:n] / self.unit
 
-            L = np.linalg.cholesky(M)
-            w = nnls(L.T, np.linalg.solve(L, r))[0]
-        else:
-            w = np.linalg.solve(M, r)
-        out = np.zeros(len(self.unit))
-        out[columns] = (w if w.any() else ones) / self.unit[columns]
-        return out
+
+def _solution(A: Floats, b: Floats, alpha: float, nonnegative: bool) -> Floats:
+    """Return the minimiser; equal weights if it is 0."""
+    ones = np.ones(len(b))
+    c = max(0.0, float(b @ ones) / max(float(ones @ A @ ones), 1e-300))
+    M, r = A + alpha * np.eye(len(b)), b + alpha * c
+    w = np.linalg.solve(M, r)
+    if nonnegative and (w < 0).any():
+        from scipy.optimize import nnls
+
+        L = np.linalg.cholesky(M)
+        w = nnls(L.T, np.linalg.solve(L, r))[0]
+    return np.asarray(w if w.any() else ones)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.models.fusion.candidates import FAMILIES, Candidates, Features
-from corank.models.fusion.least_squares import EXPERTS, Squares
+from corank.models.fusion.least_squares import EXPERTS, FORM_ALPHA, Squares
 from corank.models.fusion.lists import Floats, RetrievedLists
 from corank.models.fusion.values import JudgedQueries
 
@@ -29,7 +29,7 @@ BETA, BETA_CONDENSED = 10.0, 5.0
 LEARNT = 0.35
 """Prior probability of all least-squares solutions together."""
 # in long lists, only rows that could be among the first are scored for all candidates
-MAX_SCORED, MAX_RANK, MAX_TOP = 400, 40, 100
+MAX_SCORED, MAX_RANK, MAX_TOP = 300, 30, 60
 
 Mask = NDArray[np.bool_]
 
@@ -43,6 +43,7 @@ class Evidence:
     U (n, E): metric of each learnt solution in a query that it was not learnt from.
     learnt (d, E): the solutions from all queries.
     without (n, d, E): the solutions without each query.
+    solved: the columns of each solution.
     """
 
     features: Features
@@ -52,6 +53,7 @@ class Evidence:
     U: Floats
     learnt: Floats
     without: Floats
+    solved: tuple[tuple[str, ...], ...]
     beta: float
 
     @classmethod
@@ -68,55 +70,58 @@ class Evidence:
         """Compute all values; without `squares` nothing is learnt by least squares."""
         n, d = len(judged), len(features.covariance)
         V = judged.shortened(_likely_rows(features, candidates, judged)).ndcg(features.values, candidates.W)
-        solvers = EXPERTS if squares is not None and n > 1 else ()
         signs = (True,) if nonnegative else (True, False)
-        learnt = np.zeros((d, len(solvers) * len(signs)))
-        without, U = np.zeros((n, *learnt.shape)), np.zeros((n, learnt.shape[1]))
-        e = 0
-        for names, alpha in solvers:
+        solvers = [(names, alpha, sign) for names, alpha in EXPERTS.items() for sign in signs]
+        solvers += [((next(iter(family.mixture)),), FORM_ALPHA, True) for family in FAMILIES if family.form]
+        solvers = solvers if squares is not None and n > 1 else []
+        learnt, without, U = np.zeros((d, len(solvers))), np.zeros((n, d, len(solvers))), np.zeros((n, len(solvers)))
+        for e, (names, alpha, sign) in enumerate(solvers):
+            assert squares is not None
             columns = np.concatenate([features.places(name) for name in names])
-            for sign in signs:
-                assert squares is not None
-                learnt[:, e] = squares.solve(columns, alpha, np.full(n, True), sign)
-                for q in range(n):
-                    without[q, :, e] = squares.solve(columns, alpha, np.arange(n) != q, sign)
-                e += 1
-        learnt = features.unit(learnt)
-        for q in range(n if e else 0):
+            learnt[:, e], without[:, :, e] = squares.solve(columns, alpha, sign)
+        for q in range(n if solvers else 0):
             without[q] = features.unit(without[q])
             U[q] = judged.ndcg_of(q, features.values[judged.rows[q]] @ without[q])
-        return cls(features, candidates, judged, V, U, learnt, without, beta)
+        solved = tuple(names for names, _, _ in solvers)
+        return cls(features, candidates, judged, V, U, features.unit(learnt), without, solved, beta)
 
     def __len__(self) -> int:
         return len(self.V)
 
-    def posterior(self, is_kept: Mask) -> Floats:
-        """Return probabilities of the candidates that are rules, followed by those of the learnt solutions."""
-        rule = self.candidates.is_rule
+    @property
+    def is_average(self) -> Mask:
+        """Which learnt solutions take part in the average; the others only serve as engine forms."""
+        return np.array([names in EXPERTS for names in self.solved], dtype=bool)
+
+    def posterior(self, is_kept: Mask, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
+        """Return probabilities of some candidates, all rules by default, followed by those of learnt solutions."""
+        rule = self.candidates.is_rule if rule is None else rule
+        learnt = self.is_average if learnt is None else learnt
         prior = self.candidates.log_prior[rule]
         log_p = prior + self.beta * self.V[np.ix_(is_kept, rule)].sum(axis=0)
-        n_learnt = self.learnt.shape[1]
-        if n_learnt:
-            share = np.logaddexp.reduce(prior)  # constraints may have removed a part of the prior
-            mass = share + np.log(LEARNT / (1.0 - LEARNT) / n_learnt)
-            log_p = np.concatenate([log_p, mass + self.beta * self.U[is_kept].sum(axis=0)])
+        if learnt.any():
+            share = np.logaddexp.reduce(prior)
+            mass = share + np.log(LEARNT / (1.0 - LEARNT) / learnt.sum())
+            log_p = np.concatenate([log_p, mass + self.beta * self.U[np.ix_(is_kept, learnt)].sum(axis=0)])
         return _normalised(log_p)
 
-    def weights(self, left_out: int | None = None) -> Floats:
+    def weights(self, left_out: int | None = None, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
         """Return the mean weights under the posterior, of all queries or without one."""
+        rule = self.candidates.is_rule if rule is None else rule
+        learnt = self.is_average if learnt is None else learnt
         is_kept = np.arange(len(self)) != (-1 if left_out is None else left_out)
-        learnt = self.learnt if left_out is None else self.without[left_out]
-        return np.hstack([self.candidates.W[:, self.candidates.is_rule], learnt]) @ self.posterior(is_kept)
+        solutions = self.learnt if left_out is None else self.without[left_out]
+        return np.hstack([self.candidates.W[:, rule], solutions[:, learnt]]) @ self.posterior(is_kept, rule, learnt)
 
     def form_weights(self, form: tuple[str, str | None], left_out: int | None = None) -> tuple[Floats, int]:
         """Return the mean weights of one engine form under the posterior, and the number of its best family."""
         is_kept = np.arange(len(self)) != (-1 if left_out is None else left_out)
         evidence = self.candidates.log_prior + self.beta * self.V[is_kept].sum(axis=0)
         numbers = [number for number, family in enumerate(FAMILIES) if family.form == form]
-        members = {number: self.candidates.family == number for number in numbers}
-        best = max(numbers, key=lambda number: float(np.logaddexp.reduce(evidence[members[number]])))
-        chosen = members[best]
-        return self.candidates.W[:, chosen] @ _normalised(evidence[chosen]), best
+        best = max(numbers, key=lambda number: float(np.logaddexp.reduce(evidence[self.candidates.family == number])))
+        columns = tuple(FAMILIES[best].mixture)
+        learnt = np.array([names == columns for names in self.solved], dtype=bool)
+        return self.weights(left_out, self.candidates.family == best, learnt), best
 
     def left_out_values(self, weights: list[Floats]) -> Floats:
         """Return the metric of each query (n,) with the weights that were learnt without it."""

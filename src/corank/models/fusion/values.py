@@ -26,13 +26,16 @@ def top_rows(scores: Floats, k: int) -> NDArray[np.int64]:
     >>> top_rows(np.array([[1.0], [3.0], [3.0], [2.0]]), 2).tolist()
     [[1], [2]]
     """
-    n = len(scores)
-    if n > 8 * k:
-        # all rows of a tie at the k-th place stay, so that the stable sort below decides
-        bound = np.partition(scores, n - k, axis=0)[n - k]
-        rows = np.flatnonzero((scores >= bound).any(axis=1))
-        return rows[np.argsort(-scores[rows], axis=0, kind="stable")[:k]]
-    return np.argsort(-scores, axis=0, kind="stable")[:k]
+    if len(scores) <= 2 * k:
+        return np.argsort(-scores, axis=0, kind="stable")[:k]
+    by_column = np.ascontiguousarray(-scores.T)
+    top = np.sort(np.argpartition(by_column, k - 1, axis=1)[:, :k], axis=1)
+    chosen = np.take_along_axis(by_column, top, axis=1)
+    top = np.take_along_axis(top, np.argsort(chosen, axis=1, kind="stable"), axis=1)
+    # the partition may choose any row of a tie at the k-th place
+    tied = (by_column <= chosen.max(axis=1, keepdims=True)).sum(axis=1) > k
+    top[tied] = np.argsort(by_column[tied], axis=1, kind="stable")[:, :k]
+    return top.T
 
 
 @dataclass(frozen=True, eq=False)
