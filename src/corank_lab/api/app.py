@@ -47,15 +47,11 @@ _LOGGER = logging.getLogger("corank_lab.api")
 
 
 class Call(NamedTuple):
-    """
-    One request.
-
-    data: the body as a struct, None without one; a list of events, each as it was sent and as a struct.
-    """
+    """One request."""
 
     app: ServiceApp
     request: Request
-    data: Any
+    data: Any  # the body as a struct, None without one; a list of events, each as it was sent and as a struct
     content: bytes
 
 

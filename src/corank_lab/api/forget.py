@@ -22,17 +22,11 @@ from corank_lab.database.store import AnswerStore, Statements
 
 
 class Forgotten(NamedTuple):
-    """
-    What was done.
+    """What was done."""
 
-    n_events: events deleted.
-    n_left: events left.
-    n_models: versions that learnt again.
-    """
-
-    n_events: int
-    n_left: int
-    n_models: int
+    n_events: int  # events deleted
+    n_left: int  # events left
+    n_models: int  # versions that learnt again
 
 
 class _LogWithout(EventLog):

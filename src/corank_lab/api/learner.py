@@ -54,19 +54,12 @@ _LOGGER = logging.getLogger("corank_lab.api")
 
 @dataclass
 class OpenList:
-    """
-    A list that waits for feedback.
+    """A list that waits for feedback."""
 
-    number: of its event.
-    subject: the model that drew it.
-    until: time at which it is closed.
-    clicked: items that were clicked.
-    """
-
-    number: int
-    subject: str
-    until: int
-    clicked: set[str] = field(default_factory=set)
+    number: int  # of its event
+    subject: str  # the model that drew it
+    until: int  # time at which it is closed
+    clicked: set[str] = field(default_factory=set)  # items that were clicked
 
 
 class OpenLists:

@@ -35,30 +35,20 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class NewEvent(NamedTuple):
-    """
-    An event to append.
+    """An event to append."""
 
-    kind: one of `KINDS`.
-    id: unique among the events of its kind.
-    time: milliseconds since 1970.
-    body: the event as JSON.
-    person: id of the user or judge; empty if unknown.
-    subject: of a list the model that drew it, as "name/version", empty if it was drawn elsewhere; of feedback the id
-        of the list; of a judgement the query.
-    item: id of the item of feedback.
-    flag: of a list the milliseconds to wait for feedback; of feedback the bits `CLICK`, `FINAL` and `EXCLUDED`.
-    arrays: arrays of a list, packed.
-    """
-
-    kind: str
-    id: str
-    time: int
-    body: str
-    person: str = ""
+    kind: str  # one of `KINDS`
+    id: str  # unique among the events of its kind
+    time: int  # milliseconds since 1970
+    body: str  # the event as JSON
+    person: str = ""  # id of the user or judge; empty if unknown
+    # of a list the model that drew it, as "name/version", empty if it was drawn elsewhere; of feedback the id of the
+    # list; of a judgement the query
     subject: str = ""
-    item: str = ""
+    item: str = ""  # id of the item of feedback
+    # of a list the milliseconds to wait for feedback; of feedback the bits `CLICK`, `FINAL` and `EXCLUDED`
     flag: int = 0
-    arrays: bytes | None = None
+    arrays: bytes | None = None  # arrays of a list, packed
 
 
 class Event(NamedTuple):

@@ -12,21 +12,15 @@ from corank_lab.api import requests as kinds
 
 
 class Operation(NamedTuple):
-    """
-    One address.
-
-    scope: what the key must allow; "" for addresses without a key, "any" for every valid key.
-    name: of the function in `corank_lab.api.app`.
-    request: struct of the body, None without one.
-    is_many: whether the body is one such object, or a list of them; for feedback also an object with the list `events`.
-    """
+    """One address."""
 
     method: str
     path: str
-    scope: str
-    name: str
+    scope: str  # what the key must allow; "" for addresses without a key, "any" for every valid key
+    name: str  # of the function in `corank_lab.api.app`
     summary: str
-    request: type[Struct] | None = None
+    request: type[Struct] | None = None  # struct of the body, None without one
+    # whether the body is one such object, or a list of them; for feedback also an object with the list `events`
     is_many: bool = False
 
 

@@ -24,20 +24,14 @@ MOST_HISTORY = 100
 
 
 class ModelRow(NamedTuple):
-    """
-    A version of a model.
-
-    recipe: how it was made, as JSON values.
-    counts: lists that it drew and that were learnt, and those with a click.
-    learnt: number of the last event that changed its state.
-    """
+    """A version of a model."""
 
     name: str
     version: int
     kind: str
-    recipe: dict[str, Any]
-    counts: dict[str, int]
-    learnt: int
+    recipe: dict[str, Any]  # how it was made, as JSON values
+    counts: dict[str, int]  # lists that it drew and that were learnt, and those with a click
+    learnt: int  # number of the last event that changed its state
     created: str
 
 

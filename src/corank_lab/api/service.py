@@ -36,23 +36,15 @@ _MOST_USERS = 100_000
 
 @dataclass(frozen=True)
 class Rules:
-    """
-    What feedback means.
+    """What feedback means."""
 
-    window_seconds: time to wait for feedback on a list, unless it is closed by final feedback.
-    clicks: actions that count as a click.
-    least_dwell_seconds: an action "dwell" of at least this time counts as a click.
-    excluded_users: users whose feedback is not learnt.
-    bots: pattern of user agents whose feedback is not learnt, in any case of letters.
-    most_per_minute: a user with more events in a minute is a bot; later ones of that minute are not learnt.
-    """
-
-    window_seconds: float = 300.0
-    clicks: tuple[str, ...] = ("click", "purchase")
-    least_dwell_seconds: float = 30.0
-    excluded_users: frozenset[str] = frozenset()
+    window_seconds: float = 300.0  # time to wait for feedback on a list, unless it is closed by final feedback
+    clicks: tuple[str, ...] = ("click", "purchase")  # actions that count as a click
+    least_dwell_seconds: float = 30.0  # an action "dwell" of at least this time counts as a click
+    excluded_users: frozenset[str] = frozenset()  # users whose feedback is not learnt
+    # pattern of user agents whose feedback is not learnt, in any case of letters
     bots: str = "bot|crawl|spider|slurp|headless"
-    most_per_minute: int = 120
+    most_per_minute: int = 120  # a user with more events in a minute is a bot; later ones of that minute are not learnt
 
 
 class Conflict(InputError):
@@ -63,17 +55,11 @@ class Conflict(InputError):
 
 @dataclass(frozen=True)
 class Answer:
-    """
-    The answer to a request for a ranking.
+    """The answer to a request for a ranking."""
 
-    committed: set when the list is in the log.
-    content: the answer, as JSON values.
-    asked: what a request with the same id must equal; the model is None if the request names none.
-    """
-
-    committed: Future[list[int]]
-    content: dict[str, Any]
-    asked: dict[str, Any]
+    committed: Future[list[int]]  # set when the list is in the log
+    content: dict[str, Any]  # the answer, as JSON values
+    asked: dict[str, Any]  # what a request with the same id must equal; the model is None if the request names none
 
 
 class Service:

@@ -18,27 +18,16 @@ MOST_ATTEMPTS = 3
 
 
 class Import(NamedTuple):
-    """
-    An upload.
+    """An upload."""
 
-    id: text for addresses.
-    kind: kind of work, or "project" for a saved project.
-    name: of the project; empty for the default.
-    stage: what is being done.
-    share: done so far, from 0 to 1.
-    attempts: number of times that reading began.
-    project: id of the project, as soon as it is there.
-    error: why there will be none.
-    """
-
-    id: str
-    kind: str
-    name: str
-    stage: str
-    share: float
-    attempts: int
-    project: str | None
-    error: str
+    id: str  # text for addresses
+    kind: str  # kind of work, or "project" for a saved project
+    name: str  # of the project; empty for the default
+    stage: str  # what is being done
+    share: float  # done so far, from 0 to 1
+    attempts: int  # number of times that reading began
+    project: str | None  # id of the project, as soon as it is there
+    error: str  # why there will be none
 
 
 _COLUMNS = "id, kind, name, stage, share, attempts, project, error"

@@ -91,18 +91,12 @@ TABLES = ("meta", "projects", "files", "judges", "answers")
 
 
 class AppTables(NamedTuple):
-    """
-    Tables that an app adds to the database.
+    """Tables that an app adds to the database."""
 
-    name: of the app.
-    tables: names; in SQLite their rows get checksums.
-    steps: as `MIGRATIONS`.
-    after_recovery: called after rows of a damaged database were copied, with their numbers by table.
-    """
-
-    name: str
-    tables: tuple[str, ...]
-    steps: tuple[Step, ...]
+    name: str  # of the app
+    tables: tuple[str, ...]  # names; in SQLite their rows get checksums
+    steps: tuple[Step, ...]  # as `MIGRATIONS`
+    # called after rows of a damaged database were copied, with their numbers by table
     after_recovery: Callable[[Callable[..., Any], Mapping[str, int]], None] = lambda db, n_rows: None
 
 

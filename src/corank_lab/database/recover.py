@@ -19,15 +19,10 @@ from corank_lab.database.write_ahead_log import log_damage
 
 
 class Recovered(NamedTuple):
-    """
-    What `recover` copied.
+    """What `recover` copied."""
 
-    n_rows: number of rows of each table.
-    lost: a sentence part for each row that was not copied, or for the part of a table that cannot be read.
-    """
-
-    n_rows: Counter[str]
-    lost: list[str]
+    n_rows: Counter[str]  # number of rows of each table
+    lost: list[str]  # a sentence part for each row that was not copied, or for the part of a table that cannot be read
 
 
 def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwrite: bool = False) -> Recovered:

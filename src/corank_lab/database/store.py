@@ -49,74 +49,43 @@ class LostError(StoreError):
 
 @dataclass(frozen=True)
 class Project:
-    """
-    A project: what is judged, and how.
+    """A project: what is judged, and how."""
 
-    id: random text for addresses.
-    kind: "compare", "grade" or "screen".
-    name: title, chosen by the owner.
-    settings: options of the kind.
-    created: time, UTC.
-    is_archived: whether it is hidden from judges.
-    """
-
-    id: str
-    kind: str
-    name: str
-    settings: Mapping[str, Any]
-    created: str
-    is_archived: bool = False
+    id: str  # random text for addresses
+    kind: str  # "compare", "grade" or "screen"
+    name: str  # title, chosen by the owner
+    settings: Mapping[str, Any]  # options of the kind
+    created: str  # time, UTC
+    is_archived: bool = False  # whether it is hidden from judges
 
 
 @dataclass(frozen=True)
 class Judge:
-    """
-    A person with a link.
+    """A person with a link."""
 
-    id: random text, the first part of the token.
-    project: id of the only project that the judge may see; None for the owner.
-    name: name in the log of answers.
-    is_owner: whether the judge may see and change everything.
-    """
-
-    id: str
-    project: str | None
-    name: str
-    is_owner: bool = False
+    id: str  # random text, the first part of the token
+    project: str | None  # id of the only project that the judge may see; None for the owner
+    name: str  # name in the log of answers
+    is_owner: bool = False  # whether the judge may see and change everything
 
 
 class StoredAnswer(NamedTuple):
-    """
-    One answer.
+    """One answer."""
 
-    number: increases with every answer of the database.
-    judge: name.
-    item: key of what was judged.
-    action: what the judge did.
-    entry: the keys and values of a line of a journal.
-    time: UTC, ISO 8601.
-    client_id: makes the answer unique for the judge.
-    """
-
-    number: int
-    judge: str
-    item: str
-    action: str
-    entry: dict[str, Any]
-    time: str
-    client_id: str
+    number: int  # increases with every answer of the database
+    judge: str  # name
+    item: str  # key of what was judged
+    action: str  # what the judge did
+    entry: dict[str, Any]  # the keys and values of a line of a journal
+    time: str  # UTC, ISO 8601
+    client_id: str  # makes the answer unique for the judge
 
 
 class Candidate(NamedTuple):
-    """
-    An item that a judge may get next.
+    """An item that a judge may get next."""
 
-    item: key.
-    slots: number of judges who may hold it at once.
-    """
-
-    item: str
-    slots: int = 1
+    item: str  # key
+    slots: int = 1  # number of judges who may hold it at once
 
 
 class AnswerStore(ABC):

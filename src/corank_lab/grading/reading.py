@@ -36,15 +36,10 @@ MAX_GRADE = 100
 
 
 class GradingFile(NamedTuple):
-    """
-    Content of files to grade.
+    """Content of files to grade."""
 
-    task: Queries and documents.
-    known: Judge and entry of each grade in the files.
-    """
-
-    task: GradingTask
-    known: Sequence[tuple[str, GradingEntry]]
+    task: GradingTask  # queries and documents
+    known: Sequence[tuple[str, GradingEntry]]  # judge and entry of each grade in the files
 
 
 def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:

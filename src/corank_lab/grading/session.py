@@ -31,15 +31,10 @@ LONGEST_LIST = 50
 
 
 class Open(NamedTuple):
-    """
-    A document that a judge may get next.
+    """A document that a judge may get next."""
 
-    number: of the document.
-    slots: number of judges who may still grade it.
-    """
-
-    number: int
-    slots: int
+    number: int  # of the document
+    slots: int  # number of judges who may still grade it
 
 
 class GradingSession:

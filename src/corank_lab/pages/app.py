@@ -33,19 +33,12 @@ KINDS: Mapping[str, type[Workspace]] = {
 
 
 class Route(NamedTuple):
-    """
-    One address.
+    """One address."""
 
-    method: GET or POST.
-    path: pattern of the address.
-    permission: what it requires.
-    page: function of a `PageRequest`.
-    """
-
-    method: str
-    path: str
-    permission: Permission
-    page: Callable[[PageRequest], Response]
+    method: str  # GET or POST
+    path: str  # pattern of the address
+    permission: Permission  # what it requires
+    page: Callable[[PageRequest], Response]  # function of a `PageRequest`
 
 
 ROUTES = (

@@ -56,25 +56,15 @@ class Site:
 
 @dataclass
 class PageRequest:
-    """
-    One request, after it was permitted.
+    """One request, after it was permitted."""
 
-    site: what all pages share.
-    request: the request.
-    judge: who makes it; None on public pages.
-    judges: all links that were opened in the browser.
-    project: the project in the address.
-    form: text fields.
-    files: uploaded files.
-    """
-
-    site: Site
-    request: Request
-    judge: Judge | None = None
-    judges: Sequence[Judge] = ()
-    project: Project | None = None
-    form: Mapping[str, str] = field(default_factory=dict)
-    files: Sequence[UploadedFile] = ()
+    site: Site  # what all pages share
+    request: Request  # the request
+    judge: Judge | None = None  # who makes it; None on public pages
+    judges: Sequence[Judge] = ()  # all links that were opened in the browser
+    project: Project | None = None  # the project in the address
+    form: Mapping[str, str] = field(default_factory=dict)  # text fields
+    files: Sequence[UploadedFile] = ()  # uploaded files
 
     @property
     def me(self) -> Judge:

@@ -28,17 +28,11 @@ SAME_ROW = Match(300.0, "the same id, title and abstract")
 
 @dataclass(frozen=True)
 class DuplicateGroup:
-    """
-    Records that describe one work.
+    """Records that describe one work."""
 
-    members: Numbers of the records, from 0, in the order of the file.
-    representative: The most complete of them, which is judged for all.
-    evidence: Why they belong together, one text per kind of evidence.
-    """
-
-    members: tuple[int, ...]
-    representative: int
-    evidence: tuple[str, ...]
+    members: tuple[int, ...]  # numbers of the records, from 0, in the order of the file
+    representative: int  # the most complete of them, which is judged for all
+    evidence: tuple[str, ...]  # why they belong together, one text per kind of evidence
 
 
 class DuplicatePair(NamedTuple):
@@ -52,15 +46,10 @@ class DuplicatePair(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DuplicateGroups:
-    """
-    Duplicates in a collection; made by `find_duplicates`.
+    """Duplicates in a collection; made by `find_duplicates`."""
 
-    n_records: Size of the collection.
-    groups: Groups of at least two records, in the order of their first members.
-    """
-
-    n_records: int
-    groups: list[DuplicateGroup]
+    n_records: int  # size of the collection
+    groups: list[DuplicateGroup]  # groups of at least two records, in the order of their first members
     _pairs: tuple[DuplicatePair, ...]
     _entries: Sequence[Entry]
     _order: Sequence[Any]

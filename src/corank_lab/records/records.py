@@ -27,50 +27,29 @@ _REVIEW_FILE = resources.files("corank_lab.records").joinpath("reviews", f"{REVI
 
 @dataclass(frozen=True)
 class RecordDetails:
-    """
-    Bibliographic details of a record; what the file does not hold is empty.
+    """Bibliographic details of a record; what the file does not hold is empty."""
 
-    year: Year of publication.
-    authors: Names as in the file, the first author first.
-    journal: Journal, book or conference.
-    doi: DOI in lower case, without address or prefix.
-    pmid: Number in PubMed.
-    accession: Number that the database gives to the work.
-    given_id: Id in the file itself.
-    keywords: Keywords and subject headings.
-    url: Address of the work.
-    source: Name of the file.
-    """
-
-    year: int | None = None
-    authors: tuple[str, ...] = ()
-    journal: str = ""
-    doi: str = ""
-    pmid: str = ""
-    accession: str = ""
-    given_id: str = ""
-    keywords: tuple[str, ...] = ()
-    url: str = ""
-    source: str = ""
+    year: int | None = None  # year of publication
+    authors: tuple[str, ...] = ()  # names as in the file, the first author first
+    journal: str = ""  # journal, book or conference
+    doi: str = ""  # DOI in lower case, without address or prefix
+    pmid: str = ""  # number in PubMed
+    accession: str = ""  # number that the database gives to the work
+    given_id: str = ""  # id in the file itself
+    keywords: tuple[str, ...] = ()  # keywords and subject headings
+    url: str = ""  # address of the work
+    source: str = ""  # name of the file
 
 
 @dataclass(frozen=True)
 class RecordSource:
-    """
-    A file that records were read from.
+    """A file that records were read from."""
 
-    name: Name of the file.
-    sha256: Hash of its bytes.
-    format: What was recognised, such as ``"RIS"``.
-    n_records: Number of records in it.
-    remarks: What was assumed, one sentence each, such as the encoding.
-    """
-
-    name: str
-    sha256: str
-    format: str
-    n_records: int
-    remarks: tuple[str, ...] = ()
+    name: str  # name of the file
+    sha256: str  # hash of its bytes
+    format: str  # what was recognised, such as ``"RIS"``
+    n_records: int  # number of records in it
+    remarks: tuple[str, ...] = ()  # what was assumed, one sentence each, such as the encoding
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -37,15 +37,11 @@ LEAST_WORDS = 4
 
 @dataclass(frozen=True)
 class ReferenceCounts:
-    """
-    How many references were matched with records of the collection, and how.
+    """How many references were matched with records of the collection, and how."""
 
-    n_references: Number of references of all records.
-    by_id, by_doi, by_pmid, by_title, by_page: References to records of the collection: by id, by DOI, by PubMed id, by
-        title, or by first author, year, volume and first page.
-    """
-
-    n_references: int
+    n_references: int  # number of references of all records
+    # by_id, by_doi, by_pmid, by_title, by_page: references to records of the collection: by id, by DOI, by PubMed id,
+    # by title, or by first author, year, volume and first page
     by_id: int = 0
     by_doi: int = 0
     by_pmid: int = 0

@@ -10,22 +10,16 @@ from corank_lab.screening.stopping.forecast import Forecast
 
 @dataclass(frozen=True)
 class ScreeningAdvice:
-    """
-    What is known of the recall.
+    """What is known of the recall."""
 
-    lines: what is estimated, tested and proved, one sentence each.
-    may_stop, to_sample, evidence, advised_since: as in `ScreeningProgress`.
-    figures: the numbers behind the lines; None before the first forecast and while a sample is read.
-    n_found: number of relevant records known at the forecast.
-    """
-
-    lines: tuple[str, ...] = ()
-    may_stop: bool = False
+    lines: tuple[str, ...] = ()  # what is estimated, tested and proved, one sentence each
+    may_stop: bool = False  # may_stop, to_sample, evidence, advised_since: as in `ScreeningProgress`
     to_sample: int = 0
     evidence: str | None = None
     advised_since: int | None = None
+    # the numbers behind the lines; None before the first forecast and while a sample is read
     figures: Forecast | None = None
-    n_found: int = 0
+    n_found: int = 0  # number of relevant records known at the forecast
 
 
 @dataclass(frozen=True)

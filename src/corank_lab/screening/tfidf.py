@@ -52,20 +52,14 @@ class _KnownNumbers(dict[str, int]):
 
 @dataclass(frozen=True, eq=False)
 class TfidfVocabulary:
-    """
-    Words and word pairs with their weights.
+    """Words and word pairs with their weights."""
 
-    number: column of each word.
-    n_words: number of these columns.
-    pairs: sorted codes of the pairs that occur in several texts: column of the first word × `n_words` + column of the
-        second word. Their columns follow those of the words.
-    weights: idf of all columns; 0 for dropped terms.
-    """
-
-    number: dict[str, int]
-    n_words: int
+    number: dict[str, int]  # column of each word
+    n_words: int  # number of these columns
+    # sorted codes of the pairs that occur in several texts: column of the first word × `n_words` + column of the second
+    # word. Their columns follow those of the words
     pairs: Integers
-    weights: Floats
+    weights: Floats  # idf of all columns; 0 for dropped terms
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> tuple[TfidfVocabulary, Any]:

@@ -34,15 +34,11 @@ Rows = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class RecordRows:
-    """
-    Records as rows whose products are their similarities.
+    """Records as rows whose products are their similarities."""
 
-    sparse: columns of text, links and references that occur in at least two records, times the roots of the weights.
-    own: contribution of the other columns to the similarity of a record with itself.
-    """
-
+    # columns of text, links and references that occur in at least two records, times the roots of the weights
     sparse: Any
-    own: Rows
+    own: Rows  # contribution of the other columns to the similarity of a record with itself
 
     def __len__(self) -> int:
         return len(self.own)
@@ -61,17 +57,11 @@ class RecordRows:
 
 @dataclass(frozen=True, eq=False)
 class Views(RecordRows):
-    """
-    All records of a collection.
+    """All records of a collection."""
 
-    text: tf-idf rows of words and word pairs.
-    vocabulary: makes such rows of other texts.
-    kernel: kernel of all records, or None if they are more than `MAX_KERNEL`.
-    """
-
-    text: Any
-    vocabulary: TfidfVocabulary
-    kernel: Rows | None
+    text: Any  # tf-idf rows of words and word pairs
+    vocabulary: TfidfVocabulary  # makes such rows of other texts
+    kernel: Rows | None  # kernel of all records, or None if they are more than `MAX_KERNEL`
 
     @cached_property
     def typical(self) -> Rows:

@@ -24,18 +24,12 @@ MAX_REASONS = 9
 
 @dataclass(frozen=True)
 class ScreeningFiles:
-    """
-    The files that a command names.
+    """The files that a command names."""
 
-    paths: files of records.
-    answers: folder of the database; None means that of the first file.
-    is_grouped: whether duplicates are judged as one.
-    columns: columns of title and text that the user named, as `read_records` takes them.
-    """
-
-    paths: tuple[Path, ...]
-    answers: Path | None
-    is_grouped: bool
+    paths: tuple[Path, ...]  # files of records
+    answers: Path | None  # folder of the database; None means that of the first file
+    is_grouped: bool  # whether duplicates are judged as one
+    # columns of title and text that the user named, as `read_records` takes them
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @property

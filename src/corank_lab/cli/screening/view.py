@@ -30,12 +30,9 @@ MAX_AUTHORS = 3
 
 @dataclass(frozen=True)
 class Highlights:
-    """
-    Words to highlight.
+    """Words to highlight."""
 
-    wanted, unwanted: words that speak for and against relevance; ``*`` stands for any ending.
-    """
-
+    # wanted, unwanted: words that speak for and against relevance; ``*`` stands for any ending
     wanted: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
 
@@ -68,19 +65,13 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 @dataclass
 class View:
-    """
-    What a terminal shows of a record.
+    """What a terminal shows of a record."""
 
-    name: line above the title.
-    title, details: lines that stay at the top.
-    body: paragraphs that are paged.
-    below: lines that stay at the bottom; if there is not enough space, the first ones are left out.
-    """
-
-    name: str
-    title: Text
+    name: str  # line above the title
+    title: Text  # title, details: lines that stay at the top
     details: list[Text] = field(default_factory=list)
-    body: list[Text] = field(default_factory=list)
+    body: list[Text] = field(default_factory=list)  # paragraphs that are paged
+    # lines that stay at the bottom; if there is not enough space, the first ones are left out
     below: list[Text] = field(default_factory=list)
 
 

@@ -40,17 +40,12 @@ REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/ab
 
 @dataclass(eq=False)
 class TrainingJob:
-    """
-    One comparison.
+    """One comparison."""
 
-    what, done, total: the step at work, and how far it is.
-    error: why it failed, empty if it did not.
-    """
-
-    what: str = ""
+    what: str = ""  # what, done, total: the step at work, and how far it is
     done: int = 0
     total: int = 0
-    error: str = ""
+    error: str = ""  # why it failed, empty if it did not
     thread: threading.Thread | None = field(default=None, repr=False)
 
     @property

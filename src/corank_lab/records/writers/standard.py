@@ -70,27 +70,17 @@ _TABLES = ("csv", "tsv", "excel")
 
 @dataclass(frozen=True)
 class OutputRecord:
-    """
-    One record to write.
+    """One record to write."""
 
-    values: texts of each standard value by its name in `KINDS`; absent values are left out.
-    fields: columns or tags of the source.
-    family: the kind of names in `fields`: a key of `FAMILIES`, "table" or "other".
-    names: names of the fields that hold each standard value in the source.
-    label: 1, 0 or NaN.
-    more: further columns, such as a note.
-    has_label: whether the label is written even if it is not known.
-    source: name of the file.
-    """
-
+    # texts of each standard value by its name in `KINDS`; absent values are left out
     values: Mapping[str, Sequence[str]]
-    fields: Mapping[str, list[str]]
-    family: str
-    names: FieldNames
-    label: float
-    more: Mapping[str, str]
-    has_label: bool
-    source: str = ""
+    fields: Mapping[str, list[str]]  # columns or tags of the source
+    family: str  # the kind of names in `fields`: a key of `FAMILIES`, "table" or "other"
+    names: FieldNames  # names of the fields that hold each standard value in the source
+    label: float  # 1, 0 or NaN
+    more: Mapping[str, str]  # further columns, such as a note
+    has_label: bool  # whether the label is written even if it is not known
+    source: str = ""  # name of the file
 
     def text(self, kind: str) -> str:
         """Return a standard value as one cell; empty if the record has none."""
