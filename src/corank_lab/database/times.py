@@ -11,10 +11,5 @@ def utc_now() -> str:
 
 
 def format_time(time: datetime) -> str:
-    """
-    Return a time as text.
-
-    >>> format_time(datetime(2026, 1, 31, 12, tzinfo=UTC))
-    '2026-01-31T12:00:00.000Z'
-    """
+    """Return a time as text."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

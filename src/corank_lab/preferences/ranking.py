@@ -121,12 +121,7 @@ def judge_reliability(judges: Mapping[str, PreferenceAnswers]) -> list[JudgeReli
 
 
 def wilson(k: int, n: int) -> tuple[float, float]:
-    """
-    Return Wilson's 95 % interval of a share of k in n.
-
-    >>> tuple(round(end, 3) for end in wilson(8, 10))
-    (0.49, 0.943)
-    """
+    """Return Wilson's 95 % interval of a share of k in n."""
     if n == 0:
         return 0.0, 1.0
     share, z2 = k / n, _Z * _Z

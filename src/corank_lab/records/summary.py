@@ -133,13 +133,7 @@ class ImportSummary:
 
 
 def summarise(records: Records, groups: FoundGroups | None = None, matched: int | None = None) -> ImportSummary:
-    """
-    Summarise an import.
-
-    >>> summarise(Records(["a", "b"], ["Tin", ""], ["", "Ore."], [("b", "x"), ()], [1, 0])).sentences()
-    ('2 records have labels: 1 relevant, 1 irrelevant; 0 without.',
-     '2 references, of which 1 names a record of this collection.')
-    """
+    """Summarise an import."""
     judged = None if groups is None else set(groups.representatives)
     listed = [source.name for source in records.sources]
     names = list(dict.fromkeys([*listed, *(one.source for one in records.details)]))

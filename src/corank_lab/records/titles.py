@@ -67,9 +67,6 @@ GENERIC = word_set(
 def comparable_title(text: str) -> str:
     """
     Return the words of a title as they are compared: Greek letters by name, type II as type 2, without a language.
-
-    >>> comparable_title("[TNF-α in type II diabetes.] [French]")
-    'tnf alpha in type 2 diabetes'
     """
     plain = text.replace("&amp;", " and ").replace("&", " and ") if " & " in text or "&amp;" in text else text
     words = normalise_title(_LANGUAGE.sub("", plain) or plain)
@@ -88,22 +85,12 @@ def comparable_title(text: str) -> str:
 
 
 def title_similarity(one: str, other: str) -> float:
-    """
-    Return how alike two comparable titles are, from 0 to 100; blanks do not count.
-
-    >>> title_similarity("on beta blockers", "on betablockers"), round(title_similarity("on tin", "on lead"))
-    (100.0, 36)
-    """
+    """Return how alike two comparable titles are, from 0 to 100; blanks do not count."""
     return fuzz.ratio(one.replace(" ", ""), other.replace(" ", ""))
 
 
 def numbers_differ(one: str, other: str) -> bool:
-    """
-    Return whether two comparable titles contain different numbers, as digits or as words.
-
-    >>> numbers_differ("tin part 1", "tin part 2"), numbers_differ("glp 1 in mice", "glp1 in mice")
-    (True, False)
-    """
+    """Return whether two comparable titles contain different numbers, as digits or as words."""
     return _numbers(one) != _numbers(other)
 
 
@@ -115,34 +102,19 @@ def _numbers(title: str) -> tuple[str, ...]:
 
 
 def kinds_differ(one: str, other: str) -> bool:
-    """
-    Return whether only one of two comparable titles names a kind of publication, such as an erratum or a reply.
-
-    >>> kinds_differ("erratum to on tin", "on tin"), kinds_differ("dose response of tin", "dose response of tin")
-    (True, False)
-    """
+    """Return whether only one of two comparable titles names a kind of publication, such as an erratum or a reply."""
     return KINDS.intersection(one.split()) != KINDS.intersection(other.split())
 
 
 def is_generic(title: str) -> bool:
-    """
-    Return whether a comparable title is too short or too common to identify a work.
-
-    >>> is_generic("introduction to the special issue"), is_generic("sleep and memory in rats")
-    (True, False)
-    """
+    """Return whether a comparable title is too short or too common to identify a work."""
     words = title.split()
     telling = [word for word in words if word not in GENERIC and not word.isdigit()]
     return len(telling) < 3 or len("".join(telling)) < 15
 
 
 def replaced_words(one: str, other: str) -> bool:
-    """
-    Return whether a word of each comparable title is missing in the other and resembles none of its words.
-
-    >>> replaced_words("tin in rats", "tin in mice"), replaced_words("tin in the rats", "tinn in rats")
-    (True, False)
-    """
+    """Return whether a word of each comparable title is missing in the other and resembles none of its words."""
     mine, theirs = set(one.split()), set(other.split())
     left, right = mine - theirs, theirs - mine
     if not left or not right:
@@ -158,11 +130,6 @@ def _resembles(word: str, words: set[str]) -> bool:
 
 
 def is_beginning(one: str, other: str, least: int = 30) -> bool:
-    """
-    Return whether one comparable title is the beginning of the other, as a title without its subtitle.
-
-    >>> is_beginning("a long title of a work on sleep and memory", "a long title of a work on sleep and memory in rats")
-    True
-    """
+    """Return whether one comparable title is the beginning of the other, as a title without its subtitle."""
     short, long = sorted((one.replace(" ", ""), other.replace(" ", "")), key=len)
     return len(short) >= least and long.startswith(short)

@@ -19,12 +19,7 @@ _SIDES = ("for", "against", "tellfor", "tellagainst")
 
 
 def split_words(text: str) -> list[str]:
-    """
-    Return the words of a setting, which commas or line ends separate.
-
-    >>> split_words("rat*, heart failure\\n mice")
-    ['rat*', 'heart failure', 'mice']
-    """
+    """Return the words of a setting, which commas or line ends separate."""
     return [one for part in re.split(r"[,\n]", text) if (one := " ".join(part.split()))]
 
 

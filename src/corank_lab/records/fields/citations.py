@@ -24,22 +24,12 @@ _EDGES = " ,;\t\r\n"
 
 
 def is_identifier(cited: str) -> bool:
-    """
-    Return whether a reference is an id or a DOI, not free text.
-
-    >>> is_identifier("W2741809807"), is_identifier("10.1000/x1"), is_identifier("Roe A, 2001, ORE, V1, P2")
-    (True, True, False)
-    """
+    """Return whether a reference is an id or a DOI, not free text."""
     return _ID.fullmatch(cited) is not None
 
 
 def split_references(values: Iterable[str], *, is_list: bool = False) -> tuple[str, ...]:
-    """
-    Return the single references in the values of a column or tag.
-
-    >>> split_references(["W2 W3; W9"]), split_references(["Roe A., Tin ore, (2001); Doe B.; Coe C., Gold, (1999)"])
-    (('W2', 'W3', 'W9'), ('Roe A., Tin ore, (2001)', 'Doe B.; Coe C., Gold, (1999)'))
-    """
+    """Return the single references in the values of a column or tag."""
     found: list[str] = []
     for value in values:
         if _COPYRIGHT.match(value):

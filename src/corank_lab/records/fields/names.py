@@ -17,12 +17,7 @@ _OTHERS = re.compile(r"(?:et al\.?|and others|others)", re.IGNORECASE)
 
 
 def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = False) -> tuple[str, ...]:
-    """
-    Return the authors in the values of a column or tag.
-
-    >>> split_authors(["Griffin DK, O'Connor RE."], is_cell=True), split_authors(["Yang, Z."], is_cell=True)
-    (('Griffin DK', "O'Connor RE"), ('Yang, Z.',))
-    """
+    """Return the authors in the values of a column or tag."""
     found: list[str] = []
     for value in values:
         found += _parts(value, is_cell, is_bibtex)
@@ -80,12 +75,7 @@ def _by_commas(value: str) -> list[str]:
 
 
 def split_keywords(values: Iterable[str], *, is_cell: bool) -> tuple[str, ...]:
-    """
-    Return the different keywords in the values of a column or tag.
-
-    >>> split_keywords(["tin; ore", "Child, Preschool", "n/a"], is_cell=False)
-    ('tin', 'ore', 'Child, Preschool')
-    """
+    """Return the different keywords in the values of a column or tag."""
     found: dict[str, None] = {}
     for value in values:
         parts = re.split(r"[;|\r\n]", value)

@@ -170,12 +170,7 @@ def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> lis
 
 
 def one_cell(kind: str, values: Sequence[str]) -> str:
-    """
-    Return the values of a field as one cell that readers split into the same values.
-
-    >>> one_cell("keywords", ["tin", "ore"]), one_cell("keywords", ["Child, Preschool"])
-    ('tin; ore', 'Child, Preschool;')
-    """
+    """Return the values of a field as one cell that readers split into the same values."""
     text, found = BETWEEN.join(values), tuple(values)
     if not found:
         return ""
@@ -189,12 +184,7 @@ def one_cell(kind: str, values: Sequence[str]) -> str:
 
 
 def family_of(form: str) -> str:
-    """
-    Return the kind of field names of a format that a reader recognised.
-
-    >>> family_of("RIS"), family_of("Web of Science"), family_of("Excel"), family_of("OpenAlex JSON lines")
-    ('ris', 'wos', 'table', 'other')
-    """
+    """Return the kind of field names of a format that a reader recognised."""
     words = form.casefold()
     return _FORMATS.get(words, "table" if words in _TABLES else "other")
 
