@@ -22,7 +22,7 @@ from corank.data import ClickLog, atomic_folder, write_letor, write_parquet, wri
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.registry import version_of
-from corank_lab.database.times import format_time
+from corank_lab.database.entries import format_time
 
 Floats = NDArray[np.float64]
 LISTS_AT_ONCE = 500

@@ -28,7 +28,8 @@ from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_m
 from corank_lab.api.rankers import RngState, rng_state_of
 from corank_lab.api.registry import Registry, subject_of
 from corank_lab.api.requests import RANGE, Feedback, ItemsRequest, JudgementsRequest, RankItem, RankRequest, Signals
-from corank_lab.database.store import AnswerStore, Statements
+from corank_lab.database.connections import Statements
+from corank_lab.database.database import Database
 
 _MOST_USERS = 100_000
 """Number of users whose feedback of the current minute is counted."""
@@ -70,7 +71,7 @@ class Service:
     rules: what feedback means.
     """
 
-    def __init__(self, store: AnswerStore, rules: Rules = Rules()) -> None:
+    def __init__(self, store: Database, rules: Rules = Rules()) -> None:
         self.store, self.rules = store, rules
         self.log, self.registry = EventLog(store), Registry(store)
         self.learner = LearnerThread(self.log, self.registry)

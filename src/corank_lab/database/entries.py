@@ -73,8 +73,13 @@ E = TypeVar("E", bound=JournalEntry)
 
 
 def utc_now() -> str:
-    """Return the time as entries have it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return the present time, as entries and tables have it; rows of 0.2 end with ``+00:00``."""
+    return format_time(datetime.now(UTC))
+
+
+def format_time(time: datetime) -> str:
+    """Return a time as text."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def entry_values(entry: JournalEntry) -> dict[str, Any]:

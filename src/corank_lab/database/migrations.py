@@ -2,8 +2,8 @@
 Versions of the database: numbered functions, each of which leads from one version to the next.
 
 Here are the tables of projects and answers. Other apps define their own as `AppTables` and call
-`AnswerStore.install`; the database only runs them and keeps a version for each. A database of an older version is
-copied before it is changed (`SqliteStore`). A newer one is refused.
+`Database.install`; the database only runs them and keeps a version for each. A database of an older version is
+copied before it is changed (`SqliteDatabase`). A newer one is refused.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ from corank.data import (
     suffix_of,
 )
 from corank.errors import InputError
-from corank_lab.grading.answers import GradingEntry
-from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+from corank_lab.grading.task import GradingDocument, GradingEntry, GradingQuery, GradingScale, GradingTask
 
 Path = str | os.PathLike[str]
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")

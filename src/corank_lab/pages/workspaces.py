@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank import __version__
 from corank.errors import InputError
+from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import utc_now
-from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -133,7 +133,7 @@ class Workspace(ABC):
     conflicts_place: ClassVar[str] = "#conflicts"
     """Where the owner continues after a conflict was settled, behind the address of the project."""
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         self.store, self.project = store, project
         self.lock = threading.RLock()
         self.last = 0
@@ -323,7 +323,7 @@ class Workspaces:
     kinds: classes of workspaces by name.
     """
 
-    def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
+    def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self._store, self.kinds = store, kinds
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}

@@ -24,7 +24,7 @@ from corank.data import Items
 from corank.errors import InputError
 from corank.models import PAIR_STRATEGIES, JudgeModel, gains, suggest_pairs
 from corank.parameters import check_values, integer, number, one_of
-from corank_lab.database.store import ANY_NUMBER, Candidate
+from corank_lab.database.database import ANY_NUMBER, Candidate
 from corank_lab.preferences.answers import (
     PairwiseAnswer,
     PreferenceAnswers,

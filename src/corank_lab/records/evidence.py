@@ -15,17 +15,18 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
-from corank_lab.records.identity import family_name, normalise_title
-from corank_lab.records.records import Records
-from corank_lab.records.titles import (
+from corank_lab.records.identity import (
     comparable_title,
+    family_name,
     is_beginning,
     is_generic,
     kinds_differ,
+    normalise_title,
     numbers_differ,
     replaced_words,
     title_similarity,
 )
+from corank_lab.records.records import Records
 
 SAME, CLOSE, RELATED = 95.0, 85.0, 60.0
 """Titles that differ by typing errors, by small words, and at least in topic."""

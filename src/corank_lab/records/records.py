@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +63,7 @@ class Records:
     titles: May be empty.
     abstracts: May be empty.
     references: Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the
-        file has free text, one reference as text; see `corank_lab.records.fields.citations`.
+        file has free text, one reference as text; see `corank_lab.records.fields.names`.
     labels: 1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields: Columns or tags of the file as they are, which are kept for export.
     details: Year, authors, journal, identifiers, keywords and address of each record.
@@ -194,3 +196,44 @@ def review_text() -> bytes:
     """Return the review of the package as JSON lines in UTF-8, with the abstracts as inverted indexes."""
     with resources.as_file(_REVIEW_FILE) as path:
         return open_text(path).read().tobytes()
+
+
+def records_to_json(records: Records) -> dict[str, Any]:
+    """
+    Return records as JSON values.
+
+    >>> found = records_from_json(records_to_json(Records(["a"], ["Tin"], [""], labels=[1])))
+    >>> found.ids, found.labels.tolist()
+    (['a'], [1.0])
+    """
+    return {
+        "ids": list(records.ids),
+        "titles": list(records.titles),
+        "abstracts": list(records.abstracts),
+        "references": [list(one) for one in records.references],
+        "labels": [None if math.isnan(one) else one for one in records.labels.tolist()],
+        "fields": [dict(one) for one in records.fields],
+        "details": [
+            {name: value for name, value in vars(one).items() if value not in (None, "", ())} for one in records.details
+        ],
+        "sources": [asdict(one) for one in records.sources],
+    }
+
+
+def records_from_json(values: Mapping[str, Any]) -> Records:
+    """Return the records of JSON values."""
+    labels = [math.nan if one is None else one for one in values["labels"]]
+    return Records(
+        values["ids"],
+        values["titles"],
+        values["abstracts"],
+        [tuple(one) for one in values["references"]],
+        np.array(labels, dtype=np.float64),
+        values["fields"],
+        [RecordDetails(**_tuples(one)) for one in values["details"]],
+        [RecordSource(**_tuples(one)) for one in values["sources"]],
+    )
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

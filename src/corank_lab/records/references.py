@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from corank_lab.records.evidence import Entry, journal_words, make_entries, same_journal
-from corank_lab.records.identity import family_name, fold_text, normalise_doi, normalise_title
+from corank_lab.records.identity import comparable_title, family_name, fold_text, normalise_doi, normalise_title
 from corank_lab.records.records import Records
-from corank_lab.records.titles import comparable_title
 
 _OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(W\d{4,})/?", re.IGNORECASE)
 _PMID = re.compile(

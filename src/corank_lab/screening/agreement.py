@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from corank.metrics import cohen_kappa
 from corank.tables import ReportTable
-from corank_lab.screening.judges import Judges, find_conflicts, independent
+from corank_lab.screening.answers import Judges, find_conflicts, independent
 
 DRAWS = 4000
 """Draws of the posterior of kappa."""

@@ -10,7 +10,7 @@ import pytest
 from corank.data.io.items import Items
 from corank.errors import InputError
 from corank_lab.database.entries import parse_lines
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
 from corank_lab.screening import Records, ScreeningJournal, UniqueRecords
@@ -77,7 +77,7 @@ def test_a_project_is_found_by_content_and_a_changed_file_continues_it(tmp_path)
             assert (journal.id == first) is same
             assert len(journal.entries) == same
     assert is_new
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         assert len(store.projects()) == 2
         assert store.payload(first)["records"]["ids"] == ["w2", "w3", "w4", "w5"]
 

@@ -13,7 +13,7 @@ import zipfile
 import httpx
 import pytest
 
-from corank_lab.database.imports import (
+from corank_lab.database.transfer import (
     MOST_ATTEMPTS,
     add_import,
     begin_import,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from corank_lab.pages.markup import clean
-from corank_lab.pages.screening.view import split_words
+from corank_lab.pages.markup import clean, split_words
 from corank_lab.pages.uploads import file_name
 
 

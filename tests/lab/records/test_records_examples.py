@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from corank_lab.records.evidence import first_author_words, first_page, same_journal
-from corank_lab.records.fields.citations import is_identifier, split_references
 from corank_lab.records.fields.clean import clean_abstract, clean_line, clean_text
 from corank_lab.records.fields.columns import normalise_name
 from corank_lab.records.fields.labels import LabelCounts, label_of_notes
-from corank_lab.records.fields.names import split_authors, split_keywords
+from corank_lab.records.fields.names import is_identifier, split_authors, split_keywords, split_references
 from corank_lab.records.identity import (
+    comparable_title,
     family_name,
     fingerprint,
     fold_text,
-    normalise_doi,
-    normalise_pmid,
-    normalise_title,
-)
-from corank_lab.records.parsers.bibtex import decode_latex
-from corank_lab.records.records import Records
-from corank_lab.records.summary import summarise
-from corank_lab.records.titles import (
-    comparable_title,
     is_beginning,
     is_generic,
     kinds_differ,
+    normalise_doi,
+    normalise_pmid,
+    normalise_title,
     numbers_differ,
     replaced_words,
     title_similarity,
 )
+from corank_lab.records.parsers.bibtex import decode_latex
+from corank_lab.records.records import Records
+from corank_lab.records.summary import summarise
 from corank_lab.records.writers.standard import family_of, one_cell
 
 

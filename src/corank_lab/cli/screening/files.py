@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank_lab.database.store import AnswerStore
+    from corank_lab.database.database import Database
     from corank_lab.records.duplicates import DuplicateGroups
     from corank_lab.records.records import Records
     from corank_lab.screening import ScreeningAnswers, ScreeningJournal, UniqueRecords
@@ -75,7 +75,7 @@ class ScreeningFiles:
 
     @contextmanager
     def journal(
-        self, judge: str = "me", *, store: AnswerStore | None = None, **settings: Any
+        self, judge: str = "me", *, store: Database | None = None, **settings: Any
     ) -> Iterator[tuple[ScreeningJournal, list[str]]]:
         """Open the journal of a judge in the project of the files."""
         from corank.data import explain_write_errors, read_regular, read_utf8

@@ -16,10 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from corank_lab.records.fields.citations import split_references
 from corank_lab.records.fields.clean import clean_abstract, clean_line
 from corank_lab.records.fields.columns import find_columns
-from corank_lab.records.fields.names import split_authors, split_keywords
+from corank_lab.records.fields.names import split_authors, split_keywords, split_references
 from corank_lab.records.identity import normalise_doi, normalise_pmid
 from corank_lab.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
 from corank_lab.records.parsers.tagged import REFER_TAGS, REFWORKS_TAGS, RIS_TAGS, WOS_TAGS
