@@ -28,11 +28,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corank.errors import InputError
-from corank_lab.api.inputs import feedback_event, query_event
 from corank_lab.api.keys import Keys
 from corank_lab.api.log import NewEvent
 from corank_lab.api.requests import OPERATIONS, Operation, RankRequest, describe, parse, parse_events
-from corank_lab.api.service import Service
+from corank_lab.api.service import Service, ubi_feedback_event, ubi_query_event
 from corank_lab.api.training import SOURCES, describe_training
 from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
 
@@ -221,12 +220,12 @@ async def items(call: Call) -> Any:
 
 async def ubi_queries(call: Call) -> Any:
     """Record UBI's queries."""
-    return await call.app.append([query_event(*one) for one in call.data], call.request)
+    return await call.app.append([ubi_query_event(*one) for one in call.data], call.request)
 
 
 async def ubi_events(call: Call) -> Any:
     """Record UBI's events."""
-    return await call.app.append([feedback_event(call.app.service, *one) for one in call.data], call.request)
+    return await call.app.append([ubi_feedback_event(call.app.service, *one) for one in call.data], call.request)
 
 
 async def models(call: Call) -> Any:

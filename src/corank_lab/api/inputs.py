@@ -1,4 +1,4 @@
-"""Requests of the API checked against a model's columns, and events of User Behavior Insights."""
+"""Features and priors of the items of a request, as arrays."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from corank.data import MAX_VALUE, largest_value
 from corank.errors import InputError
-from corank_lab.api.log import NewEvent, now_ms
 from corank_lab.api.rankers import ServedModel
-from corank_lab.api.requests import RANGE, Features, PackedMatrix, RankItem, RankRequest, UbiEvent, UbiQuery
-from corank_lab.api.service import Service
+from corank_lab.api.requests import RANGE, Features, PackedMatrix, RankItem, RankRequest
 
 Floats = NDArray[np.float64]
 Stored = Callable[[Sequence[str]], Mapping[str, dict[str, Any]]]
@@ -143,20 +141,3 @@ def _prior(request: RankRequest, items: list[RankItem], model: ServedModel) -> F
             what = "missing" if value is None else f"{value:.3g}"
             raise InputError(f"the prior of the item {item.id[:60]!r} is {what}; this model needs {RANGE}.")
     return np.array(values, dtype=np.float64)
-
-
-def query_event(data: Mapping[str, Any], query: UbiQuery) -> NewEvent:
-    """Return the event of a query; `data` is what was sent."""
-    ids = distinct([str(id) for id in query.query_response_hit_ids])
-    body = {"query": query.user_query or "", **data, "items": ids}
-    return NewEvent("impression", query.query_id, now_ms(), dump_json(body), query.client_id or "")
-
-
-def feedback_event(service: Service, data: Mapping[str, Any], event: UbiEvent) -> NewEvent:
-    """Return the event of feedback; `data` is what was sent."""
-    found = event.event_attributes.object.object_id
-    item, user = "" if found is None else str(found), event.client_id or ""
-    # UBI's events have no id; the same action of a user on the same item at the same time is the same event
-    more = dump_json([data.get("timestamp"), *map(data.get, ("agent", "owner", "seconds"))])
-    id = event.event_id or made_id(event.query_id, item, event.action_name, user, more)
-    return service.feedback_event({**data, "id": id}, event, event.query_id, item, event.action_name, id=id, user=user)

@@ -22,12 +22,22 @@ from msgspec import UNSET, UnsetType
 from corank.data import MAX_VALUE
 from corank.errors import InputError
 from corank_lab.api import inputs
-from corank_lab.api.inputs import dump_json, made_id
+from corank_lab.api.inputs import distinct, dump_json, made_id
 from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
 from corank_lab.api.rankers import RngState, rng_state_of
 from corank_lab.api.registry import Registry, subject_of
-from corank_lab.api.requests import RANGE, Feedback, ItemsRequest, JudgementsRequest, RankItem, RankRequest, Signals
+from corank_lab.api.requests import (
+    RANGE,
+    Feedback,
+    ItemsRequest,
+    JudgementsRequest,
+    RankItem,
+    RankRequest,
+    Signals,
+    UbiEvent,
+    UbiQuery,
+)
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
@@ -275,3 +285,24 @@ def _rng_state(given: str | UnsetType | None, id: str) -> RngState:
 def _put_items(db: Statements, rows: Sequence[tuple[str, str]]) -> None:
     for id, body in rows:
         db("INSERT INTO items (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body", id, body)
+
+
+# OpenSearch User Behavior Insights (UBI 1.3): a query is a list that was shown elsewhere, from which online rankers do
+# not learn, because its propensities are unknown; an event is feedback on it.
+
+
+def ubi_query_event(data: Mapping[str, Any], query: UbiQuery) -> NewEvent:
+    """Return the event of a query; `data` is what was sent."""
+    ids = distinct([str(id) for id in query.query_response_hit_ids])
+    body = {"query": query.user_query or "", **data, "items": ids}
+    return NewEvent("impression", query.query_id, now_ms(), dump_json(body), query.client_id or "")
+
+
+def ubi_feedback_event(service: Service, data: Mapping[str, Any], event: UbiEvent) -> NewEvent:
+    """Return the event of feedback; `data` is what was sent."""
+    found = event.event_attributes.object.object_id
+    item, user = "" if found is None else str(found), event.client_id or ""
+    # UBI's events have no id; the same action of a user on the same item at the same time is the same event
+    more = dump_json([data.get("timestamp"), *map(data.get, ("agent", "owner", "seconds"))])
+    id = event.event_id or made_id(event.query_id, item, event.action_name, user, more)
+    return service.feedback_event({**data, "id": id}, event, event.query_id, item, event.action_name, id=id, user=user)

@@ -26,13 +26,13 @@ SAFE = "Answers that were saved before are safe."
 CLOCK = """
 import sys
 from pathlib import Path
-from corank_lab.database import entries, store
-real = store.datetime
+from corank_lab.database import database, entries
+real = database.datetime
 class Shifted(real):
     @classmethod
     def now(cls, tz=None):
         return real.fromtimestamp(real.now(tz).timestamp() + float(Path(sys.argv[1]).read_text()), tz)
-store.datetime = entries.datetime = Shifted
+database.datetime = entries.datetime = Shifted
 from corank.cli import app
 app(sys.argv[2:])
 """

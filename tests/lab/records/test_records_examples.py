@@ -6,7 +6,7 @@ from corank_lab.records.evidence import first_author_words, first_page, same_jou
 from corank_lab.records.fields.clean import clean_abstract, clean_line, clean_text
 from corank_lab.records.fields.columns import normalise_name
 from corank_lab.records.fields.labels import LabelCounts, label_of_notes
-from corank_lab.records.fields.names import is_identifier, split_authors, split_keywords, split_references
+from corank_lab.records.fields.names import split_authors, split_keywords, split_references
 from corank_lab.records.identity import (
     comparable_title,
     family_name,
@@ -40,9 +40,6 @@ def test_evidence():
 
 
 def test_fields_citations():
-    assert is_identifier("W2741809807")
-    assert is_identifier("10.1000/x1")
-    assert not is_identifier("Roe A, 2001, ORE, V1, P2")
     assert split_references(["W2 W3; W9"]) == ("W2", "W3", "W9")
     assert split_references(["Roe A., Tin ore, (2001); Doe B.; Coe C., Gold, (1999)"]) == (
         "Roe A., Tin ore, (2001)",

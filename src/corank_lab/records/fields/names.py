@@ -101,11 +101,6 @@ _COPYRIGHT = re.compile(r"\s*(?:copyright\b|\(c\)|©)", re.IGNORECASE)
 _EDGES = " ,;\t\r\n"
 
 
-def is_identifier(cited: str) -> bool:
-    """Return whether a reference is an id or a DOI, not free text."""
-    return _ID.fullmatch(cited) is not None
-
-
 def split_references(values: Iterable[str], *, is_list: bool = False) -> tuple[str, ...]:
     """Return the single references in the values of a column or tag."""
     found: list[str] = []
