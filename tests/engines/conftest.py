@@ -50,7 +50,7 @@ def compare():
 def pytest_sessionfinish(session):
     if os.environ.get("CORANK_ENGINES_TABLE") and ROWS and not session.testsfailed:
         lines = [
-            "| engine | model or fusion | documents | changed pairs | largest relative difference |",
+            "| engine | model or fusion | documents | changed pairs | largest difference |",
             "|" + "---|" * 5,
         ]
         lines += [f"| {engine} | {what} | {n:,} | {changed} | {gap:.0e} |" for engine, what, n, changed, gap in ROWS]

@@ -74,9 +74,10 @@ def fetch(engine):
         pytest.skip("Maven (mvn) is not installed, which brings the engines")
     shutil.rmtree(folder, ignore_errors=True)
     command = ["mvn", "-q", "-B", "-f", HERE / "pom.xml", "-P", engine.profile, "dependency:copy-dependencies"]
+    command.append(f"-DoutputDirectory={folder}")
     try:
         done = subprocess.run(
-            [*command, f"-DoutputDirectory={folder}"],
+            command,
             capture_output=True,
             text=True,
             timeout=FETCH_SECONDS,

@@ -21,7 +21,7 @@ CONFIG = """<config>
   <luceneMatchVersion>8.11.4</luceneMatchVersion>
   <schemaFactory class="ClassicIndexSchemaFactory"/>
   <requestHandler name="/select" class="solr.SearchHandler"/>
-  <query><cache name="fv" class="solr.search.CaffeineCache" size="4096" regenerator="solr.search.NoOpRegenerator"/></query>
+  <query><cache name="fv" class="solr.search.CaffeineCache" regenerator="solr.search.NoOpRegenerator"/></query>
   <queryParser name="ltr" class="org.apache.solr.ltr.search.LTRQParserPlugin"/>
   <transformer name="features" class="org.apache.solr.ltr.response.transform.LTRFeatureLoggerTransformerFactory">
     <str name="fvCacheName">fv</str>
@@ -30,11 +30,8 @@ CONFIG = """<config>
 SCHEMA = """<schema name="shop" version="1.6">
   <fieldType name="string" class="solr.StrField" docValues="true"/>
   <fieldType name="float" class="solr.FloatPointField" docValues="true"/>
-  <fieldType name="text" class="solr.TextField"><analyzer><tokenizer class="solr.WhitespaceTokenizerFactory"/></analyzer>
-  </fieldType>
   <field name="id" type="string" required="true"/>
   <field name="query" type="string"/>
-  <field name="title" type="text"/>
   <dynamicField name="*" type="float"/>
   <uniqueKey>id</uniqueKey>
 </schema>"""
@@ -63,7 +60,7 @@ def solr(problem):
     X, _, qid = problem
     with running(SOLR, core) as server:
         documents = [
-            {"id": f"d{i}", "query": f"q{q}", "title": "tea"} | dict(zip(NAMES, row, strict=True))
+            {"id": f"d{i}", "query": f"q{q}"} | dict(zip(NAMES, row, strict=True))
             for i, (q, row) in enumerate(zip(qid, X.tolist(), strict=True))
         ]
         # documents without a field: Solr's function counts them as 0

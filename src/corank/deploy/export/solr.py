@@ -5,8 +5,8 @@ Solr computes in float32. Its trees send a row left if its value is at most the 
 is written which gives corank's threshold after this addition. Where no float32 does (thresholds near zero), the feature
 is divided by a power of two, which is exact, until 1e-6 is less than half a unit in the last place.
 
-A function query returns 0 instead of a negative number. Fields are therefore read by `FieldValueFeature`, and an input of
-a perceptron that may be negative is the difference of two features that are not.
+A function query returns 0 instead of a negative number. Fields are therefore read by `FieldValueFeature`, and an input
+of a perceptron that may be negative is the difference of two features that are not.
 """
 
 from __future__ import annotations
