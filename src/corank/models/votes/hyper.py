@@ -27,8 +27,8 @@ from corank.models.votes.laplace import Mode, ScorePrior, VoteCounts, find_mode
 
 Floats = NDArray[np.float64]
 
-TAU, TAU_EXPLAINED, TAU_SPREAD = 0.6, 0.1, 1.0
-"""Medians of τ, alone and beside an explanation, and the standard deviation of log τ."""
+TAU, TAU_EXPLAINED, TAU_ANY_SIGN, TAU_SPREAD = 0.6, 0.1, 0.5, 1.2
+"""Medians of τ: alone, beside an explanation, and beside a judge of any sign; and the standard deviation of log τ."""
 AGREES, ANY_SIGN, USELESS = 0.75, 0.15, 0.10
 """Prior probabilities of the three cases of a cheap judge."""
 SLOPE, SLOPE_SPREAD = 0.8, 0.5
@@ -62,6 +62,7 @@ class Explanation:
     One case: mean and variance of λ, whether cheap votes and features are used, and its prior probability.
 
     covariance (M, M): Σ without τ² I; None if it is 0.
+    tau: prior median of τ.
     """
 
     slope: float
@@ -69,6 +70,7 @@ class Explanation:
     mean: Floats
     covariance: Floats | None
     probability: float
+    tau: float
 
     def prior(self, tau: float) -> ScorePrior:
         """N(m, Σ)."""
@@ -101,7 +103,8 @@ def explanations(n_items: int, cheap: CheapScores | None, features: Floats | Non
             if features is not None and phi:
                 explained = phi**2 * features @ features.T
                 covariance = explained if covariance is None else covariance + explained
-            out.append(Explanation(slope, var, mean, covariance, probability * share))
+            tau = TAU if covariance is None else TAU_EXPLAINED if slope or phi else TAU_ANY_SIGN
+            out.append(Explanation(slope, var, mean, covariance, probability * share, tau))
     return out
 
 
@@ -129,7 +132,7 @@ def average(counts: VoteCounts, cases: list[Explanation]) -> tuple[list[Node], F
 
 def _search(counts: VoteCounts, case: Explanation, omega: float, start: Mode | None) -> list[Node]:
     """Evaluate log τ on a grid around its best point."""
-    centre = np.log(TAU if case.covariance is None else TAU_EXPLAINED)
+    centre = np.log(case.tau)
 
     def evaluate(log_tau: float, step: float) -> Node:
         nonlocal start
