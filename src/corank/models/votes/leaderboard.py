@@ -207,7 +207,14 @@ class Leaderboard(BaseEstimator):
         return self._posterior.outcomes(first, second)
 
     def win_matrix(self) -> Floats:
-        """Return P(win) + P(tie)/2 of each item (row) against each other (column), in the order of `items_`."""
+        """
+        Return P(win) + P(tie)/2 of each item (row) against each other (column), in the order of `items_`.
+
+        Returns
+        -------
+        array of shape (n_items, n_items)
+            The probabilities; 0.5 on the diagonal.
+        """
         check_is_fitted(self, "items_")
         n = len(self.items_)
         a, b = np.triu_indices(n, 1)
@@ -218,7 +225,19 @@ class Leaderboard(BaseEstimator):
         return matrix
 
     def is_better(self, a: str, b: str) -> float:
-        """Return the probability that the score of a is higher than that of b."""
+        """
+        Return the probability that the score of a is higher than that of b.
+
+        Parameters
+        ----------
+        a, b : str
+            Names of items.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         from scipy import stats
 
         check_is_fitted(self, "items_")
@@ -256,6 +275,16 @@ class Leaderboard(BaseEstimator):
 
         The first two items by default. The estimate assumes that their difference stays as it is. Separated means the
         same as in `ranks_`: all pairs are judged at once.
+
+        Parameters
+        ----------
+        a, b : str, optional
+            Names of items.
+
+        Returns
+        -------
+        int or None
+            Number of votes of a typical judge.
         """
         check_is_fitted(self, "items_")
         first = 0 if a is None else int(self._numbers(a)[0])
@@ -263,7 +292,14 @@ class Leaderboard(BaseEstimator):
         return self._posterior.votes_to_separate(first, second, self._quantile)
 
     def judge_worth(self) -> Floats:
-        """Return how many votes of a typical judge one vote of each judge of `judges_` is worth."""
+        """
+        Return how many votes of a typical judge one vote of each judge of `judges_` is worth.
+
+        Returns
+        -------
+        array of shape (n_judges,)
+            Ratios of Fisher informations, averaged over pairs of items.
+        """
         check_is_fitted(self, "items_")
         a, b = np.triu_indices(len(self.items_), 1)
         delta = (self.scores_[a] - self.scores_[b])[:: max(len(a) // 2000, 1)]
@@ -276,7 +312,14 @@ class Leaderboard(BaseEstimator):
         return np.array([information_of(float(r)) / typical for r in self.reliabilities_])
 
     def table(self) -> ReportTable:
-        """Return the items with scores, intervals, ranks and numbers of votes."""
+        """
+        Return the items with scores, intervals, ranks and numbers of votes.
+
+        Returns
+        -------
+        ReportTable
+            The table, the best item first.
+        """
         check_is_fitted(self, "items_")
         matrix = self.win_matrix()
         n = len(self.items_)
@@ -293,7 +336,14 @@ class Leaderboard(BaseEstimator):
         )  # fmt: skip
 
     def judge_table(self) -> ReportTable:
-        """Return the judges with their votes, reliability and worth, the most reliable first."""
+        """
+        Return the judges with their votes, reliability and worth, the most reliable first.
+
+        Returns
+        -------
+        ReportTable
+            The table; without rows if judges are unknown.
+        """
         check_is_fitted(self, "items_")
         votes = self.votes_
         who = np.zeros(0, dtype=np.int64) if votes.judge is None else np.repeat(votes.judge, votes.count)
@@ -311,7 +361,14 @@ class Leaderboard(BaseEstimator):
         )  # fmt: skip
 
     def sentences(self) -> tuple[str, ...]:
-        """Return what the votes decide, one sentence each."""
+        """
+        Return what the votes decide, one sentence each.
+
+        Returns
+        -------
+        tuple of str
+            The sentences, the most important first.
+        """
         check_is_fitted(self, "items_")
         first, second = self.items_[:2]
         win, tie, _ = self.predict_proba(first, second)[0].tolist()
@@ -346,7 +403,14 @@ class Leaderboard(BaseEstimator):
         return (*out, *(f"{note}." for note in self.votes_.notes))
 
     def summary(self) -> str:
-        """Return the table and what the votes decide as text."""
+        """
+        Return the table and what the votes decide as text.
+
+        Returns
+        -------
+        str
+            Markdown.
+        """
         parts = [self.table().markdown(), *self.sentences()]
         return "\n\n".join([*parts, self.judge_table().markdown()] if self.judges_ else parts)
 
