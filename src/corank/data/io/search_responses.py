@@ -43,11 +43,13 @@ class SearchResponse:
     documents: Ids in the order shown.
     features: Values by name for each document, NaN if the engine logged a name without a value; None if the answer has
         no features.
+    scores: ``_score``, ``score`` or ``relevance`` of each document; None if a document has none, as in sorted answers.
     """
 
     query: str | None
     documents: tuple[str, ...]
     features: tuple[Mapping[str, float], ...] | None
+    scores: tuple[float, ...] | None = None
 
 
 def read_responses(
@@ -155,15 +157,15 @@ def _each(value: Any, query: str | None, where: str) -> Iterator[SearchResponse]
         name = next((value[key] for key in WRAPPED_IDS if isinstance(value.get(key), str | int)), None)
         yield from _each(inner, None if name is None else plain_text(name), where)
     elif isinstance(hits := at_path(value, "hits", "hits"), list):
-        yield _answer(query, [(_id(hit, "_id", where), _logged(hit, where)) for hit in hits])
+        yield _answer(query, [(_id(hit, "_id", where), _logged(hit, where)) for hit in hits], hits, "_score", where)
     elif isinstance(docs := at_path(value, "response", "docs"), list):
         params = at_path(value, "responseHeader", "params")
         given = at_path(params, "qid") or at_path(params, "q")
         name = query or (plain_text(given) if isinstance(given, str | int) else None)
-        yield _answer(name, [(_id(one, "id", where), _solr_features(one, where)) for one in docs])
+        yield _answer(name, [(_id(one, "id", where), _solr_features(one, where)) for one in docs], docs, "score", where)
     elif isinstance(children := at_path(value, "root", "children") or [], list) and at_path(value, "root") is not None:
         rows = [(_VESPA_START.sub("", _id(one, "id", where)), _vespa_features(one, where)) for one in children]
-        yield _answer(query, rows)
+        yield _answer(query, rows, children, "relevance", where)
     elif at_path(value, "error") is not None:
         raise InputError(f"{where}: the engine answered with an error, {shortened(value['error'])}; search again.")
     else:
@@ -173,11 +175,20 @@ def _each(value: Any, query: str | None, where: str) -> Iterator[SearchResponse]
         )
 
 
-def _answer(query: str | None, rows: Sequence[tuple[str, dict[str, float] | None]]) -> SearchResponse:
+def _answer(
+    query: str | None,
+    rows: Sequence[tuple[str, dict[str, float] | None]],
+    documents: Sequence[Any],
+    key: str,
+    where: str,
+) -> SearchResponse:
     features = [values for _, values in rows if values is not None]
+    values = [at_path(one, key) for one in documents]
+    has_scores = all(value is not None for value in values)
     return SearchResponse(
-        query, tuple(document for document, _ in rows), tuple(features) if len(features) == len(rows) else None
-    )
+        query, tuple(document for document, _ in rows), tuple(features) if len(features) == len(rows) else None,
+        tuple(_number(value, key, where) for value in values) if rows and has_scores else None,
+    )  # fmt: skip
 
 
 def _id(document: Any, key: str, where: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import log
 from typing import Any
 
@@ -18,26 +19,31 @@ from corank_lab.pages.markup import link, one_line, rich
 from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import Created, Export, Saved, Setting, Workspace
-from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, Question
-from corank_lab.preferences.journal import PreferenceJournal, items_payload, pair_key
-from corank_lab.preferences.ranking import Ranking, agreement
-from corank_lab.preferences.reliability import judge_reliability
-from corank_lab.preferences.team import Pair, TeamPreferences
+from corank_lab.preferences.answers import (
+    PreferenceAnswers,
+    PreferenceEntry,
+    PreferenceJournal,
+    Question,
+    items_payload,
+    pair_key,
+)
+from corank_lab.preferences.ranking import Ranking, agreement, judge_reliability
+from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceSession
 
-ACTIONS = ("left", "right", "equal", "bad", "skip")
+ACTIONS = PreferenceEntry.ACTIONS[:-1]
 _LONG = 80
 """Texts of more characters are paragraphs, shorter ones are listed."""
 
 
-class CompareWorkspace(Workspace):  # noqa: D101
+class PreferenceWorkspace(Workspace):  # noqa: D101
     __doc__ = Workspace.__doc__
     kind = "compare"
     settings = (
         Setting("question", "", "text"),
         Setting("guidelines", "", "lines"),
-        Setting("repeat", 0.1, "share", 0.0, 0.5),
-        Setting("overlap", 0.2, "share", 0.0, 1.0),
-        Setting("tol", 0.03, "number", 0.0, 0.69),
+        Setting("repeat", REPEAT, "share", 0.0, 0.5),
+        Setting("overlap", OVERLAP, "share", 0.0, 1.0),
+        Setting("tol", TOL, "number", 0.0, 0.69),
     )
 
     def __init__(self, store: AnswerStore, project: Project) -> None:
@@ -46,7 +52,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
         self.items = Items(found["names"], np.array(found["X"], dtype=np.float64), found["fields"], found["columns"])
         self.images = store.file_names(project.id)
         options = {name: self.setting(name) for name in ("repeat", "overlap", "tol")}
-        self.team = TeamPreferences(self.items, **options)
+        self.session = PreferenceSession(self.items, **options)
         self.log: list[tuple[StoredAnswer, PreferenceEntry]] = []
 
     @classmethod
@@ -76,7 +82,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
         entry = read_entry(PreferenceEntry, answer.entry, f"answer {answer.number}")
-        self.team.add(answer.judge, entry)
+        self.session.add(answer.judge, entry)
         self.log.append((answer, entry))
 
     def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
@@ -84,19 +90,19 @@ class CompareWorkspace(Workspace):  # noqa: D101
         entry = read_entry(PreferenceEntry, values, values["place"])
         PreferenceAnswers(self.items).add(entry)  # checks the names
         numbers = [self.items.number.get(name, 0) for name in (entry.left, entry.right)]
-        return pair_key(min(numbers), max(numbers)), entry_values(entry), str(values.get("time", ""))
+        return pair_key(numbers), entry_values(entry), str(values.get("time", ""))
 
     def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
         """Return two cards."""
         with self.lock:
-            n_entries, seen = self.team.answers_of(judge).n_entries, self.last
+            n_entries, seen = self.session.answers_of(judge).n_entries, self.last
             pair = self._pair(item) if item else None
-            choices = self.team.choices(judge) if pair is None else []
+            choices = self.session.choices(judge) if pair is None else []
         is_change = pair is not None
         if pair is None:
-            candidates = [Candidate(_key(one.pair), ANY_NUMBER if one.is_shared else 1) for one in choices]
+            candidates = [Candidate(pair_key(pair), ANY_NUMBER if is_shared else 1) for pair, is_shared in choices]
             held = self.store.held_by(self.project.id, judge)
-            if held is not None and candidates and held not in {one.item for one in candidates[:1]}:
+            if held is not None and candidates and held != candidates[0].item:
                 # the same question until it is answered
                 candidates.insert(0, Candidate(held, ANY_NUMBER))
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
@@ -104,7 +110,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
                 return None
             pair = self._pair(claimed)
         with self.lock:
-            asked, gain = self.team.question(judge, pair)
+            asked, gain = self.session.question(judge, pair)
             before = self._before(judge, pair) if is_change else None
         if before is not None:
             asked = before[1]
@@ -128,31 +134,26 @@ class CompareWorkspace(Workspace):  # noqa: D101
         if left == right:
             raise InputError("an item cannot be compared with itself; reload the page.")
         with self.lock:
-            asked, _ = self.team.question(judge, pair)
-        by = "change" if form.get("change") else asked.chosen_by
-        names = self.items.names
-        entry = PreferenceEntry(action, names[left], names[right], by)
-        return self.append(judge, _key(pair), entry_values(entry), form.get("client_id", ""))
+            asked, _ = self.session.question(judge, pair)
+        asked = Question(left, right, "change" if form.get("change") else asked.chosen_by)
+        return self._append(judge, action, asked, form)
 
     def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
         """Withdraw the last answer of a judge."""
         with self.lock:
-            last = self.team.answers_of(judge).last
+            last = self.session.answers_of(judge).last
         if last is None:
             return Saved(False)
-        names = self.items.names
-        entry = PreferenceEntry("undo", names[last.left], names[last.right], last.chosen_by)
-        key = _key((min(last[:2]), max(last[:2])))
-        saved = self.append(judge, key, entry_values(entry), form.get("client_id", ""))
+        saved = self._append(judge, "undo", last, form)
         if saved.is_new:
-            self.ask_again(judge, key)
+            self.ask_again(judge, pair_key(last))
         return saved
 
     def history(self, judge: str) -> list[dict[str, Any]]:
         """Return the answers of a judge, the newest first."""
         names = self.items.names
         with self.lock:
-            kept = list(self.team.answers_of(judge).kept)
+            kept = list(self.session.answers_of(judge).kept)
             times = {
                 frozenset((entry.left, entry.right)): answer.time for answer, entry in self.log if answer.judge == judge
             }
@@ -161,7 +162,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
                 "left": names[question.left], "right": names[question.right], "action": action,
                 "is_left": action == "left", "is_right": action == "right", "by": question.chosen_by,
                 "time": times.get(frozenset((names[question.left], names[question.right])), ""),
-                "item": _key((min(question[:2]), max(question[:2]))),
+                "item": pair_key(question),
                 "text": f"{names[question.left]} {names[question.right]}",
             }
             for action, question in reversed(kept)
@@ -170,21 +171,17 @@ class CompareWorkspace(Workspace):  # noqa: D101
     def progress(self, judge: str) -> dict[str, Any]:
         """Return counts for the head of a judge's page."""
         with self.lock:
-            mine = self.team.answers_of(judge)
-            repeats = mine.repeats
-            return {
-                "answered": len(mine.pairwise), "skipped": mine.n_skipped, "repeated": len(repeats),
-                "same": sum(repeats), "n_entries": mine.n_entries, "can_undo": mine.last is not None,
-            }  # fmt: skip
+            can_undo = self.session.answers_of(judge).last is not None
+            return {**asdict(self.session.progress(judge)), "can_undo": can_undo}
 
     def overview(self) -> dict[str, Any]:
         """Return order, win matrix and reliability of judges."""
         with self.lock:
-            model = self.team.model
-            n_answers = sum(map(len, self.team.pairwise().values()))
-            reliability = judge_reliability(self.team.judges)
-            wins = self.team.wins() if len(self.items) <= 30 else None
-            same, both = agreement({judge: one.pairwise for judge, one in self.team.judges.items()})
+            model = self.session.model
+            n_answers = sum(map(len, self.session.pairwise().values()))
+            reliability = judge_reliability(self.session.judges)
+            wins = self.session.wins() if len(self.items) <= 30 else None
+            same, both = agreement({judge: one.pairwise for judge, one in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model.ranking)
         return {
             "template": "compare_overview.html",
@@ -225,13 +222,17 @@ class CompareWorkspace(Workspace):  # noqa: D101
 
     def _learn(self) -> None:
         with self.lock:
-            answers, asked = self.team.pairwise(), self.team.asked()
-        model = self.team.fit(answers, asked)
+            answers, asked = self.session.pairwise(), self.session.asked()
+        model = self.session.learn(answers, asked)
         with self.lock:
-            self.team.install(model)
+            self.session.model = model
+
+    def _append(self, judge: str, action: str, question: Question, form: Mapping[str, str]) -> Saved:
+        entry = entry_values(self.session.entry(action, question))
+        return self.append(judge, pair_key(question), entry, form.get("client_id", ""))
 
     def _before(self, judge: str, pair: Pair) -> tuple[str, Question] | None:
-        kept = self.team.answers_of(judge).kept
+        kept = self.session.answers_of(judge).kept
         return next((one for one in reversed(kept) if set(one[1][:2]) == set(pair)), None)
 
     def _number(self, text: str | None) -> int:
@@ -276,7 +277,7 @@ class CompareWorkspace(Workspace):  # noqa: D101
     def _scores(self) -> str:
         self.background.wait()
         with self.lock:
-            model = self.team.model
+            model = self.session.model
         if model is None:
             raise InputError("there are no answers yet; answer some questions first.")
         rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
@@ -302,14 +303,9 @@ class CompareWorkspace(Workspace):  # noqa: D101
 def warm_up() -> None:
     """Load the compiled parts of the model before the first answer needs them."""
     for X in (np.empty((0, 0)), np.arange(4.0)[:, None]):
-        team = TeamPreferences(Items(["a", "b", "c", "d"], X))
-        team.add("", PreferenceEntry("left", "a", "b"))
-        team.install(team.fit(team.pairwise(), team.asked()))
-        team.question("", team.choices("")[0].pair)
-
-
-def _key(pair: Pair) -> str:
-    return pair_key(*pair)
+        session = PreferenceSession(Items(["a", "b", "c", "d"], X))
+        session.answer(Question(0, 1), "left")
+        session.next()
 
 
 def _count(value: float) -> str:
