@@ -22,7 +22,7 @@ from corank.models.votes.hyper import CheapScores, explanations
 from corank.models.votes.laplace import log_probabilities
 from corank.models.votes.ranks import ScorePosterior, groups_of, rank_sets
 from corank.models.votes.scores import ScoreFit, fit_scores
-from corank.parameters import check_values, number, one_of, seed
+from corank.parameters import check_values, number, one_of
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
@@ -47,8 +47,6 @@ class Leaderboard(BaseEstimator):
     ----------
     level : float
         Probability of intervals and sets of ranks.
-    random_state : int
-        Random seed of the draws from which sets of ranks are computed.
 
     Attributes
     ----------
@@ -99,9 +97,8 @@ class Leaderboard(BaseEstimator):
     array([[0.76, 0.  , 0.24]])
     """
 
-    def __init__(self, level: float = 0.95, random_state: int = 0) -> None:
+    def __init__(self, level: float = 0.95) -> None:
         self.level = level
-        self.random_state = random_state
 
     def fit(
         self,
@@ -137,10 +134,7 @@ class Leaderboard(BaseEstimator):
         self
             The fitted leaderboard.
         """
-        check_values(
-            {"level": self.level, "random_state": self.random_state},
-            {"level": number(0, 1, inside="()"), "random_state": seed},
-        )
+        check_values({"level": self.level}, {"level": number(0, 1, inside="()")})
         if losers is not None:
             votes = pair_votes(votes, losers, judge=judge, group=group, ties=ties)
         elif judge is not None or group is not None or ties is not None:
@@ -165,10 +159,9 @@ class Leaderboard(BaseEstimator):
 
     def _install(self, votes: Votes, fit: ScoreFit, cheap: CheapScores | None) -> None:
         order = np.argsort(-fit.mean, kind="stable")
-        random_state = self.random_state if isinstance(self.random_state, int | np.integer) else 0
         covariance = fit.covariance[np.ix_(order, order)]
         mean = fit.mean[order] - fit.mean.mean()
-        posterior = ScorePosterior(mean, covariance, fit.kappa, fit.degrees, int(random_state))
+        posterior = ScorePosterior(mean, covariance, fit.kappa, fit.degrees)
         half = posterior.quantile(self.level) * posterior.std
         quantile = posterior.simultaneous_quantile(self.level)
         better = posterior.is_separated(quantile)
