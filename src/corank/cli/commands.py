@@ -18,10 +18,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
-from corank.cli.card import card
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
-from corank.cli.export import export
+from corank.cli.export import card, export
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.suggest import suggest
 from corank.cli.leaderboard import leaderboard

@@ -10,7 +10,7 @@ from corank.data.durable.json_lines import JsonLines as JsonLines
 from corank.data.durable.regular import open_regular as open_regular
 from corank.data.durable.regular import read_regular as read_regular
 from corank.data.durable.regular import require_end as require_end
-from corank.data.durable.system import lock as lock
+from corank.data.durable.scratch import lock as lock
 from corank.data.inputs import MAX_VALUE as MAX_VALUE
 from corank.data.inputs import largest_value as largest_value
 from corank.data.io.budget import ROW_CELLS as ROW_CELLS

@@ -46,7 +46,7 @@ from corank.models.linear.spd import SPD as SPD
 from corank.models.pursuit.co_ranking_pursuit import CoRankingPursuit as CoRankingPursuit
 from corank.models.pursuit.ranking_pursuit import RankingPursuit as RankingPursuit
 from corank.models.ratings.collaborative import Collaborative as Collaborative
-from corank.models.ratings.item_mean import ItemMean as ItemMean
+from corank.models.ratings.ranker import ItemMean as ItemMean
 from corank.models.rls.co_rankrls import CoRankRLS as CoRankRLS
 from corank.models.rls.rankrls import RankRLS as RankRLS
 from corank.models.rls.summary import PairSums as PairSums

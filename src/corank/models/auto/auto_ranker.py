@@ -36,8 +36,7 @@ from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.best_column import find_best_column
-from corank.models.auto.candidates import chosen_candidates
+from corank.models.auto.candidates import chosen_candidates, find_best_column
 from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
 from corank.models.auto.trials import Trial, Trials
