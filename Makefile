@@ -8,7 +8,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 # tests start many processes, each of which would compile all modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo experiment experiments test test-all test-numerics test-times faults kills fuzz bench docs linkcheck lint size fresh clean
+.PHONY: demo experiment experiments test test-all test-numerics test-times engines faults kills fuzz bench docs linkcheck lint size fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -18,12 +18,17 @@ test: lint .venv/.kernels .venv/.browser .venv/.axe
 
 # all tests, and kills of every writer; tests on real data if CORANK_DATA names its folder
 test-all: lint .venv/.kernels .venv/.browser .venv/.axe
-	$(PYTEST) -m ""
+	$(PYTEST) -m "not engines"
 	$(MAKE) kills
 
 # seconds of each folder and file of make test, the slowest first
 test-times: .venv/.kernels
 	$(PYTEST) --junit-xml=.venv/times.xml && $(BIN)/python tests/slowest_files.py .venv/times.xml
+
+# exported models and fusions in real search engines, one at a time; Java and Maven bring them (200 MB, once), and what is
+# missing is skipped with a sentence. Writes the table of docs/experiments/engines.md
+engines: .venv/.kernels
+	CORANK_ENGINES_TABLE=1 $(ONE_THREAD) $(BIN)/pytest -q -m engines tests/engines
 
 # a sample of the tests whose results depend on BLAS, with the kernels of another processor: other last bits, other
 # signs of eigenvectors

@@ -3,7 +3,8 @@ What all tests share.
 
 Two marks keep `make test` short; `make test-all` ignores both. A test marked `long` is left out, and so is one that
 reads real data. Of a test marked ``thin(n)`` every n-th case runs; n shares no factor with the numbers of values of its
-parameters, so that the cases that run are spread over all of them. ``--every n`` runs every n-th test, for a quick look.
+parameters, so that the cases that run are spread over all of them. ``--every n`` runs every n-th
+test.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ def fuzz(*arguments, code="from fuzz.run import main; main()"):
     ("names", "count"),
     [
         # damaged stores, models, Parquet and packed files are among the tests of their readers, too
-        (("letor", "run", "qrels", "csv", "tree_text", *RECORDS, *LINES), 60),
-        (("projects",), 12),  # whose pages are opened
+        (("letor", "run", "qrels", "csv", "tree_text", *RECORDS, *LINES), 25),
+        (("projects",), 6),  # whose pages are opened
         *(
             pytest.param(names, 600, marks=pytest.mark.long)
             for names in (
