@@ -233,7 +233,7 @@ class Calls:
                 raise KeyboardInterrupt
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("command", EVERY)
 def test_control_c(command, here, run):
     words = plain(command)
