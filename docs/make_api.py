@@ -15,9 +15,9 @@ API = Path(__file__).parent / "api"
 # public packages by purpose; a package that is missing here is an error
 SECTIONS = {
     "Learn a ranker": (
-        "corank.models.auto", "corank.models.linear", "corank.models.rls", "corank.models.pursuit",
-        "corank.models.lambdarank", "corank.models.gp", "corank.models.ratings", "corank.models.labels", "corank.text",
-        "corank.clicks", "corank.deploy.distributed", "corank.base",
+        "corank.models.auto", "corank.models.fusion", "corank.models.linear", "corank.models.rls",
+        "corank.models.pursuit", "corank.models.lambdarank", "corank.models.gp", "corank.models.ratings",
+        "corank.models.labels", "corank.text", "corank.clicks", "corank.deploy.distributed", "corank.base",
     ),
     "Decide what to judge": (
         "corank.base.suggestions", "corank_lab.screening", "corank_lab.screening.stopping", "corank_lab.preferences",

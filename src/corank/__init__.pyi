@@ -27,6 +27,8 @@ from corank.deploy.persist.files import save as save
 from corank.metrics.evaluation import evaluate as evaluate
 from corank.metrics.significance import compare_runs as compare_runs
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
+from corank.models.fusion.definition import load_fusion as load_fusion
+from corank.models.fusion.fusion import Fusion as Fusion
 from corank.models.gp.collaborative.collaborative_gp import CollaborativeGP as CollaborativeGP
 from corank.models.gp.ordinal.ordinal_gp import OrdinalGP as OrdinalGP
 from corank.models.gp.preference.preference_gp import PreferenceGP as PreferenceGP

@@ -32,20 +32,12 @@ def printable(text: str) -> str:
 
     Escape characters, C1 controls, reversals of the writing direction and invalid UTF-8 become escapes such as
     ``\\x1b``; other blanks become spaces; invisible format characters disappear. Tabs and line ends stay.
-
-    >>> print(printable("\\x1b[31mred\\u202e\\x85 Größe"))
-    \\x1b[31mred\\u202e  Größe
     """
     return _SUSPICIOUS.sub(_shown, text)
 
 
 def one_line(text: str) -> str:
-    """
-    Make a text printable on one line: line ends and tabs become escapes too.
-
-    >>> one_line("a\\nb")
-    'a\\\\nb'
-    """
+    """Make a text printable on one line: line ends and tabs become escapes too."""
     return printable(text).replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
 
 

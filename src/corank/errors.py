@@ -68,12 +68,7 @@ def closest(name: str, names: Iterable[str]) -> str | None:
 
 
 def suggest_names(name: str, names: Mapping[str, str] | Iterable[str], guess: str | None = None) -> str:
-    """
-    Return the end of an error message about an unknown name: the most similar valid name, and all valid names.
-
-    >>> suggest_names("lcar", ["spd", "lcra"])
-    "did you mean 'lcra'? Choose one of spd, lcra"
-    """
+    """Return the end of an error message about an unknown name: the most similar valid name, and all valid names."""
     shown = names if isinstance(names, Mapping) else {valid: valid for valid in names}
     guess = guess or closest(name, shown)
     listed = ", ".join(dict.fromkeys(shown.values()))

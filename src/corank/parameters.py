@@ -14,19 +14,10 @@ from corank.errors import InputError
 
 @dataclass(frozen=True)
 class Rule:
-    """
-    Allowed values of a parameter; ``a | b`` allows either.
+    """Allowed values of a parameter; ``a | b`` allows either."""
 
-    words: description of the allowed values, for messages.
-    allows: returns whether a value is allowed.
-
-    >>> rule = number(0) | none
-    >>> rule.words, rule.allows(-1.0)
-    ('a number of at least 0, or None', False)
-    """
-
-    words: str
-    allows: Callable[[Any], bool]
+    words: str  # description of the allowed values, for messages
+    allows: Callable[[Any], bool]  # returns whether a value is allowed
 
     def __or__(self, other: Rule) -> Rule:
         return Rule(f"{self.words}, or {other.words}", lambda value: self.allows(value) or other.allows(value))

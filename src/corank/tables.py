@@ -28,31 +28,14 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class ReportTable:
-    """
-    A table with a title and a note.
+    """A table with a title and a note."""
 
-    title: Title.
-    columns: Names of the columns.
-    rows: Cells: text, numbers, or None for an empty cell.
-    digits: Number of decimals of floats.
-    note: Note below the table.
-    formats: Format of the floats of each column, such as ``".2g"``; "" for `digits` decimals.
-
-    >>> print(ReportTable("Two runs", ("method", "MAP"), (("SPD", 0.47912), ("LCRA", None)), digits=3).markdown())
-    **Two runs**
-    <BLANKLINE>
-    | method | MAP |
-    |---|---:|
-    | SPD | 0.479 |
-    | LCRA |  |
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    digits: int = 4
-    note: str = ""
-    formats: tuple[str, ...] = ()
+    title: str  # title
+    columns: tuple[str, ...]  # names of the columns
+    rows: tuple[tuple[Cell, ...], ...]  # cells: text, numbers, or None for an empty cell
+    digits: int = 4  # number of decimals of floats
+    note: str = ""  # note below the table
+    formats: tuple[str, ...] = ()  # format of the floats of each column, such as ``".2g"``; "" for `digits` decimals
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -161,12 +144,7 @@ class ReportTable:
 
 
 def escape_markdown(text: str) -> str:
-    """
-    Return a text as one line of Markdown that shows exactly this text: no HTML, links, images or emphasis.
-
-    >>> print(escape_markdown("<b>1 < 2</b> and f_1 *[x](y)*"))
-    &lt;b>1 &lt; 2&lt;/b> and f_1 \\*\\[x\\](y)\\*
-    """
+    """Return a text as one line of Markdown that shows exactly this text: no HTML, links, images or emphasis."""
     shown = _MARKDOWN.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), _one_line(text))
     return _BLOCK.sub(r"\1\\", shown, count=1) if _BLOCK.match(shown) else shown
 

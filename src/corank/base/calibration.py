@@ -394,17 +394,11 @@ STRATEGIES = ("uniform", "quantile")
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """
-    Mean predictions and mean scores per bin; empty bins are left out.
+    """Mean predictions and mean scores per bin; empty bins are left out."""
 
-    predicted: Mean prediction of each bin, ascending.
-    observed: Mean score of each bin.
-    counts: Number of rows of each bin.
-    """
-
-    predicted: Floats
-    observed: Floats
-    counts: NDArray[np.int64]
+    predicted: Floats  # mean prediction of each bin, ascending
+    observed: Floats  # mean score of each bin
+    counts: NDArray[np.int64]  # number of rows of each bin
 
     @property
     def expected_error(self) -> float:
@@ -427,13 +421,7 @@ class Reliability:
 def reliability_curve(
     y: ArrayLike, p: ArrayLike, n_bins: int = 10, strategy: Literal["uniform", "quantile"] = "uniform"
 ) -> Reliability:
-    """
-    Compare predictions with scores in bins (reliability diagram).
-
-    >>> curve = reliability_curve([0, 1, 1, 1], [0.2, 0.2, 0.9, 0.9], n_bins=2)
-    >>> curve.observed.tolist(), round(curve.expected_error, 3)
-    ([0.5, 1.0], 0.2)
-    """
+    """Compare predictions with scores in bins (reliability diagram)."""
     predictions = as_numbers(p, "p", "prediction")
     if not np.isfinite(predictions).all():
         raise InputError("p holds NaN or infinity; pass a vector of finite predictions.")

@@ -70,12 +70,7 @@ def note_columns(X: Any, rows: Any) -> Notes:
 
 
 def named_columns(n_features: int, names: Sequence[Any] | None = None) -> Notes:
-    """
-    Return notes on columns whose number and names are known.
-
-    >>> named_columns(2, ["bm25", "length"])["feature_names_in_"].tolist()
-    ['bm25', 'length']
-    """
+    """Return notes on columns whose number and names are known."""
     notes: Notes = {"n_features_in_": n_features}
     kinds = sorted({type(name).__name__ for name in names or ()})
     if kinds == ["str"]:

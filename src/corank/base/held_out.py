@@ -21,17 +21,11 @@ _DRAWS = 100
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """
-    A problem split into two parts; rows are not copied.
+    """A problem split into two parts; rows are not copied."""
 
-    train: the problem without the held-out judgements, whose rows count as unscored.
-    test: the problem with only the held-out judgements.
-    by_squares: whether to evaluate by the squared error instead of the disagreement error.
-    """
-
-    train: RankingData
-    test: RankingData
-    by_squares: bool = False
+    train: RankingData  # the problem without the held-out judgements, whose rows count as unscored
+    test: RankingData  # the problem with only the held-out judgements
+    by_squares: bool = False  # whether to evaluate by the squared error instead of the disagreement error
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -61,14 +55,7 @@ class HeldOut:
 
 
 def hold_out(data: RankingData, fraction: float, rng: np.random.Generator, *, by_squares: bool = False) -> HeldOut:
-    """
-    Hold out whole queries; if only one query has judgements, some of its rows or preferences.
-
-    >>> data = RankingData.of(np.zeros((8, 1)), [0, 1] * 4, qid=[1, 1, 2, 2, 3, 3, 4, 4])
-    >>> parts = hold_out(data, 0.25, np.random.default_rng(0))
-    >>> parts.train.n_scored, parts.test.n_scored
-    (6, 2)
-    """
+    """Hold out whole queries; if only one query has judgements, some of its rows or preferences."""
     if data.y is not None and data.weights is not None:
         data = keep_scores(data, data.weights > 0.0)
     unit, query = judged_units(data)

@@ -24,13 +24,6 @@ def replace_assignments(message: str, options: Mapping[str, str], settable: Call
     Replace ``name=value`` by the option of that name, or by ``--set name=value`` for other parameters of a model.
 
     An invalid parameter in the first word is also replaced by its option.
-
-    >>> replace_assignments("a.csv has no column 'label'; name one with y=.", {"y": "--label"}, list)
-    "a.csv has no column 'label'; name one with --label."
-    >>> replace_assignments("set l1=0, or choose solver='sgd'.", {}, lambda: ["l1", "solver"])
-    'pass --set l1=0, or choose --set solver=sgd.'
-    >>> replace_assignments("pass qid=False, or drop='a b'.", {"qid": "--qid", "drop": "--drop"}, list)
-    "pass --qid none, or --drop 'a b'."
     """
 
     def option(match: re.Match[str]) -> str:

@@ -49,12 +49,7 @@ class JudgementFormat(StrEnum):
 
 
 def list_choices(summaries: Mapping[str, str]) -> str:
-    """
-    Return names with one line on each, for the help of an option.
-
-    >>> list_choices({"top": "The best", "random": "Any"})
-    'top (the best) or random (any)'
-    """
+    """Return names with one line on each, for the help of an option."""
     *most, last = (f"{name} ({text[:1].lower()}{text[1:]})" for name, text in summaries.items())
     return f"{', '.join(most)} or {last}"
 

@@ -18,20 +18,15 @@ from corank.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions:
-    """
-    Options on the columns of a table, as the user gave them.
-
-    qid: "none" puts all rows in one query.
-    judges: rule for several rows of the same document; "keep" keeps them, in the order of the file.
-    """
+    """Options on the columns of a table, as the user gave them."""
 
     label: str | None = None
-    qid: str | None = None
+    qid: str | None = None  # "none" puts all rows in one query
     id_column: str | None = None
     drop: Sequence[str] | None = None
     keep: Sequence[str] | None = None
     judge_column: str | None = None
-    judges: str = "median"
+    judges: str = "median"  # rule for several rows of the same document; "keep" keeps them, in the order of the file
 
     def arguments(self, *, needs_labels: bool) -> dict[str, Any]:
         """Return arguments of `corank.read`."""
@@ -44,15 +39,10 @@ class ColumnOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """
-    A model from a file.
+    """A model from a file."""
 
-    path: the file.
-    ranker: a ranker or pipeline.
-    """
-
-    path: Path
-    ranker: Any
+    path: Path  # the file
+    ranker: Any  # a ranker or pipeline
 
     @property
     def names(self) -> list[str] | None:

@@ -11,16 +11,11 @@ ENTRY_POINTS = "corank.commands"
 
 
 class Verb(NamedTuple):
-    """
-    A command.
-
-    summary: one line of help; a command without one is not listed.
-    example: a test runs it.
-    """
+    """A command."""
 
     function: Callable[..., None]
-    summary: str
-    example: str
+    summary: str  # one line of help; a command without one is not listed
+    example: str  # a test runs it
 
     @property
     def name(self) -> str:
@@ -29,20 +24,14 @@ class Verb(NamedTuple):
 
 
 class VerbGroup(NamedTuple):
-    """
-    A command that has commands of its own.
-
-    default: the command that is meant if the first word names none; empty if there is no such command.
-    hint: added to the refusal of an unknown command.
-    moved: options of the default command that have become commands, and those commands.
-    """
+    """A command that has commands of its own."""
 
     name: str
     summary: str
     verbs: tuple[Verb | VerbGroup, ...]
-    default: str = ""
-    hint: str = ""
-    moved: Mapping[str, str] = {}
+    default: str = ""  # the command that is meant if the first word names none; empty if there is no such command
+    hint: str = ""  # added to the refusal of an unknown command
+    moved: Mapping[str, str] = {}  # options of the default command that have become commands, and those commands
 
 
 Sections = Mapping[str, tuple[Verb | VerbGroup, ...]]
@@ -50,14 +39,10 @@ Sections = Mapping[str, tuple[Verb | VerbGroup, ...]]
 
 
 class Commands(NamedTuple):
-    """
-    Commands that a package adds.
-
-    other_names: names that other tools or earlier versions use, and the command to suggest.
-    """
+    """Commands that a package adds."""
 
     sections: Sections
-    other_names: Mapping[str, str] = {}
+    other_names: Mapping[str, str] = {}  # names that other tools or earlier versions use, and the command to suggest
 
 
 def all_verbs(entries: Iterable[Verb | VerbGroup], before: str = "") -> Iterator[tuple[str, Verb]]:

@@ -19,24 +19,14 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PositionBias:
-    """
-    Probability that users examine each position of a list, relative to the first.
+    """Probability that users examine each position of a list, relative to the first."""
 
-    examined: θ of positions 1, 2, ...; the first is 1.
-    method: How it was obtained: ``"moved"``, ``"regression"`` or ``"power"``.
-    """
-
-    examined: Floats
-    method: str
+    examined: Floats  # θ of positions 1, 2, ...; the first is 1
+    method: str  # how it was obtained: ``"moved"``, ``"regression"`` or ``"power"``
 
     @classmethod
     def power(cls, eta: float, n_positions: int) -> PositionBias:
-        """
-        Return a position bias that falls as a power, θ_k = k^-η.
-
-        >>> PositionBias.power(1.0, 4).examined.round(2).tolist()
-        [1.0, 0.5, 0.33, 0.25]
-        """
+        """Return a position bias that falls as a power, θ_k = k^-η."""
         check_values({"eta": eta, "n_positions": n_positions}, {"eta": number(0), "n_positions": integer(1)})
         return cls(np.arange(1.0, n_positions + 1) ** -eta, "power")
 
@@ -57,13 +47,9 @@ class PositionBias:
 
 @dataclass(frozen=True, eq=False)
 class PositionCounts:
-    """
-    Counts of a log: how often each document of a query was shown and clicked at each position.
+    """Counts of a log: how often each document of a query was shown and clicked at each position."""
 
-    item, position: number of the document, and its position from 0, of each count.
-    """
-
-    item: Integers
+    item: Integers  # item, position: number of the document, and its position from 0, of each count
     position: Integers
     shown: Floats
     clicks: Floats
@@ -106,10 +92,6 @@ def position_bias(
     Joachims, Swaminathan and Schnabel, Unbiased Learning-to-Rank with Biased Feedback, 2017 (swaps); Agarwal et al.,
     Estimating Position Bias without Intrusive Interventions, 2019 (rankers that changed); Wang et al., Position Bias
     Estimation for Unbiased Learning to Rank in Personal Search, 2018 (regression).
-
-    >>> log = ClickLog.of(["a"] * 8, ["x", "y"] * 2 + ["y", "x"] * 2, [1, 2] * 4, [1, 0, 1, 0, 1, 1, 0, 0])
-    >>> position_bias(log).examined.round(2).tolist()
-    [1.0, 0.33]
     """
     if not log.clicked.any():
         raise InputError(f"the log has no click in {log.n_impressions} lists; pass a log with clicks.")

@@ -70,17 +70,13 @@ class CascadeClicks(TabulatedClicks):
     Cascade model: a user examines rows from the top, clicks by grade, and may be satisfied and stop.
 
     kind: Table of probabilities; for five grades, "almost_random" is spaced evenly between the values for three.
-    grades: Number of grades, 0 for the worst.
     stop_after: Whether only a clicked row may end the session, as in the papers, or any examined row, as in the code
         behind the figures published in 2018. The perfect user never stops, so both are the same.
     click, stop: Your own tables, one probability per grade, instead of those of `kind`.
-
-    >>> CascadeClicks("perfect").clicks([2, 0, 2], np.random.default_rng(0)).tolist()
-    [True, False, True]
     """
 
     kind: str = "perfect"
-    grades: int = 3
+    grades: int = 3  # number of grades, 0 for the worst
     stop_after: str = "click"
     click: Sequence[float] | None = None
     stop: Sequence[float] | None = None
@@ -104,20 +100,12 @@ class PositionClicks(TabulatedClicks):
     """
     Position-based model: a user examines rank r with probability r^−eta, independently of other ranks, and clicks by
     grade.
-
-    eta: Strength of the position bias; 0 examines every rank.
-    kind: Table of click probabilities.
-    grades: Number of grades, 0 for the worst.
-    click: Your own table, one probability per grade, instead of that of `kind`.
-
-    >>> PositionClicks(0.0).clicks([2, 0, 2], np.random.default_rng(0)).tolist()
-    [True, False, True]
     """
 
-    eta: float = 1.0
-    kind: str = "perfect"
-    grades: int = 3
-    click: Sequence[float] | None = None
+    eta: float = 1.0  # strength of the position bias; 0 examines every rank
+    kind: str = "perfect"  # table of click probabilities
+    grades: int = 3  # number of grades, 0 for the worst
+    click: Sequence[float] | None = None  # your own table, one probability per grade, instead of that of `kind`
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.eta) or self.eta < 0.0:

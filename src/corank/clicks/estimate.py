@@ -28,26 +28,21 @@ class ClickEstimate:
     """
     Offline estimate of a metric from logged clicks.
 
-    value: The estimate.
     low, high: Confidence interval of the mean over lists (`corank.metrics.sign_flip`), with the propensities taken as
         known.
-    level: Confidence level.
-    metric, method: The metric and the estimator.
     n_impressions, n_clicks: Number of lists of the rows' queries, and of clicks on rows, that were used.
-    n_effective: Effective sample size of the clicks: (Σ w)² / Σ w².
-    unseen: Share of the rows of logged queries that no list showed, and that clicks therefore cannot judge.
     """
 
-    value: float
+    value: float  # the estimate
     low: float
     high: float
-    level: float
-    metric: str
+    level: float  # confidence level
+    metric: str  # metric, method: the metric and the estimator
     method: str
     n_impressions: int
     n_clicks: int
-    n_effective: float
-    unseen: float
+    n_effective: float  # effective sample size of the clicks: (Σ w)² / Σ w²
+    unseen: float  # share of the rows of logged queries that no list showed, and that clicks therefore cannot judge
 
 
 def estimate_from_clicks(
@@ -80,12 +75,6 @@ def estimate_from_clicks(
     the sums over documents shown are unbiased for sums over all documents, shown or not: with π_k the probability of
     the document at position k given those above, the means of Σ_{j<k} y_j + y_k / π_k and of Σ_d y_d are equal for
     every k (Des Raj, 1956), hence b_k = a_k / π_k + Σ_{j>k} a_j for weights a that sum to 1; here a_k ∝ p_k.
-
-    >>> log = ClickLog.of(["a", "a"] * 3, ["x", "y"] * 3, [1, 2] * 3, [0, 1, 1, 0, 0, 1])
-    >>> bias = PositionBias.power(1.0, 2)
-    >>> estimate = estimate_from_clicks(log, [1.0, 2.0], ["a", "a"], ["x", "y"], bias=bias, metric="P@1")
-    >>> round(estimate.value, 3)
-    1.333
     """
     rules = {
         "method": one_of("ips", "self_normalised", "doubly_robust"),
@@ -106,13 +95,9 @@ def estimate_from_clicks(
 
 @dataclass(frozen=True)
 class Interval:
-    """
-    A value with its confidence interval.
+    """A value with its confidence interval."""
 
-    value, low, high: The value and its interval.
-    """
-
-    value: float
+    value: float  # value, low, high: the value and its interval
     low: float
     high: float
 
@@ -143,24 +128,17 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class JoinedLog:
-    """
-    A log joined with the rows of a new ranker, under the position-based model.
-
-    rows, known: row of each document shown, and whether there is one.
-    p: propensity of each document shown, at least `clip`; factor: b, how often it counts.
-    rank, rank_weight: rank of each row, and λ.
-    query_of: number of the query of each list, -1 without rows; counted: lists with a query.
-    """
+    """A log joined with the rows of a new ranker, under the position-based model."""
 
     log: ClickLog
-    rows: Integers
+    rows: Integers  # rows, known: row of each document shown, and whether there is one
     known: NDArray[np.bool_]
-    p: Floats
+    p: Floats  # propensity of each document shown, at least `clip`; factor: b, how often it counts
     factor: Floats
     queries: Queries
-    rank: Integers
+    rank: Integers  # rank, rank_weight: rank of each row, and λ
     rank_weight: Floats
-    query_of: Integers
+    query_of: Integers  # number of the query of each list, -1 without rows; counted: lists with a query
     counted: Integers
 
     @classmethod

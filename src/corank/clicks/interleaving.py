@@ -29,15 +29,12 @@ class InterleavedList:
     """
     One list merged from several rankings.
 
-    rows: Numbers of the rows of the list, from the top.
-    rankings: The rankings: all rows, best first, of each.
-    teams: The ranking that chose each row, −1 for none; `TeamDraft` only.
     log_propensities: Logarithm of the probability of each row given those above it; `Probabilistic` only.
     """
 
-    rows: Integers
-    rankings: Integers
-    teams: Integers | None = None
+    rows: Integers  # numbers of the rows of the list, from the top
+    rankings: Integers  # the rankings: all rows, best first, of each
+    teams: Integers | None = None  # the ranking that chose each row, −1 for none; `TeamDraft` only
     log_propensities: Floats | None = None
 
     @property
@@ -50,13 +47,9 @@ class InterleavedList:
 
 @dataclass(frozen=True)
 class Interleaving(ABC):
-    """
-    Base class of interleaving methods.
+    """Base class of interleaving methods."""
 
-    k: Ranks of a list; all rows are shown if there are fewer.
-    """
-
-    k: int = 10
+    k: int = 10  # ranks of a list; all rows are shown if there are fewer
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -88,12 +81,6 @@ class TeamDraft(Interleaving):
     A click is credited to the ranking that chose the row. A common prefix of all rankings earns no credit.
 
     k: Ranks of a list.
-
-    >>> merged = TeamDraft(3).interleave([[0, 1, 2], [0, 2, 1]], np.random.default_rng(0))
-    >>> int(merged.rows[0]), int(merged.teams[0])
-    (0, -1)
-    >>> TeamDraft(3).credit(merged, [True, False, False]).tolist()
-    [0.0, 0.0]
     """
 
     def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:
@@ -118,14 +105,9 @@ class Probabilistic(Interleaving):
     rankings by the probabilities that each contributed the row, so any list can be credited.
 
     k: Ranks of a list.
-    tau: Concentration on the best rows of a ranking.
-
-    >>> merged = Probabilistic().interleave([[0, 1, 2], [2, 1, 0]], np.random.default_rng(0))
-    >>> Probabilistic().credit(merged, [True, False, False]).sum().round(12)
-    np.float64(1.0)
     """
 
-    tau: float = 3.0
+    tau: float = 3.0  # concentration on the best rows of a ranking
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,12 +157,6 @@ class PairwisePreference(Interleaving):
     either order; only such pairs count.
 
     k: Ranks of a list.
-
-    >>> method = PairwisePreference(2)
-    >>> merged = method.interleave([[0, 1, 2], [1, 0, 2]], np.random.default_rng(0))
-    >>> clicked = merged.rows == 1
-    >>> method.credit(merged, clicked).tolist()
-    [-1.0, 1.0]
     """
 
     def credit(self, merged: InterleavedList, clicks: ArrayLike) -> Floats:

@@ -58,19 +58,12 @@ MAX_ERROR = 0.05
 
 @dataclass(frozen=True)
 class Replay:
-    """
-    Value of a new ranker, estimated from logged clicks, next to that of the lists shown.
+    """Value of a new ranker, estimated from logged clicks, next to that of the lists shown."""
 
-    new: The new ranker.
-    old: The lists of the log.
-    difference: New less old, paired by list.
-    assumes: What the estimate assumes of users.
-    """
-
-    new: ClickEstimate
-    old: Interval
-    difference: Interval
-    assumes: str
+    new: ClickEstimate  # the new ranker
+    old: Interval  # the lists of the log
+    difference: Interval  # new less old, paired by list
+    assumes: str  # what the estimate assumes of users
 
 
 def replay(
@@ -85,24 +78,7 @@ def replay(
     clip: float = 0.01,
     level: float = 0.95,
 ) -> Replay:
-    """
-    Estimate how a new ranker would perform, and raise `InputError` if the log cannot tell.
-
-    >>> import numpy as np
-    >>> from corank.clicks import replay
-    >>> from corank.data import ClickLog
-    >>> rng, chance = np.random.default_rng(0), np.array([0.7, 0.3])     # documents x and y, drawn for position 1
-    >>> first = (rng.random(2000) < 0.3).astype(int)
-    >>> shown = np.column_stack([first, 1 - first])
-    >>> clicked = (rng.random((2000, 2)) < np.array([0.1, 0.4])[shown]) & [True, False]
-    >>> log = ClickLog.of(
-    ...     ["q"] * 4000, np.array(["x", "y"])[shown].ravel(), [1, 2] * 2000, clicked.ravel(),
-    ...     log_propensity=np.log(np.column_stack([chance[first], np.ones(2000)])).ravel(),
-    ... )
-    >>> found = replay(log, [0.0, 1.0], ["q", "q"], ["x", "y"], metric="clicks@1")
-    >>> found.difference.low > 0.15                          # .4 clicks, against .19
-    True
-    """
+    """Estimate how a new ranker would perform, and raise `InputError` if the log cannot tell."""
     rules = {
         "method": one_of("ips", "self_normalised", "doubly_robust"),
         "clip": number(0, 1, inside="(]"),

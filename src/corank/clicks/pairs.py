@@ -18,21 +18,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ClickPairs:
-    """
-    Preferences for ``fit(X, pairs=..., pair_weight=...)``.
+    """Preferences for ``fit(X, pairs=..., pair_weight=...)``."""
 
-    pairs: Rows of X: the clicked row, and a row of the same query that it is preferred to.
-    pair_weight: Sum of 1 / propensity over the clicks.
-    n_clicks: Number of clicks used.
-    n_clipped: Number of clicks whose propensity was below `clip`.
-    n_missing: Number of clicks on documents that are not rows of X.
-    """
-
-    pairs: NDArray[np.int64]
-    pair_weight: Floats
-    n_clicks: int
-    n_clipped: int
-    n_missing: int
+    pairs: NDArray[np.int64]  # rows of X: the clicked row, and a row of the same query that it is preferred to
+    pair_weight: Floats  # sum of 1 / propensity over the clicks
+    n_clicks: int  # number of clicks used
+    n_clipped: int  # number of clicks whose propensity was below `clip`
+    n_missing: int  # number of clicks on documents that are not rows of X
 
 
 def propensities(log: ClickLog, bias: PositionBias | None) -> Floats:
@@ -61,11 +53,6 @@ def click_pairs(
     The expectation of the weighted loss over examination is the loss on relevant documents (Joachims, Swaminathan and
     Schnabel, 2017), for any ranker that learns from pairs. With ``SPD(loss="hinge")`` or ``RankSVM`` it is their
     propensity-weighted ranking SVM.
-
-    >>> log = ClickLog.of(["a", "a"], ["x", "y"], [1, 2], [0, 1])
-    >>> made = click_pairs(log, ["a", "a", "a"], ["x", "y", "z"], bias=PositionBias.power(1.0, 2))
-    >>> made.pairs.tolist(), made.pair_weight.tolist()
-    ([[1, 0]], [2.0])
     """
     rules = {"clip": number(0, 1, inside="(]"), "against": one_of("shown", "query")}
     check_values({"clip": clip, "against": against}, rules)

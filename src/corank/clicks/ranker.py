@@ -59,23 +59,17 @@ class Impression:
 
     It is self-contained: the ranker keeps no part of it. Clicks may arrive late, in any order, twice or never.
 
-    id: A random 64-bit number that identifies the impression.
-    rows: Numbers of the rows of X that were shown, from the top.
     log_propensities: Logarithm of the probability that each of them was shown at its rank, given the rows above it.
         Rows that were not shown have no entry; their probability is not zero.
-    version: Number of lists that the ranker had learnt when it drew this one.
-    X: All rows of the query. They are not copied, so do not change them.
-    scores: Score of each row when the list was drawn, prior included.
-    prior: Scores known before learning.
     """
 
-    id: int
-    rows: NDArray[np.int64]
+    id: int  # a random 64-bit number that identifies the impression
+    rows: NDArray[np.int64]  # numbers of the rows of X that were shown, from the top
     log_propensities: Floats
-    version: int
-    X: Any
-    scores: Floats
-    prior: Floats | None = None
+    version: int  # number of lists that the ranker had learnt when it drew this one
+    X: Any  # all rows of the query. They are not copied, so do not change them.
+    scores: Floats  # score of each row when the list was drawn, prior included
+    prior: Floats | None = None  # scores known before learning
 
     def __post_init__(self) -> None:
         for part in (self.rows, self.log_propensities, self.scores):
@@ -117,18 +111,12 @@ class FittedOnline:
 
 
 class Session(NamedTuple):
-    """
-    Generators and constants of a simulation.
+    """Generators and constants of a simulation."""
 
-    own_rng (4,), rngs (2, 4): states of the generators that draw lists, and queries and clicks.
-    k: ranks of a list.
-    n_learnt: lists learnt before.
-    """
-
-    own_rng: RngState
+    own_rng: RngState  # own_rng (4,), rngs (2, 4): states of the generators that draw lists, and queries and clicks
     rngs: RngState
-    k: int
-    n_learnt: int
+    k: int  # ranks of a list
+    n_learnt: int  # lists learnt before
 
 
 class OnlineRanker(Ranker):

@@ -39,21 +39,16 @@ class Verdict:
     """
     Result of an `InterleavingTest` so far.
 
-    winner: ``"A"`` or ``"B"`` once the interval has excluded 0, None before. It does not change later.
-    decided_at: Number of lists after which that happened.
-    mean: Mean credit; positive values favour A. NaN without lists.
-    low, high: Interval of the mean credit, valid at all times together.
     p_value: p-value, valid at any time: the smallest alpha at which the lists so far decide, at the most extreme time.
-    n_lists, n_decisive: Number of lists, and of those whose credit is not 0.
     """
 
-    winner: str | None
-    decided_at: int | None
-    mean: float
-    low: float
+    winner: str | None  # ``"A"`` or ``"B"`` once the interval has excluded 0, None before. It does not change later.
+    decided_at: int | None  # number of lists after which that happened
+    mean: float  # mean credit; positive values favour A. NaN without lists.
+    low: float  # low, high: interval of the mean credit, valid at all times together
     high: float
     p_value: float
-    n_lists: int
+    n_lists: int  # n_lists, n_decisive: number of lists, and of those whose credit is not 0
     n_decisive: int
 
     def __str__(self) -> str:
@@ -73,16 +68,6 @@ class InterleavingTest:
     alpha: Probability of a false alarm.
     bound: Largest credit of a list: 1 for `TeamDraft` and `Probabilistic`. Credits beyond it are refused.
     tuned_for: Number of decisive lists at which the interval is narrow; a matter of power, not of validity.
-
-    >>> import numpy as np
-    >>> from corank.clicks import InterleavingTest, TeamDraft
-    >>> method, test, rng = TeamDraft(3), InterleavingTest(), np.random.default_rng(0)
-    >>> for _ in range(500):
-    ...     merged = method.interleave([[0, 1, 2], [2, 1, 0]], rng)
-    ...     clicks = rng.random(3) < np.array([0.5, 0.2, 0.3])[merged.rows]   # A puts the best row first
-    ...     test = test.add(method.preferences(merged, clicks)[0, 1])
-    >>> test.verdict().winner
-    'A'
     """
 
     def __init__(self, alpha: float = 0.05, *, bound: float = 1.0, tuned_for: int = 1000) -> None:

@@ -42,25 +42,20 @@ class ClickCurve:
     """
     Learning curve of an online ranker against the number of lists shown, returned by `simulate_clicks`.
 
-    ranker, user: The ranker and the click model.
-    impressions: Number of lists shown.
     offline: nDCG@k of the ranker at that time, on test rows, under corank's convention: queries without a relevant row
         are left out, ties count by their expectation.
     online: Σ_t discount^(t − 1) · nDCG@k of list t, over all lists so far; a list of a query without a relevant row
         counts 0.
-    discount: Factor of a list's nDCG relative to the list before.
-    metric: The metric.
-    coefs: The final weights.
     """
 
-    ranker: str
+    ranker: str  # ranker, user: the ranker and the click model
     user: str
-    impressions: NDArray[np.int64]
+    impressions: NDArray[np.int64]  # number of lists shown
     offline: Floats
     online: Floats
-    discount: float
-    metric: str
-    coefs: Floats
+    discount: float  # factor of a list's nDCG relative to the list before
+    metric: str  # the metric
+    coefs: Floats  # the final weights
 
     def mean(self, kind: Kind = "offline") -> Floats:
         """Average over runs."""
@@ -119,17 +114,7 @@ def simulate_clicks(
     random_state: Any = None,
     verbose: bool = False,
 ) -> ClickCurve:
-    """
-    Let a ranker serve simulated users and learn from their clicks.
-
-    >>> from corank import PDGD, RankingData, make_ranking
-    >>> from corank.clicks import simulate_clicks
-    >>> problem = make_ranking(50, 20, random_state=0)
-    >>> data = RankingData.of(problem.X, problem.y, problem.qid)
-    >>> curve = simulate_clicks(PDGD(), data, "navigational", 1000, n_runs=3, random_state=0)
-    >>> curve.offline.shape, curve.mean()[-1] > curve.mean()[0]
-    ((3, 10), np.True_)
-    """
+    """Let a ranker serve simulated users and learn from their clicks."""
     checked = {
         "impressions": impressions, "k": k, "discount": discount, "n_runs": n_runs, "random_state": random_state,
     }  # fmt: skip

@@ -33,20 +33,6 @@ class SimulatedUsers:
 
     ranker_seed: The `random_state` of the ranker in that run.
     list_state: Initial state of the generator from which such a ranker draws its lists, for a ranking service.
-
-    >>> from corank import PDGD, RankingData, make_ranking
-    >>> from corank.clicks import simulate_clicks
-    >>> from corank.clicks import SimulatedUsers
-    >>> problem = make_ranking(50, 20, random_state=0)
-    >>> data = RankingData.of(problem.X, problem.y, problem.qid)
-    >>> users = SimulatedUsers(data, "navigational", random_state=0)
-    >>> ranker = PDGD(random_state=users.ranker_seed)
-    >>> for _ in range(100):
-    ...     rows = users.ask()
-    ...     impression = ranker.show(data.X[rows])
-    ...     ranker = ranker.learn(impression, users.click(rows[impression.rows]))
-    >>> (ranker.coef_ == simulate_clicks(PDGD(), data, "navigational", 100, random_state=0).coefs[0]).all()
-    np.True_
     """
 
     def __init__(

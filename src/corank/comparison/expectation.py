@@ -75,23 +75,14 @@ def offsets_at(n: int) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class Expectation:
-    """
-    Expected results of methods.
+    """Expected results of methods."""
 
-    names: the methods.
-    means: μ of each, shape (n_methods,).
-    draws: from the distribution of the expected values, shape (n_draws, n_methods).
-    values: of each judged query, shape (n_queries, n_methods).
-    offsets: b, with mean 0.
-    pseudo: κ; 0 for no prior.
-    """
-
-    names: tuple[str, ...]
-    means: Floats
-    draws: Floats
-    values: Floats
-    offsets: Floats
-    pseudo: float
+    names: tuple[str, ...]  # the methods
+    means: Floats  # μ of each, shape (n_methods,)
+    draws: Floats  # from the distribution of the expected values, shape (n_draws, n_methods)
+    values: Floats  # of each judged query, shape (n_queries, n_methods)
+    offsets: Floats  # b, with mean 0
+    pseudo: float  # κ; 0 for no prior
 
     @classmethod
     def of(

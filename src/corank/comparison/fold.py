@@ -27,34 +27,23 @@ _ENOUGH = 8
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """
-    Settings shared by all fits of a comparison.
+    """Settings shared by all fits of a comparison."""
 
-    metric: metric that tuning optimises.
-    seed: random seed.
-    prior: columns that hold prior scores, or None.
-    """
-
-    metric: str
+    metric: str  # metric that tuning optimises
     convention: Convention
-    seed: int
-    prior: tuple[int, ...] | None
+    seed: int  # random seed
+    prior: tuple[int, ...] | None  # columns that hold prior scores, or None
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingPart:
-    """
-    The training part of a fold.
+    """The training part of a fold."""
 
-    X, y, qid: rows; NaN in y marks unjudged ones.
-    seeds: random seeds of this part.
-    """
-
-    X: Any
+    X: Any  # X, y, qid: rows; NaN in y marks unjudged ones
     y: Floats
     qid: Ints
     settings: Settings
-    seeds: tuple[int, ...]
+    seeds: tuple[int, ...]  # random seeds of this part
 
     @property
     def n_features(self) -> int:

@@ -108,31 +108,21 @@ class Method:
     """
     A method of a comparison.
 
-    name, title: identifier, and name in reports.
     make: returns an unfitted estimator for a training part; tuning is part of its ``fit``.
-    cost: rough time relative to RankRLS; cheap methods run first.
-    tuning: description of how parameters are chosen.
-    signature: anything else that stored results depend on.
-    is_label_free: whether it needs no judgements.
-    uses_unscored: whether unjudged rows change the model.
-    takes_unscored: whether ``fit`` accepts unjudged rows; otherwise they are removed.
-    warms_up: whether it compiles kernels when first used.
-    complexity: rank from the simplest method.
-    module: optional dependency.
     """
 
-    name: str
+    name: str  # name, title: identifier, and name in reports
     title: str
     make: Callable[[TrainingPart], Any]
-    cost: float = 1.0
-    tuning: str = ""
-    signature: str = ""
-    is_label_free: bool = False
-    uses_unscored: bool = False
-    takes_unscored: bool = True
-    warms_up: bool = True
-    complexity: int = 0
-    module: str = ""
+    cost: float = 1.0  # rough time relative to RankRLS; cheap methods run first
+    tuning: str = ""  # description of how parameters are chosen
+    signature: str = ""  # anything else that stored results depend on
+    is_label_free: bool = False  # whether it needs no judgements
+    uses_unscored: bool = False  # whether unjudged rows change the model
+    takes_unscored: bool = True  # whether ``fit`` accepts unjudged rows; otherwise they are removed
+    warms_up: bool = True  # whether it compiles kernels when first used
+    complexity: int = 0  # rank from the simplest method
+    module: str = ""  # optional dependency
 
     @property
     def is_installed(self) -> bool:

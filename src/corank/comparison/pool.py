@@ -114,17 +114,12 @@ class Worker:
 
 @dataclass
 class WorkerPool:
-    """
-    Workers that share one problem.
+    """Workers that share one problem."""
 
-    scratch: folder written by `ComparisonProblem.save`.
-    n: number of workers.
-    """
-
-    scratch: Path
+    scratch: Path  # folder written by `ComparisonProblem.save`
     methods: dict[str, Any]
     settings: Any
-    n: int
+    n: int  # number of workers
     _workers: list[Worker] = field(default_factory=list)
 
     def __enter__(self) -> Self:

@@ -37,19 +37,13 @@ _GROUP, _MAX_GROUPS = 10, 50
 
 @dataclass(frozen=True, eq=False)
 class InputRows:
-    """
-    Rows as the user passed them: arrays, a frame, a file that was read, or a `RankingData`.
+    """Rows as the user passed them: arrays, a frame, a file that was read, or a `RankingData`."""
 
-    X, y, qid: as for `Ranker.fit`; y is None without scores.
-    docids: document ids, for conventions that order ties by them.
-    names: column names, or None.
-    """
-
-    X: Any
+    X: Any  # X, y, qid: as for `Ranker.fit`; y is None without scores
     y: Any
     qid: Any
-    docids: Any = None
-    names: Sequence[str] | None = None
+    docids: Any = None  # document ids, for conventions that order ties by them
+    names: Sequence[str] | None = None  # column names, or None
 
     @classmethod
     def of(cls, X: Any, y: Any, qid: Any) -> InputRows:
@@ -94,23 +88,17 @@ class ComparisonProblem:
     """
     Rows of the data followed by those of the pool, with the fold of each.
 
-    X: float rows, dense or CSR.
-    y: scores; NaN for unjudged rows, which include all rows of the pool.
-    codes: number of each row's query.
-    parts: the fold that leaves a row out, or `ALWAYS`; all rows of a query, also in the pool, are in one part.
     units: the unit over which metrics average: the query or, if all scores are in one query, a group of its rows;
         −1 for rows that are not evaluated.
-    n_own: number of rows of the data.
-    names: names of the columns, or None.
     """
 
-    X: Any
-    y: Floats
-    codes: Ints
-    parts: Ints
+    X: Any  # float rows, dense or CSR
+    y: Floats  # scores; NaN for unjudged rows, which include all rows of the pool
+    codes: Ints  # number of each row's query
+    parts: Ints  # the fold that leaves a row out, or `ALWAYS`; all rows of a query, also in the pool, are in one part
     units: Ints
-    n_own: int
-    names: tuple[str, ...] | None = None
+    n_own: int  # number of rows of the data
+    names: tuple[str, ...] | None = None  # names of the columns, or None
 
     @property
     def unit(self) -> str:
@@ -322,9 +310,6 @@ def _with_pool(rows: Any, inputs: InputRows, own: Queries, pool: InputRows) -> t
 def _matched(own: list[Any], theirs: list[Any]) -> list[Any]:
     """
     Translate query ids of the pool into those of the data; ids match as text if one is a number and the other a string.
-
-    >>> _matched([1, 2], ["2", "3"])
-    [2, '3']
     """
     known, texts = set(own), {_text(query): query for query in own}
     return [query if query in known else texts.get(_text(query), query) for query in theirs]

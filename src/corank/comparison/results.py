@@ -30,19 +30,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FoldTask:
-    """
-    One fit.
+    """One fit."""
 
-    method: name of the method.
-    fold: test fold; None fits on all rows and saves the model.
-    fraction: share of the scored queries that keep their scores.
-    repeat: number of the random draw of that share.
-    """
-
-    method: str
-    fold: int | None
-    fraction: float = 1.0
-    repeat: int = 0
+    method: str  # name of the method
+    fold: int | None  # test fold; None fits on all rows and saves the model
+    fraction: float = 1.0  # share of the scored queries that keep their scores
+    repeat: int = 0  # number of the random draw of that share
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,35 +43,25 @@ class TaskResult:
     """
     Result of a task.
 
-    scores: of the test rows, ascending; empty for a fit on all rows.
-    chosen: tuned parameters.
-    fit_seconds, predict_seconds: processor time.
-    peak_bytes: peak memory beyond that of the process before the fit.
-    n_queries: number of scored training queries.
     path: (parameter, value, mean metric, whether it was chosen) of each candidate.
-    note: why the model could not be saved, or "".
     """
 
-    scores: Floats
-    chosen: dict[str, Any]
-    fit_seconds: float
+    scores: Floats  # of the test rows, ascending; empty for a fit on all rows
+    chosen: dict[str, Any]  # tuned parameters
+    fit_seconds: float  # fit_seconds, predict_seconds: processor time
     predict_seconds: float
-    peak_bytes: int
-    n_queries: int
+    peak_bytes: int  # peak memory beyond that of the process before the fit
+    n_queries: int  # number of scored training queries
     path: list[tuple[str, float, float, bool]]
-    note: str = ""
+    note: str = ""  # why the model could not be saved, or ""
 
 
 @dataclass(frozen=True)
 class ResultStore:
-    """
-    The results of one problem in a folder.
-
-    fingerprint, n_folds: of the problem; together with the seed they determine the folds.
-    """
+    """The results of one problem in a folder."""
 
     folder: Path
-    fingerprint: str
+    fingerprint: str  # fingerprint, n_folds: of the problem; together with the seed they determine the folds
     n_folds: int
     settings: Settings
 

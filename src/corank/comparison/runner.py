@@ -29,16 +29,11 @@ _UNITS, _START_COST = 100, 0.3
 
 @dataclass(frozen=True, eq=False)
 class FoldEvaluator:
-    """
-    Evaluates out-of-fold scores.
+    """Evaluates out-of-fold scores."""
 
-    problem, queries: the rows, and the ids of their queries.
-    docids: document ids of the rows of the data, or None.
-    """
-
-    problem: ComparisonProblem
+    problem: ComparisonProblem  # problem, queries: the rows, and the ids of their queries
     queries: Queries
-    docids: Any
+    docids: Any  # document ids of the rows of the data, or None
     convention: Convention
 
     @cached_property
@@ -75,24 +70,19 @@ class TaskRunner:
     """
     Runs tasks on one problem.
 
-    methods: all methods by name.
-    workers: processes that run tasks.
-    metrics: the first one is the metric of the study.
-    level: level of intervals.
     known, errors: results of finished tasks, and messages of failed ones.
-    left: requested tasks that the time limit left unfinished.
     """
 
     evaluator: FoldEvaluator
-    methods: dict[str, Method]
+    methods: dict[str, Method]  # all methods by name
     results: ResultStore
-    workers: WorkerPool
-    metrics: Sequence[str]
-    level: float
+    workers: WorkerPool  # processes that run tasks
+    metrics: Sequence[str]  # the first one is the metric of the study
+    level: float  # level of intervals
     verbose: bool
     known: dict[FoldTask, TaskResult] = field(default_factory=dict)
     errors: dict[FoldTask, str] = field(default_factory=dict)
-    left: set[FoldTask] = field(default_factory=set)
+    left: set[FoldTask] = field(default_factory=set)  # requested tasks that the time limit left unfinished
 
     def run(self, tasks: Sequence[FoldTask], what: str, deadline: float | None, finish: float | None = None) -> None:
         """Run the tasks without a stored result, in the given order."""

@@ -21,31 +21,24 @@ class DataSummary:
     """
     Summary of the data.
 
-    name: File name, or "arrays".
-    fingerprint: Hash of rows, scores and query ids.
-    n_rows, n_features, n_queries: Number of rows, without those of the pool, of columns and of queries.
     grades: Each score and its number of rows, ascending; empty for more than 20 different scores.
-    n_unscored_rows, n_unscored_queries: Rows without a score, and queries without a scored row.
     n_single_grade_queries, n_one_row_queries: Queries whose scored rows all have the same score, and queries of one
         row.
-    n_duplicated_rows: Rows with the same features as an earlier row of their query.
-    constant_columns: Names, or 1-based numbers, of constant columns.
-    n_pool_rows, n_pool_queries: Further rows without scores, and their queries.
     """
 
-    name: str
-    fingerprint: str
-    n_rows: int
+    name: str  # file name, or "arrays"
+    fingerprint: str  # hash of rows, scores and query ids
+    n_rows: int  # n_rows, n_features, n_queries: number of rows, without those of the pool, of columns and of queries
     n_features: int
     n_queries: int
     grades: tuple[tuple[float, int], ...]
-    n_unscored_rows: int
+    n_unscored_rows: int  # n_unscored_rows, n_unscored_queries: rows without a score, and queries without a scored row
     n_unscored_queries: int
     n_single_grade_queries: int
     n_one_row_queries: int
-    n_duplicated_rows: int
-    constant_columns: tuple[str, ...]
-    n_pool_rows: int = 0
+    n_duplicated_rows: int  # rows with the same features as an earlier row of their query
+    constant_columns: tuple[str, ...]  # names, or 1-based numbers, of constant columns
+    n_pool_rows: int = 0  # n_pool_rows, n_pool_queries: further rows without scores, and their queries
     n_pool_queries: int = 0
 
 
@@ -99,19 +92,16 @@ class Rival:
     """
     Another method, compared with the recommended one.
 
-    name: Name of the other method.
     difference: Expected lead of the recommended method over it, in the study's metric; positive means that the
         recommended one is better, also for errors.
-    p_better: Probability that the recommended method is better.
-    p_equivalent: Probability that the two differ by less than the margin of practical equivalence.
     n_needed: Number of judged queries at which `p_better` would reach 0.95 if the difference stays as it is; None if
         the recommended method does not lead on the judged queries.
     """
 
-    name: str
+    name: str  # name of the other method
     difference: float
-    p_better: float
-    p_equivalent: float
+    p_better: float  # probability that the recommended method is better
+    p_equivalent: float  # probability that the two differ by less than the margin of practical equivalence
     n_needed: int | None
 
 
@@ -120,99 +110,64 @@ class CurvePoint:
     """
     One method fitted on a share of the scored training queries.
 
-    method: Name of the method.
-    fraction: Share of the scored queries that kept their scores.
-    n_queries: Their number, averaged over folds and rounded.
     mean, low, high: Mean of the metric over queries and its interval; values of queries are averaged over repeats.
-    n_repeats: Number of random draws of the queries.
     """
 
-    method: str
-    fraction: float
-    n_queries: int
+    method: str  # name of the method
+    fraction: float  # share of the scored queries that kept their scores
+    n_queries: int  # their number, averaged over folds and rounded
     mean: float
     low: float
     high: float
-    n_repeats: int
+    n_repeats: int  # number of random draws of the queries
 
 
 @dataclass(frozen=True)
 class PathPoint:
-    """
-    One candidate value in the tuning of the refitted winner.
+    """One candidate value in the tuning of the refitted winner."""
 
-    parameter: Name, such as "alpha".
-    value: The candidate.
-    mean: Mean of the tuning metric over held-out queries.
-    is_chosen: Whether it was chosen.
-    """
-
-    parameter: str
-    value: float
-    mean: float
-    is_chosen: bool
+    parameter: str  # name, such as "alpha"
+    value: float  # the candidate
+    mean: float  # mean of the tuning metric over held-out queries
+    is_chosen: bool  # whether it was chosen
 
 
 @dataclass(frozen=True)
 class ReliabilityPoint:
-    """
-    One bin of the winner's calibrated out-of-fold scores.
+    """One bin of the winner's calibrated out-of-fold scores."""
 
-    predicted: Mean predicted probability that a row is relevant (its grade above the lowest).
-    observed: Observed share of relevant rows.
-    n_rows: Rows in the bin.
-    """
-
-    predicted: float
-    observed: float
-    n_rows: int
+    predicted: float  # mean predicted probability that a row is relevant (its grade above the lowest)
+    observed: float  # observed share of relevant rows
+    n_rows: int  # rows in the bin
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """
-    Weight of one column in the refitted winner.
+    """Weight of one column in the refitted winner."""
 
-    column: Name, or 1-based number.
-    weight: Weight of the column in its original units.
-    scaled: Weight times the standard deviation of the column within queries.
-    """
-
-    column: str
-    weight: float
-    scaled: float
+    column: str  # name, or 1-based number
+    weight: float  # weight of the column in its original units
+    scaled: float  # weight times the standard deviation of the column within queries
 
 
 @dataclass(frozen=True)
 class QueryValue:
-    """
-    Values of one query for the winner and for its reference: the simplest method, or else the best other one.
+    """Values of one query for the winner and for its reference: the simplest method, or else the best other one."""
 
-    query: Query id.
-    n_rows, n_scored: Number of rows, and of scored rows.
-    value, base: The study's metric for the winner and for the reference.
-    """
-
-    query: str
-    n_rows: int
+    query: str  # query id
+    n_rows: int  # n_rows, n_scored: number of rows, and of scored rows
     n_scored: int
-    value: float
+    value: float  # value, base: the study's metric for the winner and for the reference
     base: float
 
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """
-    Out-of-fold ranking metric and squared error of CRR at one mix.
+    """Out-of-fold ranking metric and squared error of CRR at one mix."""
 
-    mix: Share of regression.
-    mean: The study's metric.
-    squared_error: Mean squared error of the scores.
-    """
-
-    mix: float
-    mean: float
-    squared_error: float
+    mix: float  # share of regression
+    mean: float  # the study's metric
+    squared_error: float  # mean squared error of the scores
 
 
 @dataclass(frozen=True, eq=False, repr=False)

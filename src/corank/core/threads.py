@@ -98,9 +98,6 @@ def add_up(function: Callable[[int, int], Any], runs: list[tuple[int, int]], n_j
 
     The order of additions depends on the runs only, so that any number of threads gives the same bytes. Neighbours in
     the tree are added as soon as both are ready: about n_jobs · log(runs) partial sums are kept in memory.
-
-    >>> add_up(lambda first, last: sum(range(first, last)), [(0, 2), (2, 3), (3, 6)])
-    15
     """
     waiting: dict[tuple[int, int], Any] = {}
     lock = Lock()

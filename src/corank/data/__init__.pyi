@@ -80,6 +80,8 @@ from corank.data.io.trec import write_run as write_run
 from corank.data.io.write_frames import write_parquet as write_parquet
 from corank.data.judges import JudgeGrades as JudgeGrades
 from corank.data.judges import krippendorff as krippendorff
+from corank.data.pools import PooledRows as PooledRows
+from corank.data.pools import PoolPolicy as PoolPolicy
 from corank.data.query_splits import QueryKFold as QueryKFold
 from corank.data.query_splits import QueryShuffleSplit as QueryShuffleSplit
 from corank.data.ranking import RankingData as RankingData

@@ -35,19 +35,17 @@ class ColumnRoles:
     Roles of the columns of one table.
 
     y, qid, docid, judge: The columns of labels, query ids, document ids and judges; None if the table has none.
-    features: The feature columns, in the order of X.
     left_out: Columns that are not used: dropped, without a name (the index of pandas), or with a usual name of a role
         that another column has.
-    is_reordered: Whether the features have another order in the table.
     """
 
     y: str | None
     qid: str | None
     docid: str | None
     judge: str | None
-    features: tuple[str, ...]
+    features: tuple[str, ...]  # the feature columns, in the order of X
     left_out: tuple[str, ...] = ()
-    is_reordered: bool = False
+    is_reordered: bool = False  # whether the features have another order in the table
 
     def __str__(self) -> str:
         """Return the roles in words: label 'grade', query 'query_id', 2 features 'bm25', 'age'; left out 'url'."""
@@ -65,28 +63,19 @@ class ColumnChoice:
 
     y: Label column. None recognises and requires one; False recognises one, and accepts a table without labels.
     qid: Query column. None recognises one; False ignores all that look like one, and puts all rows in one query.
-    docid, judge: Columns of document ids and of judges; None recognises them.
-    drop: Columns to leave out; they may be absent if `features` is given.
-    keep: Features whose names look like another role.
     features: Names and order of the features, such as the `feature_names_in_` of a model; None accepts any.
     """
 
     y: str | Literal[False] | None = None
     qid: str | Literal[False] | None = None
-    docid: str | None = None
+    docid: str | None = None  # docid, judge: columns of document ids and of judges; None recognises them
     judge: str | None = None
-    drop: Sequence[str] = ()
-    keep: Sequence[str] = ()
+    drop: Sequence[str] = ()  # columns to leave out; they may be absent if `features` is given
+    keep: Sequence[str] = ()  # features whose names look like another role
     features: Sequence[str] | None = None
 
     def roles(self, names: Sequence[str], path: object) -> ColumnRoles:
-        """
-        Assign a role to each column of a table, or raise `InputError` if that is not clear.
-
-        >>> roles = ColumnChoice().roles(["Query_ID", "doc_id", "bm25", "Relevance"], "a.csv")
-        >>> print(roles)
-        label 'Relevance', query 'Query_ID', document 'doc_id', 1 feature 'bm25'
-        """
+        """Assign a role to each column of a table, or raise `InputError` if that is not clear."""
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(f"{path} has two columns named {twice!r}; rename one of them.")
@@ -137,12 +126,7 @@ ANY_COLUMNS = ColumnChoice()
 
 
 def column_numbers(columns: Iterable[Any], names: Sequence[str] | None, what: str) -> list[Any]:
-    """
-    Replace names of columns by their numbers; other entries stay.
-
-    >>> column_numbers(["b", 0], ["a", "b"], "columns")
-    [1, 0]
-    """
+    """Replace names of columns by their numbers; other entries stay."""
     found: list[Any] = []
     for one in columns:
         if isinstance(one, str):
@@ -191,12 +175,7 @@ def require_same_features(found: Sequence[str], wanted: Sequence[str], path: obj
 
 
 def list_names(names: Iterable[str]) -> str:
-    """
-    Return names in quotes; of many, the first three and the last three.
-
-    >>> list_names(["a", "b"]), list_names("abcdefgh")
-    ("'a', 'b'", "'a', 'b', 'c', ..., 'f', 'g', 'h' (8 in all)")
-    """
+    """Return names in quotes; of many, the first three and the last three."""
     shown = list(map(repr, names))
     if len(shown) <= _SHOWN:
         return ", ".join(shown)
@@ -205,10 +184,5 @@ def list_names(names: Iterable[str]) -> str:
 
 
 def column_name(column: int, names: Sequence[str] | None = None) -> str:
-    """
-    Return the name of a column; without names f1, f2, ..., as features are numbered in LETOR text.
-
-    >>> column_name(0), column_name(1, ["price", "stars"])
-    ('f1', 'stars')
-    """
+    """Return the name of a column; without names f1, f2, ..., as features are numbered in LETOR text."""
     return f"f{column + 1}" if names is None else str(names[column])

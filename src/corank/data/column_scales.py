@@ -27,10 +27,6 @@ def column_factors(data: RankingData) -> Floats:
     A column is divided by its standard deviation within queries, √(Σ_i w_i (x_i − mean of its query)² / Σ_i w_i), over
     scored and unjudged rows. Columns that are zero in more than 80 % of the rows (words, rare flags) share one divisor,
     √(Σ squared deviations / Σ shares of non-zero rows); otherwise the rarest columns would get the largest factors.
-
-    >>> data = RankingData.of([[1.0, 5.0], [3.0, 5.0], [7.0, 9.0], [7.0, 9.0]], [0, 1, 0, 1], qid=[1, 1, 2, 2])
-    >>> (column_factors(data) ** 2).round(6).tolist()
-    [2.0, 1.0]
     """
     X, w = plain(data.X), data.weight_of(np.arange(data.n_rows))
     add, rows = (add_sparse_spread, as_core_rows(X)) if is_sparse(X) else (add_spread, X)

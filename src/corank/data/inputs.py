@@ -22,10 +22,6 @@ def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weigh
     weights (n,): the weights; a number is used for all.
     n: the expected number.
     what, name: what is weighted, and the name of the argument, for error messages.
-
-    >>> as_weights([1, -2], 2)
-    Traceback (most recent call last):
-    corank.errors.InputError: weights is -2.0 at row 1; pass finite weights of at least 0.
     """
     try:
         w = np.asarray(weights, dtype=np.float64)

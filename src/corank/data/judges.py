@@ -41,21 +41,19 @@ class JudgeGrades:
     """
     Grades of documents by one or more judges; the grades are sorted by document, then by value.
 
-    document_of (n_rows,): number of the document of each row, graded or not.
     first (n_documents,): the first row of each document; documents are in the order in which they first appear.
     row, document, judge, grade (n_grades,): row, number of the document, number of the judge, and value of each grade.
     judges: names of the judges; empty if they are unknown, and each grade of a document has another judge.
-    n_replaced: grades that were replaced by a later one of the same judge.
     """
 
-    document_of: Integers
+    document_of: Integers  # (n_rows,): number of the document of each row, graded or not
     first: Integers
     row: Integers
     document: Integers
     judge: Integers
     grade: Floats
     judges: tuple[str, ...] = ()
-    n_replaced: int = 0
+    n_replaced: int = 0  # grades that were replaced by a later one of the same judge
 
     @classmethod
     def of(cls, y: ArrayLike, qid: ArrayLike | None, docids: ArrayLike, judges: ArrayLike | None = None) -> JudgeGrades:

@@ -29,25 +29,14 @@ _BLOCK = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class MissingValues:
-    """
-    How missing values are filled.
+    """How missing values are filled."""
 
-    columns (m,): numbers of the columns with missing values in training, ascending.
-    means (n_features,): means of all columns; 0 for a column without any value.
-    """
-
-    columns: NDArray[np.int64]
-    means: Floats
+    columns: NDArray[np.int64]  # (m,): numbers of the columns with missing values in training, ascending
+    means: Floats  # (n_features,): means of all columns; 0 for a column without any value
 
     @classmethod
     def of(cls, X: Any) -> MissingValues:
-        """
-        Find the columns with missing values, and all means.
-
-        >>> found = MissingValues.of(np.array([[1.0, np.nan], [2.0, 4.0], [3.0, 8.0]]))
-        >>> found.columns.tolist(), found.means.tolist()
-        ([1], [2.0, 6.0])
-        """
+        """Find the columns with missing values, and all means."""
         n, d = X.shape
         n_missing, total = np.zeros(d, dtype=np.int64), np.zeros(d)
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
@@ -71,13 +60,7 @@ class MissingValues:
         return cls(np.flatnonzero(n_missing), np.where(low <= high, np.clip(means, low, high), means))
 
     def one_valued(self, X: Any) -> NDArray[np.int64]:
-        """
-        Return which of `columns` have one value and gaps: only whether it is missing can be learnt from.
-
-        >>> X = np.array([[1.0, np.nan], [np.nan, 4.0], [1.0, 8.0]])
-        >>> MissingValues.of(X).one_valued(X).tolist()
-        [0]
-        """
+        """Return which of `columns` have one value and gaps: only whether it is missing can be learnt from."""
         X = X[:, self.columns]
         rows = X.toarray() if is_sparse(X) else X
         is_mean = (rows == self.means[self.columns]) | np.isnan(rows)
@@ -85,12 +68,7 @@ class MissingValues:
         return columns
 
     def fill(self, X: Any) -> Any:
-        """
-        Return rows without missing values, followed by one indicator for each of `columns`.
-
-        >>> MissingValues(np.array([1]), np.array([2.0, 6.0])).fill(np.array([[1.0, np.nan], [2.0, 4.0]])).tolist()
-        [[1.0, 6.0, 1.0], [2.0, 4.0, 0.0]]
-        """
+        """Return rows without missing values, followed by one indicator for each of `columns`."""
         rows, columns = self._positions(X)
         filled = X.copy()
         if is_sparse(X):

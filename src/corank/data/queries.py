@@ -13,23 +13,12 @@ from corank.errors import InputError, warn
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """
-    The rows of a problem grouped by query.
+    """The rows of a problem grouped by query."""
 
-    ids (n_queries,): the distinct ids in the order in which they first appear.
-    codes (n_rows,): position in `ids` of each row's query.
-    order (n_rows,): rows grouped by query; input order is kept inside a query.
-    starts (n_queries + 1,): query q owns ``order[starts[q]:starts[q + 1]]``.
-
-    >>> queries = Queries.of(["b", "a", "b"], n_rows=3)
-    >>> queries.ids.tolist(), queries.order.tolist(), queries.starts.tolist()
-    (['b', 'a'], [0, 2, 1], [0, 2, 3])
-    """
-
-    ids: NDArray[Any]
-    codes: NDArray[np.int64]
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    ids: NDArray[Any]  # (n_queries,): the distinct ids in the order in which they first appear
+    codes: NDArray[np.int64]  # (n_rows,): position in `ids` of each row's query
+    order: NDArray[np.int64]  # (n_rows,): rows grouped by query; input order is kept inside a query
+    starts: NDArray[np.int64]  # (n_queries + 1,): query q owns ``order[starts[q]:starts[q + 1]]``
 
     @classmethod
     def of(cls, qid: ArrayLike | None, n_rows: int) -> Queries:
@@ -105,9 +94,6 @@ def qid_of_group(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
 
     group (n_queries,): number of rows of each query; its rows are adjacent.
     n_rows: number of rows of X.
-
-    >>> qid_of_group([2, 1], 3).tolist()
-    [0, 0, 1]
     """
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any() or sizes.sum() != n_rows:
@@ -170,9 +156,6 @@ def take_blocks(starts: NDArray[Any], blocks: NDArray[Any]) -> tuple[NDArray[np.
     Return the positions of the entries of some blocks, concatenated, and where each block begins among them.
 
     starts (n_blocks + 1,): where each block begins.
-
-    >>> [part.tolist() for part in take_blocks(np.array([0, 2, 5]), np.array([1, 0]))]
-    [[2, 3, 4, 0, 1], [0, 3, 5]]
     """
     first = starts.astype(np.int64, copy=False)
     sizes = first[blocks + 1] - first[blocks]

@@ -106,12 +106,6 @@ class QueryShuffleSplit(_QuerySplit):
     n_splits: Number of repeats.
     test_size: Share of the queries in the test part, between 0 and 1.
     random_state: Random seed.
-
-    >>> import numpy as np
-    >>> qid = np.repeat(np.arange(10), 3)
-    >>> train, test = next(QueryShuffleSplit(1, test_size=0.3, random_state=0).split(qid, qid=qid))
-    >>> len(np.unique(qid[test])), len(np.intersect1d(qid[train], qid[test]))
-    (3, 0)
     """
 
     def __init__(self, n_splits: int = 10, *, test_size: float = 0.3, random_state: int | None = None) -> None:

@@ -28,12 +28,7 @@ _ROWS = 4096
 
 
 def score_columns(rows: Any, weights: Floats) -> Floats:
-    """
-    Score rows by weights of their columns, summed in float64.
-
-    >>> score_columns(np.array([[1.0, 2.0]]), np.array([10.0, 1.0])).tolist()
-    [12.0]
-    """
+    """Score rows by weights of their columns, summed in float64."""
     if is_sparse(rows):
         return np.asarray(rows @ weights, dtype=np.float64)
     if weights.ndim == 1 and is_light(rows.size):
@@ -49,23 +44,13 @@ def score_columns(rows: Any, weights: Floats) -> Floats:
 
 
 def repeat_first(rows: Any, values: NDArray[Any]) -> NDArray[Any]:
-    """
-    Give equal rows the values of the first of them.
-
-    >>> repeat_first(np.array([[1.0], [2.0], [1.0]]), np.array([0.1, 0.2, 0.1 + 1e-17])).tolist()
-    [0.1, 0.2, 0.1]
-    """
+    """Give equal rows the values of the first of them."""
     first = first_equals(rows)
     return values if first is None else values[first]
 
 
 def first_equals(rows: Any) -> Integers | None:
-    """
-    Find equal rows.
-
-    >>> first_equals(np.array([[1.0, 0.0], [2.0, 3.0], [1.0, -0.0]])).tolist()
-    [0, 1, 0]
-    """
+    """Find equal rows."""
     X = plain(rows)
     n = X.shape[0]
     if n < 2 or X.ndim != 2:

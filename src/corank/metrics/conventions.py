@@ -15,8 +15,6 @@ class Convention:
 
     `CONVENTIONS` holds the registered ones; ``dataclasses.replace(convention, ...)`` makes another.
 
-    name: Name in reports.
-    gain: Gain of grade y: 2^y − 1, or y.
     discount: Weight of rank i: 1/log2(i + 1), or LETOR's 1, 1, 1/log2 3, 1/log2 4, ...
     ties: Order of rows with equal scores: the expectation over all orders, the order of the input, or document ids
         compared as strings, highest first.
@@ -25,26 +23,21 @@ class Convention:
     ap_ties: Ties in average precision: as in `ties`, or all tied rows retrieved together.
     ap_cut: AP@k divides by the number R of relevant rows, or by min(R, k).
     short_ndcg: nDCG@k of a query with fewer than k rows: padded with irrelevant rows, or 0.
-    short_precision: The same for P@k.
-    relevant_from: The lowest grade that counts as relevant in binary metrics.
-    unjudged: Rows with grade NaN are left out, or have grade 0.
-    negative: Negative grades in metrics with gains: an error, or gain 0.
-    single_precision: Whether scores are compared in single precision.
     """
 
-    name: str
-    gain: Literal["exp", "linear"] = "exp"
+    name: str  # name in reports
+    gain: Literal["exp", "linear"] = "exp"  # gain of grade y: 2^y − 1, or y
     discount: Literal["log2", "letor"] = "log2"
     ties: Literal["expectation", "input", "docid"] = "expectation"
     empty: Literal["skip", "zero", "one"] = "skip"
     ap_ties: Literal["as_ranked", "block"] = "as_ranked"
     ap_cut: Literal["relevant", "possible"] = "relevant"
     short_ndcg: Literal["pad", "zero"] = "pad"
-    short_precision: Literal["pad", "zero"] = "pad"
-    relevant_from: float = 1.0
-    unjudged: Literal["drop", "irrelevant"] = "drop"
-    negative: Literal["refuse", "zero"] = "refuse"
-    single_precision: bool = False
+    short_precision: Literal["pad", "zero"] = "pad"  # the same for P@k
+    relevant_from: float = 1.0  # the lowest grade that counts as relevant in binary metrics
+    unjudged: Literal["drop", "irrelevant"] = "drop"  # rows with grade NaN are left out, or have grade 0
+    negative: Literal["refuse", "zero"] = "refuse"  # negative grades in metrics with gains: an error, or gain 0
+    single_precision: bool = False  # whether scores are compared in single precision
 
 
 CONVENTIONS: dict[str, Convention] = {
@@ -68,12 +61,7 @@ CONVENTIONS: dict[str, Convention] = {
 
 
 def find_convention(convention: str | Convention) -> Convention:
-    """
-    Return a registered convention by name; return a `Convention` unchanged.
-
-    >>> find_convention("letor4").short_ndcg
-    'zero'
-    """
+    """Return a registered convention by name; return a `Convention` unchanged."""
     if isinstance(convention, Convention):
         return convention
     if convention in CONVENTIONS:

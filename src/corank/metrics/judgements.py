@@ -19,13 +19,9 @@ from corank.metrics.conventions import Convention
 
 
 class Ranked(NamedTuple):
-    """
-    The rows of each query in order of falling score.
+    """The rows of each query in order of falling score."""
 
-    grades, scores: aligned with each other.
-    """
-
-    grades: NDArray[np.float64]
+    grades: NDArray[np.float64]  # grades, scores: aligned with each other
     scores: NDArray[np.float64]
 
 
@@ -33,11 +29,10 @@ class PerQuery(NamedTuple):
     """
     Values of a metric for each query.
 
-    values (n_queries,): NaN if undefined.
     weights (n_queries,): number of pairs or rows of each query, for metrics with a micro average.
     """
 
-    values: NDArray[np.float64]
+    values: NDArray[np.float64]  # (n_queries,): NaN if undefined
     weights: NDArray[np.float64] | None = None
 
 
@@ -53,22 +48,19 @@ class Judgements:
     """
     The input of metrics: query q has the entries ``starts[q]`` to ``starts[q + 1]``.
 
-    ids (n_queries,): query ids in the order in which they first appear.
     starts (n_queries + 1,): first entry of each query; the range of a query without judged rows is empty.
     grades, scores: finite grades, and scores; score -inf marks a row that was not retrieved.
     unjudged: mask of unjudged rows that the convention treats as irrelevant; None if there are none.
-    n_unjudged_rows: number of rows with grade NaN.
-    n_jobs: number of threads.
     """
 
-    ids: NDArray[Any]
+    ids: NDArray[Any]  # (n_queries,): query ids in the order in which they first appear
     starts: NDArray[np.int64]
     grades: NDArray[np.float64]
     scores: NDArray[np.float64]
     convention: Convention
     unjudged: NDArray[np.bool_] | None
-    n_unjudged_rows: int
-    n_jobs: int | None
+    n_unjudged_rows: int  # number of rows with grade NaN
+    n_jobs: int | None  # number of threads
 
     @classmethod
     def of(

@@ -111,17 +111,11 @@ def measure(
 
 @dataclass(frozen=True)
 class Metric:
-    """
-    A measure with its depth and parameters; `str` returns its canonical name.
+    """A measure with its depth and parameters; `str` returns its canonical name."""
 
-    measure: Kind of metric.
-    cut: The k of ``@k``.
-    params: All parameters, defaults included.
-    """
-
-    measure: Measure
-    cut: int | None
-    params: tuple[tuple[str, float | None], ...]
+    measure: Measure  # kind of metric
+    cut: int | None  # the k of ``@k``
+    params: tuple[tuple[str, float | None], ...]  # all parameters, defaults included
 
     def __str__(self) -> str:
         changed = [pair for pair in self.params if pair not in self.measure.params]
@@ -152,18 +146,14 @@ class MetricResult:
     """
     Result of one metric.
 
-    metric: The metric.
     values: One value per query, in the order of the evaluation's `query_ids`; NaN for queries that are left out.
-    mean: Mean over the queries that are not left out; NaN if there is none.
-    micro: Mean weighted by pairs (pairwise metrics) or rows (MSE, MAE); None for the others.
-    n_used: Queries in the mean.
     n_empty: Queries with judged rows for which the metric is undefined (no relevant row or no pair). They are left out,
         or get the value of the convention.
     """
 
-    metric: Metric
+    metric: Metric  # the metric
     values: NDArray[np.float64]
-    mean: float
-    micro: float | None
-    n_used: int
+    mean: float  # mean over the queries that are not left out; NaN if there is none
+    micro: float | None  # mean weighted by pairs (pairwise metrics) or rows (MSE, MAE); None for the others
+    n_used: int  # queries in the mean
     n_empty: int

@@ -34,12 +34,7 @@ _GRAMMAR = re.compile(r"(?P<name>[A-Za-z_-][A-Za-z0-9_-]*)(\((?P<params>[^()]*)\
 
 
 def parse_metric(text: str) -> Metric:
-    """
-    Parse the name of a metric, in any case: ``Name``, ``Name@k``, ``Name(param=value)``, ``Name(param=value)@k``.
-
-    >>> str(parse_metric("ndcg@10")), str(parse_metric("MAP(rel=2)")), str(parse_metric("recall@5"))
-    ('nDCG@10', 'AP(rel=2)', 'R@5')
-    """
+    """Parse the name of a metric, in any case: ``Name``, ``Name@k``, ``Name(param=value)``, ``Name(param=value)@k``."""
     match = _GRAMMAR.fullmatch(str(text).strip())
     measure = _BY_FOLDED_SPELLING.get(match["name"].casefold()) if match else None
     if match is None or measure is None:

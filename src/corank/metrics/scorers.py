@@ -65,10 +65,5 @@ def scorer(metric: str, *, convention: str | Convention = "corank") -> MetricSco
     The query ids are routed to the metric and to pipeline steps that request them, such as `QueryScaler`. Errors such
     as ``disagreement`` are negated, as usual in scikit-learn. Metadata routing must be on to pass `qid` to a search:
     ``sklearn.set_config(enable_metadata_routing=True)``.
-
-    >>> from sklearn.linear_model import Ridge
-    >>> X, y, qid = [[1.0], [2.0], [1.0], [0.0]], [0, 1, 1, 0], [1, 1, 2, 2]
-    >>> scorer("nDCG@10")(Ridge().fit(X, y), X, y, qid=qid)
-    1.0
     """
     return MetricScorer(parse_metric(metric), find_convention(convention))

@@ -27,12 +27,7 @@ _MAX_ENUMERATED, _MAX_DRAWN = 12, 1000
 
 
 def wilcoxon(differences: ArrayLike) -> float:
-    """
-    Test whether paired differences are symmetric about zero, by Wilcoxon's two-sided signed-rank test.
-
-    >>> wilcoxon([1.0, 2.0, 3.0, 4.0, 5.0])
-    0.0625
-    """
+    """Test whether paired differences are symmetric about zero, by Wilcoxon's two-sided signed-rank test."""
     # scipy.stats is slow to import
     from scipy import stats
 
@@ -41,12 +36,7 @@ def wilcoxon(differences: ArrayLike) -> float:
 
 
 def rank_balance(differences: ArrayLike) -> float:
-    """
-    Return the rank-biserial correlation of paired differences, the direction of Wilcoxon's test.
-
-    >>> rank_balance([1.0, 2.0, 3.0, -4.0])
-    0.2
-    """
+    """Return the rank-biserial correlation of paired differences, the direction of Wilcoxon's test."""
     from scipy import stats
 
     values = np.asarray(differences, dtype=np.float64)
@@ -61,9 +51,6 @@ def holm(p_values: ArrayLike) -> Floats:
 
     Rejecting adjusted p-values of at most 0.05 keeps the family-wise error rate at 0.05, however the tests depend on
     each other.
-
-    >>> holm([0.01, 0.04, 0.03]).tolist()
-    [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(p, kind="stable")
@@ -73,16 +60,11 @@ def holm(p_values: ArrayLike) -> Floats:
 
 
 class MeanTest(NamedTuple):
-    """
-    Result of `sign_flip`: an interval of a mean, and the p-value of the same test that the mean is 0.
+    """Result of `sign_flip`: an interval of a mean, and the p-value of the same test that the mean is 0."""
 
-    low, high: Ends of the interval; infinite if there are too few values, NaN without values.
-    p_value: Two-sided p-value.
-    """
-
-    low: float
+    low: float  # low, high: ends of the interval; infinite if there are too few values, NaN without values
     high: float
-    p_value: float
+    p_value: float  # two-sided p-value
 
 
 def sign_flip(
@@ -104,11 +86,6 @@ def sign_flip(
 
     Up to 12 values, all sets are used; up to 1,000 values `n_resamples` random sets, with G = n_resamples + 1, which is
     valid, too; beyond, the normal distribution of the sums, whose variance is Σ (xᵢ − μ)².
-
-    >>> sign_flip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    MeanTest(low=1.0, high=6.0, p_value=0.03125)
-    >>> sign_flip([1.0, 2.0, 3.0])
-    MeanTest(low=-inf, high=inf, p_value=0.25)
     """
     x = np.asarray(values, dtype=np.float64)
     x = x[~np.isnan(x)]
@@ -160,23 +137,13 @@ def _normal_sign_flip(x: Floats, alpha: float) -> MeanTest:
 
 
 def min_values(level: float = 0.95) -> int:
-    """
-    Return the number of values from which an interval of `sign_flip` is bounded.
-
-    >>> min_values(), min_values(0.99)
-    (6, 8)
-    """
+    """Return the number of values from which an interval of `sign_flip` is bounded."""
     alpha = 1.0 - level
     return next(n for n in count(1) if 2.0 / 2**n < round(alpha, 12))
 
 
 def few_note(n: int, level: float = 0.95, unit: str = "queries") -> str:
-    """
-    Return a sentence on the intervals of so few values that they are unbounded; "" with more values.
-
-    >>> few_note(6)
-    ''
-    """
+    """Return a sentence on the intervals of so few values that they are unbounded; "" with more values."""
     if n >= min_values(level):
         return ""
     return (
@@ -186,12 +153,7 @@ def few_note(n: int, level: float = 0.95, unit: str = "queries") -> str:
 
 
 def standard_error(values: ArrayLike, axis: int = 0) -> Floats:
-    """
-    Return the standard error of the mean over repeats, the axis `axis`; NaN for a single repeat.
-
-    >>> standard_error([[1.0, 2.0], [3.0, 2.0]]).tolist()
-    [1.0, 0.0]
-    """
+    """Return the standard error of the mean over repeats, the axis `axis`; NaN for a single repeat."""
     values = np.asarray(values, dtype=np.float64)
     n = values.shape[axis]
     if n < 2:
@@ -238,9 +200,6 @@ class PairedTests(list[PairedTest]):
     Result of `compare_runs`: a list of `PairedTest` that prints as a table.
 
     iterable: The tests.
-
-    >>> PairedTests()
-    no tests
     """
 
     def __repr__(self) -> str:

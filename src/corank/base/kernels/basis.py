@@ -24,21 +24,13 @@ class Terms:
     Scores of rows as sums Σ_t weights[t] values[row, t], up to a constant.
 
     kind {"column", "row", "prior"}: columns of X, similarities to training rows, or prior scores.
-    numbers (n_terms,): numbers of the columns or training rows.
-    weights (n_terms,): weights of columns, or coefficients of training rows.
-    values (n_rows, n_terms): values of the columns, similarities, or prior scores.
-    view: number of the view, if there are several.
-
-    >>> terms = Terms.of_columns(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0.5, 1.0]))
-    >>> (terms.values @ terms.weights).tolist()
-    [2.5, 5.5]
     """
 
     kind: Literal["column", "row", "prior"]
-    numbers: NDArray[np.int64]
-    weights: Floats
-    values: Floats
-    view: int | None = None
+    numbers: NDArray[np.int64]  # (n_terms,): numbers of the columns or training rows
+    weights: Floats  # (n_terms,): weights of columns, or coefficients of training rows
+    values: Floats  # (n_rows, n_terms): values of the columns, similarities, or prior scores
+    view: int | None = None  # number of the view, if there are several
 
     @classmethod
     def of_columns(cls, rows: Any, weights: Floats) -> Terms:
@@ -60,22 +52,11 @@ _ROWS, _ENTRIES = 4096, 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """
-    Training rows to which other rows are compared.
+    """Training rows to which other rows are compared."""
 
-    view: columns and a fitted kernel.
-    numbers (r,): numbers of the training rows.
-    rows: the rows in the view's columns as float64, or objects; their numbers for a precomputed kernel.
-
-    >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> basis = Basis.of(View(None, "linear"), X, np.array([1, 2]))
-    >>> basis.gram(X).tolist(), basis.similarities(X).tolist()
-    ([[1.0, 3.0], [3.0, 9.0]], [[0.0, 0.0], [1.0, 3.0], [3.0, 9.0]])
-    """
-
-    view: View
-    numbers: NDArray[np.int64]
-    rows: Any
+    view: View  # columns and a fitted kernel
+    numbers: NDArray[np.int64]  # (r,): numbers of the training rows
+    rows: Any  # the rows in the view's columns as float64, or objects; their numbers for a precomputed kernel
 
     @classmethod
     def of(cls, view: View, X: Any, numbers: NDArray[np.int64]) -> Basis:

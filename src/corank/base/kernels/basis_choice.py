@@ -17,12 +17,7 @@ CHOICES = ("random", "kmeans++")
 def choose_basis(
     view: View, X: Any, candidates: NDArray[np.int64], n_basis: int | None, basis: Any, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """
-    Choose the basis rows of a view.
-
-    >>> choose_basis(View(), np.eye(4), np.arange(4), 2, [3, 1], np.random.default_rng(0)).tolist()
-    [1, 3]
-    """
+    """Choose the basis rows of a view."""
     chosen = view.basis if view.basis is not None else None if isinstance(basis, str) else np.asarray(basis)
     if chosen is not None:
         if chosen.ndim != 1 or chosen.dtype.kind not in "iu" or not len(chosen):

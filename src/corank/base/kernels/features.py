@@ -27,25 +27,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap:
-    """
-    Map from rows of X to rows of Φ.
+    """Map from rows of X to rows of Φ."""
 
-    view: columns and a kernel whose parameters are numbers.
-    basis: the basis rows; None if Φ is the view's columns.
-    T (r, k): U diag(κ)^{-1/2}; None if Φ is the view's columns.
-    n_features: k, the number of columns of Φ.
-
-    >>> from corank.base.kernels import GaussianKernel
-    >>> rows, kernel = np.array([[0.0], [1.0], [1.0]]), GaussianKernel(1.0)
-    >>> phi = FeatureMap.on_basis(Basis.of(View(None, kernel), rows, np.arange(3)), rows)
-    >>> phi.n_features, bool(np.allclose(phi(rows) @ phi(rows).T, kernel(rows)))
-    (2, True)
-    """
-
-    view: View
-    basis: Basis | None
-    T: Floats | None
-    n_features: int
+    view: View  # columns and a kernel whose parameters are numbers
+    basis: Basis | None  # the basis rows; None if Φ is the view's columns
+    T: Floats | None  # (r, k): U diag(κ)^{-1/2}; None if Φ is the view's columns
+    n_features: int  # k, the number of columns of Φ
 
     @classmethod
     def of_columns(cls, view: View, n_columns: int) -> FeatureMap:

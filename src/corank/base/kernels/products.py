@@ -28,17 +28,11 @@ class LinearKernel(Kernel):
 
 @dataclass(frozen=True)
 class PolynomialKernel(Kernel):
-    """
-    k(x, z) = (gamma x·z + coef0)^degree.
+    """k(x, z) = (gamma x·z + coef0)^degree."""
 
-    degree: At least 1.
-    gamma: Positive.
-    coef0: At least 0.
-    """
-
-    degree: int = 2
-    gamma: float = 1.0
-    coef0: float = 1.0
+    degree: int = 2  # at least 1
+    gamma: float = 1.0  # positive
+    coef0: float = 1.0  # at least 0
 
     def __post_init__(self) -> None:
         if isinstance(self.degree, bool) or int(self.degree) != self.degree or self.degree < 1:

@@ -19,18 +19,11 @@ class SumKernel(Kernel):
     """
     k(x, z) = Σ_v c_v k_v(x, z), where each kernel uses its own columns.
 
-    kernels: The parts k_v.
-    weights: c_v, at least 0.
     columns: Columns of each kernel, None for all columns; None uses all columns for every kernel.
-
-    >>> from corank.base.kernels import GaussianKernel, LinearKernel
-    >>> kernel = SumKernel((LinearKernel(), GaussianKernel(1.0)), (2.0, 0.5), ((0,), (1,)))
-    >>> kernel(np.array([[1.0, 0.0], [3.0, 0.0]])).tolist()
-    [[2.5, 6.5], [6.5, 18.5]]
     """
 
-    kernels: tuple[Kernel, ...]
-    weights: tuple[float, ...]
+    kernels: tuple[Kernel, ...]  # the parts k_v
+    weights: tuple[float, ...]  # c_v, at least 0
     columns: tuple[tuple[int, ...] | None, ...] | None = None
 
     def __post_init__(self) -> None:

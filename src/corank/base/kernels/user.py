@@ -20,10 +20,6 @@ class CallableKernel(Kernel):
 
     function: Takes X (n × d) and Z (m × d), or two arrays of n and m objects, and returns their n × m Gram matrix;
         integers become float64.
-
-    >>> shared = CallableKernel(lambda A, B: [[len(set(a) & set(b)) for b in B] for a in A])
-    >>> shared(np.array(["abc", "cde"], dtype=object)).tolist()
-    [[3.0, 1.0], [1.0, 3.0]]
     """
 
     function: Any
@@ -118,12 +114,7 @@ KERNELS: dict[str, type[Kernel]] = {
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """
-    Make a kernel from a name, a function, or a kernel.
-
-    >>> as_kernel("gaussian")
-    GaussianKernel(gamma='median')
-    """
+    """Make a kernel from a name, a function, or a kernel."""
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str) and kernel in KERNELS:

@@ -142,12 +142,7 @@ def as_views(
     kernel: Any = "linear",
     names: Sequence[str] | None = None,
 ) -> list[View]:
-    """
-    Make views from the argument `views` of an estimator.
-
-    >>> [view.columns.tolist() for view in as_views([slice(2), [2, 4], 3], 5)]
-    [[0, 1], [2, 4], [3]]
-    """
+    """Make views from the argument `views` of an estimator."""
     if n_features is None:
         if isinstance(views, int | np.integer) or any(_columns_and_kernel(one, kernel)[0] is not None for one in views):
             raise InputError("X holds objects, which have no columns; give each view a kernel function: View(None, f).")

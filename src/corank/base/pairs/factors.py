@@ -24,9 +24,6 @@ def query_factors(sizes: ArrayLike, query_weight: str, twice_pairs: ArrayLike | 
         compared. Two copies of a row form a pair, one row of weight 2 does not, so that "equal" treats them slightly
         differently.
     Returns (n_queries,): c_q; 0 for a query without pairs, unless `query_weight` is "pairs".
-
-    >>> query_factors([1, 2, 5], "equal").tolist()
-    [0.0, 0.5, 0.05]
     """
     require_query_weight(query_weight)
     n_q = np.asarray(sizes, dtype=np.float64)
@@ -48,10 +45,6 @@ def weigh_queries(data: RankingData, query_weight: str, *, ties: bool = False, r
     ties: whether rows of equal score are compared.
     rows {"scored", "unscored"}: rows whose pairs are used; preferences belong to scored rows.
     Returns: row weights are multiplied by √c_q, or weights of preferences by c_q (and row weights are 1).
-
-    >>> data = RankingData.of_pairs([[0.0], [1.0], [3.0]], [[1, 0], [2, 0]])
-    >>> weigh_queries(data, "equal").pair_weight.tolist()
-    [0.25, 0.25]
     """
     require_query_weight(query_weight)
     if query_weight == "pairs":
@@ -84,9 +77,6 @@ def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> 
 
     query_weight {"pairs", "equal", "rows"}: c_q, see `query_factors`.
     rows {"scored", "unscored"}: rows whose pairs are used.
-
-    >>> drawn_weight(RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1]), "pairs")
-    4.5
     """
     members = data.scored_rows if rows == "scored" else data.unscored_rows
     codes, w = data.queries.codes[members], data.weight_of(members)

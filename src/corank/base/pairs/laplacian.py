@@ -96,10 +96,6 @@ class Laplacian(ABC):
 
     Create one with `per_query`, `one_query`, `from_pairs` or `from_graph`. ``L @ V`` takes a vector or a block of
     columns; the result is zero for rows that are not compared.
-
-    >>> L = Laplacian.per_query(Queries.of(["a", "a", "b", "b", "b"], 5))
-    >>> L @ np.array([0.0, 1.0, 5.0, 5.0, 8.0])
-    array([-1.,  1., -3., -3.,  6.])
     """
 
     n: int
@@ -194,17 +190,11 @@ class Laplacian(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PairLaplacian(Laplacian):
-    """
-    Laplacian of given pairs or of the edges of a graph, as sparse matrices: L = BᵀB, H = B.
+    """Laplacian of given pairs or of the edges of a graph, as sparse matrices: L = BᵀB, H = B."""
 
-    n: Number of rows.
-    B: √w_k (e_a − e_b) for each pair.
-    L: BᵀB.
-    """
-
-    n: int
-    B: Any
-    L: Any
+    n: int  # number of rows
+    B: Any  # √w_k (e_a − e_b) for each pair
+    L: Any  # BᵀB
 
     def apply(self, V: Array, out: Array | None = None) -> Array:
         """Return L V for a vector or block V, written to `out` if given (which may be V)."""

@@ -32,22 +32,15 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RowPass:
-    """
-    One pass through the pairs of rows of each query, of different scores or all.
+    """One pass through the pairs of rows of each query, of different scores or all."""
 
-    X, y, features: see `corank.base.pairs.Moments.of`.
-    order, slots: the compared rows by (query, grade), and their weights.
-    w: weights in sums over rows; None without such sums.
-    width, block: columns of [Φ y], and rows of a block.
-    """
-
-    X: Any
+    X: Any  # X, y, features: see `corank.base.pairs.Moments.of`
     y: Floats
     features: Features
-    order: Integers
+    order: Integers  # order, slots: the compared rows by (query, grade), and their weights
     slots: Slots
-    w: Floats | None
-    width: int
+    w: Floats | None  # weights in sums over rows; None without such sums
+    width: int  # width, block: columns of [Φ y], and rows of a block
     block: int
 
     @property
@@ -104,21 +97,14 @@ class RowPass:
 
 @dataclass(frozen=True, eq=False)
 class PreferencePass:
-    """
-    One pass through given preferences, query by query.
+    """One pass through given preferences, query by query."""
 
-    X, features: see `corank.base.pairs.Moments.of`.
-    pairs, w (n_pairs, 2): winners and losers, and weights.
-    gaps (n_pairs,): target difference of each.
-    width, block: columns of [Φ gap], and preferences of a block.
-    """
-
-    X: Any
+    X: Any  # X, features: see `corank.base.pairs.Moments.of`
     features: Features
-    pairs: Integers
+    pairs: Integers  # pairs, w (n_pairs, 2): winners and losers, and weights
     w: Floats
-    gaps: Floats
-    width: int
+    gaps: Floats  # (n_pairs,): target difference of each
+    width: int  # width, block: columns of [Φ gap], and preferences of a block
     block: int
 
     has_plain = False

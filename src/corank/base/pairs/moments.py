@@ -28,21 +28,11 @@ from corank.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """
-    Sums of products over pairs and rows.
+    """Sums of products over pairs and rows."""
 
-    pair: ``[Φ y]ᵀ L [Φ y]``.
-    plain: ``[Φ y 1]ᵀ diag(w) [Φ y 1]``.
-    pair_weight: Total weight of the pairs in L; their number without weights.
-
-    >>> data = RankingData.of([[0.0], [1.0], [3.0]], [0, 1, 1])
-    >>> Moments.of(data).pair.tolist()  # pairs (1, 0) and (2, 0)
-    [[10.0, 4.0], [4.0, 2.0]]
-    """
-
-    pair: Floats
-    plain: Floats | None
-    pair_weight: float
+    pair: Floats  # ``[Φ y]ᵀ L [Φ y]``
+    plain: Floats | None  # ``[Φ y 1]ᵀ diag(w) [Φ y 1]``
+    pair_weight: float  # total weight of the pairs in L; their number without weights
 
     @classmethod
     def of(
@@ -90,13 +80,7 @@ class Moments:
 
 
 def pair_squares(data: RankingData, *, ties: bool = False, query_weight: str = "pairs") -> tuple[Floats, float]:
-    """
-    Sum the squared differences of compared pairs for each column: the diagonal of XᵀLX.
-
-    >>> squares, n_pairs = pair_squares(RankingData.of([[0.0, 5.0], [1.0, 5.0], [3.0, 6.0]], [0, 1, 1]))
-    >>> squares.tolist(), n_pairs
-    ([10.0, 1.0], 2.0)
-    """
+    """Sum the squared differences of compared pairs for each column: the diagonal of XᵀLX."""
     rows_pass = prepare_pass(data, None, "scored", ties, query_weight)
 
     with np.errstate(over="ignore", invalid="ignore"):

@@ -28,26 +28,17 @@ class QueryLaplacian(Laplacian):
 
     See `corank.core.rows.centre.centre_blocks`. H is square, and symmetric without row weights. The grades of a query
     are runs that are compared with each other; if all its rows are compared, the query is one run.
-
-    n: Number of rows.
-    order, starts: Query q compares the rows ``order[starts[q]:starts[q + 1]]``, two or more.
-    runs: Where each run begins in `order`.
-    keep: √(1 − W_g/W_q), W_g the weight of the run; 1 if a query is one run.
-    weights: Row weights in the order of `order`; empty if all are 1.
-    scale: c_q W_q for each query.
-    pair_weight: Weight of all pairs of each query.
-    idle: Rows that are not compared.
     """
 
-    n: int
-    order: NDArray[np.int64]
+    n: int  # number of rows
+    order: NDArray[np.int64]  # order, starts: query q compares the rows ``order[starts[q]:starts[q + 1]]``, two or more
     starts: NDArray[np.int64]
-    runs: NDArray[np.int64]
-    keep: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    pair_weight: NDArray[np.float64]
-    idle: NDArray[np.int64]
+    runs: NDArray[np.int64]  # where each run begins in `order`
+    keep: NDArray[np.float64]  # √(1 − W_g/W_q), W_g the weight of the run; 1 if a query is one run
+    weights: NDArray[np.float64]  # row weights in the order of `order`; empty if all are 1
+    scale: NDArray[np.float64]  # c_q W_q for each query
+    pair_weight: NDArray[np.float64]  # weight of all pairs of each query
+    idle: NDArray[np.int64]  # rows that are not compared
 
     @classmethod
     def of(

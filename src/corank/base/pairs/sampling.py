@@ -39,19 +39,10 @@ class PairSampler:
     `differences` multiplies the weight of a pair (with ``draw="rows"``: of the partner) by |y_a − y_b|. Preferences are
     drawn ∝ c_q times their weight; "equal" and "rows" then refer to the preferences of a query and their rows. A draw
     costs O(1), or O(log n_q) with row weights or differences. Probabilities are exact up to rounding.
-
-    index: Argument of `corank.core.pairs.sampling.draw_pairs`.
-    n_skipped_queries: Queries with candidate rows but no pair.
-
-    >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 5], qid=["a", "a", "a", "b"])
-    >>> sampler = PairSampler.of(data)
-    >>> pairs = sampler.draw(1000, np.random.default_rng(0))
-    >>> sorted(set(map(tuple, pairs.tolist()))), sampler.n_skipped_queries
-    ([(1, 0), (2, 0), (2, 1)], 1)
     """
 
-    index: PairIndex
-    n_skipped_queries: int
+    index: PairIndex  # argument of `corank.core.pairs.sampling.draw_pairs`
+    n_skipped_queries: int  # queries with candidate rows but no pair
 
     @classmethod
     def of(

@@ -17,11 +17,10 @@ class Adam(NamedTuple):
     """
     State of Adam after t steps.
 
-    n_steps: t.
     first, second: moving averages of the gradients and of their squares, one array per parameter array.
     """
 
-    n_steps: int
+    n_steps: int  # t
     first: list[Floats]
     second: list[Floats]
 

@@ -32,20 +32,13 @@ MAX_STEPS = 5000
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """
-    The function ½ zᵀKz − kᵀz + ½ c of the scores z of chosen rows.
-
-    apply: returns K z.
-    linear: the vector k.
-    constant: the number c.
-    diagonal: diagonal of K.
-    """
+    """The function ½ zᵀKz − kᵀz + ½ c of the scores z of chosen rows."""
 
     rows: LinearMap
-    apply: Callable[[Floats], Floats]
-    linear: Floats
-    constant: float
-    diagonal: Floats
+    apply: Callable[[Floats], Floats]  # returns K z
+    linear: Floats  # the vector k
+    constant: float  # the number c
+    diagonal: Floats  # diagonal of K
 
 
 def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weight: str) -> Comparisons:

@@ -14,17 +14,11 @@ MatVec = Callable[[Floats], Floats]
 
 
 class ConjugateGradients(NamedTuple):
-    """
-    An approximate solution of a linear system.
+    """An approximate solution of a linear system."""
 
-    x: the solution.
-    n_iter: number of steps.
-    converged: whether the residual is small enough.
-    """
-
-    x: Floats
-    n_iter: int
-    converged: bool
+    x: Floats  # the solution
+    n_iter: int  # number of steps
+    converged: bool  # whether the residual is small enough
 
 
 def conjugate_gradients(

@@ -32,16 +32,12 @@ from corank.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Quadratic:
-    """
-    The function ½ wᵀAw − bᵀw + ½ c of the weights.
-
-    x_mean (d,), y_mean: means of the rows and of the scores; 0 without an intercept.
-    """
+    """The function ½ wᵀAw − bᵀw + ½ c of the weights."""
 
     A: Floats
     b: Floats
     c: float
-    x_mean: Floats
+    x_mean: Floats  # x_mean (d,), y_mean: means of the rows and of the scores; 0 without an intercept
     y_mean: float
 
     @classmethod
@@ -75,13 +71,7 @@ def squared(
     fit_intercept: bool = False,
     query_weight: str = "pairs",
 ) -> Solution:
-    """
-    Minimise the squared loss over pairs, rows, or both.
-
-    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
-    >>> squared(data, alpha=0.0).coef, squared(Moments.of(data), alpha=0.0).coef
-    (array([1.]), array([1.]))
-    """
+    """Minimise the squared loss over pairs, rows, or both."""
     columns = [np.arange(data.n_features)]
     problem = (data, None) if isinstance(data, Moments) else data
     return replace(_solve(problem, columns, mix, alpha, 0.0, fit_intercept, query_weight), view_coefs=())

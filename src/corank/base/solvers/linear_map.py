@@ -26,18 +26,10 @@ _ROWS = 512
 
 @dataclass(frozen=True, eq=False)
 class LinearMap:
-    """
-    The matrix A with rows x_i, i = order[k]; X is not copied.
-
-    order (m,): the chosen rows.
-
-    >>> A = LinearMap(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1]))
-    >>> A.scores(np.array([1.0, 1.0])).tolist(), A.gather(np.array([2.0])).tolist()
-    ([7.0], [6.0, 8.0])
-    """
+    """The matrix A with rows x_i, i = order[k]; X is not copied."""
 
     X: Any
-    order: NDArray[np.int64]
+    order: NDArray[np.int64]  # (m,): the chosen rows
 
     def scores(self, w: Floats) -> Floats:
         """Return A w, summed in float64."""

@@ -34,15 +34,11 @@ _ZERO = float(np.finfo(np.float64).eps ** 2)
 
 
 class Derivatives(NamedTuple):
-    """
-    Value and derivatives of a function at one point.
-
-    hessian_product: multiplies a vector by the Hessian.
-    """
+    """Value and derivatives of a function at one point."""
 
     value: float
     gradient: Floats
-    hessian_product: MatVec
+    hessian_product: MatVec  # multiplies a vector by the Hessian
 
 
 Evaluate = Callable[[Floats], Derivatives]
@@ -53,29 +49,22 @@ class Point(NamedTuple):
     """
     A penalised objective at one θ.
 
-    hessian_product: multiplies a vector by the Hessian.
     line: takes a step and returns the objective along it, as a function of t in θ + t · step.
     """
 
     theta: Floats
     value: float
     gradient: Floats
-    hessian_product: MatVec
+    hessian_product: MatVec  # multiplies a vector by the Hessian
     line: Callable[[Floats], Callable[[float], LinePoint]]
 
 
 class LinePoint(NamedTuple):
-    """
-    A penalised objective at one point of a line.
+    """A penalised objective at one point of a line."""
 
-    derivative: directional derivative.
-    curvature: computes the second directional derivative.
-    point: computes everything else there.
-    """
-
-    derivative: float
-    curvature: Callable[[], float]
-    point: Callable[[], Point]
+    derivative: float  # directional derivative
+    curvature: Callable[[], float]  # computes the second directional derivative
+    point: Callable[[], Point]  # computes everything else there
 
 
 class SmoothObjective(ABC):
@@ -113,15 +102,10 @@ class SmoothObjective(ABC):
 
 
 class Affine(NamedTuple):
-    """
-    Scores u = A w + b of rows as a linear map of θ = (w, b), or of θ = w without an intercept.
+    """Scores u = A w + b of rows as a linear map of θ = (w, b), or of θ = w without an intercept."""
 
-    rows: the rows of A.
-    has_intercept: whether b is learnt.
-    """
-
-    rows: LinearMap
-    has_intercept: bool
+    rows: LinearMap  # the rows of A
+    has_intercept: bool  # whether b is learnt
 
     def scores(self, theta: Floats) -> Floats:
         """Return A w + b."""

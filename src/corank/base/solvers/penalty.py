@@ -37,11 +37,10 @@ class Freedom:
 
     differences: m, Σ over queries with a pair of (W_q − 1). W_q is the weight of the compared rows, so that a row of
         weight 2 counts like the row written twice; below 2, W_q / 2 replaces W_q − 1, which could be negative.
-    n_queries: number of queries with a pair.
     """
 
     differences: float
-    n_queries: int
+    n_queries: int  # number of queries with a pair
 
     def __add__(self, other: Freedom) -> Freedom:
         return Freedom(self.differences + other.differences, self.n_queries + other.n_queries)
@@ -50,13 +49,7 @@ class Freedom:
 def default_alpha(
     data: RankingData, query_weight: str = "pairs", ties: bool = False, n_columns: int | None = None
 ) -> float:
-    """
-    Choose alpha for a model that is linear in the columns of X, in one scan and without a d × d matrix.
-
-    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])  # three pairs, mean square 2, two free differences
-    >>> default_alpha(data)
-    1.0
-    """
+    """Choose alpha for a model that is linear in the columns of X, in one scan and without a d × d matrix."""
     squares, pair_weight = pair_squares(data, ties=ties, query_weight=query_weight)
     if not pair_weight > 0.0 and data.y is not None:
         data, ties = RankingData.of_checked(data.X, data.y, Queries.of(None, data.n_rows), data.weights), True
@@ -73,12 +66,7 @@ def alpha_of(trace: float, n_columns: int, free: Freedom) -> float:
 
 
 def freedom(data: RankingData, ties: bool = False) -> Freedom:
-    """
-    Count the free differences of a problem.
-
-    >>> freedom(RankingData.of([[0.0], [1.0], [2.0], [5.0]], [0, 1, 2, 1], [1, 1, 1, 2]))
-    Freedom(differences=2.0, n_queries=1)
-    """
+    """Count the free differences of a problem."""
     rows = data.scored_rows
     codes, n_queries = data.queries.codes[rows], len(data.queries)
     W_q = np.bincount(codes, weights=data.weight_of(rows), minlength=n_queries)

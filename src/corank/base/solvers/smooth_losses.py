@@ -150,10 +150,6 @@ def smooth_loss(
 
     For rows with a prior s₀, w·x is replaced by s₀ + w·x. The squared hinge with mix = 0 is the linear RankSVM; the
     logistic loss with mix = 1 is logistic regression.
-
-    >>> data = RankingData.of([[0.0], [2.0]], [0, 1])
-    >>> smooth_loss(data, "squared_hinge", alpha=1.0).coef
-    array([0.4])
     """
     loss = Loss.of(name)
     if loss.exact is None:

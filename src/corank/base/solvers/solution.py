@@ -15,21 +15,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """
-    The optimum of a convex problem.
+    """The optimum of a convex problem."""
 
-    coef: w; with views, the mean of their weights, zero for columns outside a view.
-    intercept: b; the mean over views.
-    objective: Value of the objective.
-    n_iter: Number of Newton or conjugate-gradient steps; 0 for a factorisation.
-    view_coefs: Weights of each view, in the order of its columns; empty without views.
-    """
-
-    coef: Floats
-    intercept: float
-    objective: float
-    n_iter: int
-    view_coefs: tuple[Floats, ...] = ()
+    coef: Floats  # w; with views, the mean of their weights, zero for columns outside a view
+    intercept: float  # b; the mean over views
+    objective: float  # value of the objective
+    n_iter: int  # number of Newton or conjugate-gradient steps; 0 for a factorisation
+    view_coefs: tuple[Floats, ...] = ()  # weights of each view, in the order of its columns; empty without views
 
 
 def require(data: RankingData, mix: float, alpha: float, lowest: str = "zero or more") -> None:

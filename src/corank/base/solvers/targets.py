@@ -12,12 +12,7 @@ Range = tuple[float, float]
 
 
 def ordered(data: RankingData) -> RankingData:
-    """
-    Return the same problem with scores 0, 1, 2, ... inside each query, for a loss that uses only the order.
-
-    >>> ordered(RankingData.of([[0.0], [1.0], [2.0]], [-1e300, 1e300, 7.0])).y.tolist()
-    [0.0, 2.0, 1.0]
-    """
+    """Return the same problem with scores 0, 1, 2, ... inside each query, for a loss that uses only the order."""
     if data.y is None:
         return data
     y, grades = data.y.copy(), np.diff(data.query_grades)
@@ -28,13 +23,7 @@ def ordered(data: RankingData) -> RankingData:
 
 
 def unit_range(data: RankingData, rows: bool) -> Range:
-    """
-    Return the scores that are mapped to 0 and 1 by a loss that learns shares.
-
-    >>> data = RankingData.of([[0.0], [1.0], [2.0], [3.0]], [1, 2, 3, 6], qid=[1, 1, 2, 2])
-    >>> unit_range(data, rows=True), unit_range(data, rows=False)
-    ((1.0, 6.0), (0.0, 3.0))
-    """
+    """Return the scores that are mapped to 0 and 1 by a loss that learns shares."""
     if data.y is None:
         return 0.0, 1.0
     if rows:

@@ -37,18 +37,14 @@ class JudgingCurve:
     """
     Quality against the number of judgements, per strategy; the result of `judging_curve`.
 
-    strategies: Names of the strategies.
     n_judged: Number of judged rows, including those at the start; the rounded mean of the repeats if they differ.
-    values: The metric after each step; a repeat has the same start for all strategies.
-    metric: Name of the metric.
-    measured_on: Rows on which the metric is measured; "all rows" includes the judged ones.
     """
 
-    strategies: tuple[str, ...]
+    strategies: tuple[str, ...]  # names of the strategies
     n_judged: Integers
-    values: Floats
-    metric: str
-    measured_on: str
+    values: Floats  # the metric after each step; a repeat has the same start for all strategies
+    metric: str  # name of the metric
+    measured_on: str  # rows on which the metric is measured; "all rows" includes the judged ones
 
     @property
     def mean(self) -> Floats:
@@ -114,12 +110,6 @@ def judging_curve(
     By default, half of the graded rows of each query are never judged, and the metric is measured on them. The half is
     drawn once per repeat, so all strategies and steps are measured on the same rows. The rows that a strategy happens
     not to choose would not do: a strategy that finds the relevant rows removes them from the measured ones.
-
-    >>> from corank import RankRLS, make_ranking
-    >>> data = make_ranking(1, 200, random_state=0)
-    >>> curve = judging_curve(RankRLS(), data.X, data.y, steps=2, batch=5, metric="nDCG@10", random_state=0)
-    >>> curve.n_judged.tolist(), curve.values.shape
-    ([5, 10, 15], (3, 5, 3))
     """
     check_values(
         {"start": start, "steps": steps, "batch": batch, "n_repeats": n_repeats, "random_state": random_state},

@@ -25,17 +25,13 @@ class Pool:
 
     X: The rows as the model's last step receives them, scaled to norm 1. Columns of a dense table are standardised
         first.
-    y: Judgements; NaN marks an unjudged row.
-    scores: Predicted scores; None without a model.
-    std: Standard deviations of the scores, if ``predict`` takes ``return_std``.
-    rng: Random generator.
     """
 
     X: Any
-    y: Floats
-    scores: Floats | None
-    std: Floats | None
-    rng: np.random.Generator
+    y: Floats  # judgements; NaN marks an unjudged row
+    scores: Floats | None  # predicted scores; None without a model
+    std: Floats | None  # standard deviations of the scores, if ``predict`` takes ``return_std``
+    rng: np.random.Generator  # random generator
 
     @property
     def is_judged(self) -> NDArray[np.bool_]:

@@ -161,12 +161,7 @@ def compare(
 
 
 def parse_time(text: str) -> float:
-    """
-    Parse a duration such as 90, 90s, 10m or 1h30m; return seconds.
-
-    >>> parse_time("90"), parse_time("10m"), parse_time("1h30m")
-    (90.0, 600.0, 5400.0)
-    """
+    """Parse a duration such as 90, 90s, 10m or 1h30m; return seconds."""
     import re
 
     from corank.errors import InputError
@@ -181,12 +176,7 @@ def parse_time(text: str) -> float:
 
 
 def parse_unjudged(values: list[str]) -> tuple[float | None, list[Path]]:
-    """
-    Separate the label that marks unjudged rows, or None, from files of unjudged rows.
-
-    >>> parse_unjudged(["-1", "pool.txt"])
-    (-1.0, [PosixPath('pool.txt')])
-    """
+    """Separate the label that marks unjudged rows, or None, from files of unjudged rows."""
     from corank.errors import InputError
 
     labels: list[float] = []

@@ -83,14 +83,10 @@ def run_fit(options: FitOptions) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ModelSpec:
-    """
-    A ranker that is not fitted yet, and how it is wrapped.
-
-    prior: features whose mean is the prior.
-    """
+    """A ranker that is not fitted yet, and how it is wrapped."""
 
     ranker: Any
-    prior: Features | None
+    prior: Features | None  # features whose mean is the prior
     scale: QueryScale | None
 
     @property
@@ -179,16 +175,11 @@ def _check_pair_options(options: FitOptions) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """
-    Rows to learn from.
-
-    preferred (n_preferences, 2): row numbers of --pairs, winners first.
-    validation: rows of --valid.
-    """
+    """Rows to learn from."""
 
     rows: RankingData
-    preferred: NDArray[np.int64] | None = None
-    validation: Validation | None = None
+    preferred: NDArray[np.int64] | None = None  # (n_preferences, 2): row numbers of --pairs, winners first
+    validation: Validation | None = None  # rows of --valid
 
 
 def read_data(options: FitOptions, model: ModelSpec) -> TrainingData:
@@ -230,16 +221,12 @@ def _columns(options: FitOptions) -> ColumnOptions:
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """
-    A fitted pipeline, and the fitted ranker inside it.
-
-    chosen: the penalty chosen by validation, in words.
-    """
+    """A fitted pipeline, and the fitted ranker inside it."""
 
     pipeline: Any
     ranker: Any
     seconds: float
-    chosen: str
+    chosen: str  # the penalty chosen by validation, in words
 
 
 def learn(options: FitOptions, model: ModelSpec, data: TrainingData) -> FitResult:

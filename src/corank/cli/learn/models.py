@@ -164,24 +164,14 @@ Features = list[int | str]
 
 
 def parse_views(text: str) -> int | list[Features]:
-    """
-    Parse --views: a number of random views, or the features of each view.
-
-    >>> parse_views("2"), parse_views("1-3/4,age")
-    (2, [[0, 1, 2], [3, 'age']])
-    """
+    """Parse --views: a number of random views, or the features of each view."""
     if text.isdecimal():
         return int(text)
     return [parse_features(view, "--views", "a number of views, or ") for view in text.split("/")]
 
 
 def parse_features(text: str, option: str, instead: str = "") -> Features:
-    """
-    Parse features: names, numbers from 1 and ranges of numbers, separated by commas.
-
-    >>> parse_features("21-23,40,bm25", "--prior")
-    [20, 21, 22, 39, 'bm25']
-    """
+    """Parse features: names, numbers from 1 and ranges of numbers, separated by commas."""
     features: Features = []
     for piece in text.split(","):
         ends = re.fullmatch(r"(\d+)(?:-(\d+))?", piece.strip())

@@ -33,16 +33,12 @@ from corank.data.routing import predict_with_qid, predicts_by_qid
 
 @dataclass(frozen=True, eq=False)
 class ScoringRequest:
-    """
-    What to score, and how to write the scores.
-
-    tag: name of the TREC run; None to write one score per line.
-    """
+    """What to score, and how to write the scores."""
 
     model: FittedModel
     sources: Sequence[TextFile | Path]
     columns: ColumnOptions
-    tag: str | None
+    tag: str | None  # name of the TREC run; None to write one score per line
 
     @classmethod
     def of(
@@ -59,19 +55,13 @@ class ScoringRequest:
 
 @dataclass
 class Tally:
-    """
-    Counts of the scored rows.
-
-    queries: ids of the queries.
-    occurs: result of `nonzero_columns`.
-    names_documents: whether rows have document ids.
-    """
+    """Counts of the scored rows."""
 
     n_rows: int = 0
-    queries: set[str] = field(default_factory=set)
+    queries: set[str] = field(default_factory=set)  # ids of the queries
     seconds: float = 0.0
-    occurs: NDArray[np.bool_] | None = None
-    names_documents: bool = False
+    occurs: NDArray[np.bool_] | None = None  # result of `nonzero_columns`
+    names_documents: bool = False  # whether rows have document ids
 
     def note(self, block: RowBlock) -> None:
         """Add the rows of a block."""

@@ -28,14 +28,10 @@ class PageBlock(Protocol):
 
 @dataclass(frozen=True)
 class Paragraph:
-    """
-    A paragraph of plain text.
-
-    kind: CSS class; a verdict is bold in Markdown.
-    """
+    """A paragraph of plain text."""
 
     text: str
-    kind: Literal["plain", "verdict", "note"] = "plain"
+    kind: Literal["plain", "verdict", "note"] = "plain"  # CSS class; a verdict is bold in Markdown
 
     def html(self) -> str:
         """Return HTML."""
@@ -102,19 +98,13 @@ def plot_file(name: str) -> str:
 
 @dataclass(frozen=True)
 class Plot:
-    """
-    A chart with its caption.
+    """A chart with its caption."""
 
-    name: unique on the page; the file of the Markdown report is ``report-NAME.svg``.
-    drawing: an ``svg`` element.
-    wide: the same for wide windows; "" for a plot that shares a row with others.
-    """
-
-    name: str
+    name: str  # unique on the page; the file of the Markdown report is ``report-NAME.svg``
     title: str
-    drawing: str
+    drawing: str  # an ``svg`` element
     caption: str
-    wide: str = ""
+    wide: str = ""  # the same for wide windows; "" for a plot that shares a row with others
 
     @property
     def file(self) -> str:
@@ -152,17 +142,11 @@ class PlotGrid:
 
 @dataclass(frozen=True)
 class Picture:
-    """
-    An image file.
+    """An image file."""
 
-    source: its address relative to the Markdown file.
-    name: alternative text.
-    file: the file itself; the HTML page contains a copy.
-    """
-
-    source: str
-    name: str
-    file: Path
+    source: str  # its address relative to the Markdown file
+    name: str  # alternative text
+    file: Path  # the file itself; the HTML page contains a copy
 
     def html(self) -> str:
         """Return HTML."""
@@ -193,15 +177,10 @@ class Details:
 
 @dataclass(frozen=True)
 class Section:
-    """
-    A part of a page.
+    """A part of a page."""
 
-    anchor: target of links.
-    name: heading.
-    """
-
-    anchor: str
-    name: str
+    anchor: str  # target of links
+    name: str  # heading
     blocks: Sequence[PageBlock]
 
     def html(self) -> str:

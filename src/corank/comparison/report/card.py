@@ -38,15 +38,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ModelCard:
-    """
-    A model card; made by `model_card`.
+    """A model card; made by `model_card`."""
 
-    title: Name of the model.
-    sections: What the card says.
-    """
-
-    title: str
-    sections: tuple[Section, ...]
+    title: str  # name of the model
+    sections: tuple[Section, ...]  # what the card says
 
     def html(self) -> str:
         """Return the card as one self-contained HTML page."""

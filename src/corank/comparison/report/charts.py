@@ -51,35 +51,23 @@ _STYLE = {
 
 @dataclass(frozen=True)
 class Curve:
-    """
-    One line of a chart.
+    """One line of a chart."""
 
-    name: text of the legend.
-    points: (x, y) in order.
-    band: (low, high) at each point; empty for none.
-    notes: a label for each point; empty for none.
-    """
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-    band: tuple[tuple[float, float], ...] = ()
-    notes: tuple[str, ...] = ()
+    name: str  # text of the legend
+    points: tuple[tuple[float, float], ...]  # (x, y) in order
+    band: tuple[tuple[float, float], ...] = ()  # (low, high) at each point; empty for none
+    notes: tuple[str, ...] = ()  # a label for each point; empty for none
 
 
 @dataclass(frozen=True)
 class Interval:
-    """
-    One row of an interval chart.
-
-    mean, low, high: value and ends of its interval; ends that are not finite draw no interval.
-    is_strong: whether the row is emphasised.
-    """
+    """One row of an interval chart."""
 
     name: str
-    mean: float
+    mean: float  # mean, low, high: value and ends of its interval; ends that are not finite draw no interval
     low: float
     high: float
-    is_strong: bool = False
+    is_strong: bool = False  # whether the row is emphasised
 
 
 def line_chart(

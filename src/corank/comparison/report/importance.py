@@ -43,16 +43,7 @@ def query_importance(
     n_repeats: int = 5,
     random_state: int | np.random.Generator | None = None,
 ) -> ReportTable:
-    """
-    Measure how much a metric falls when a feature is permuted inside queries.
-
-    >>> import corank
-    >>> problem = corank.make_ranking(n_queries=30, rows_per_query=10, random_state=0)
-    >>> model = corank.RankRLS(kernel="linear").fit(problem.X[:150], problem.y[:150], qid=problem.qid[:150])
-    >>> table = query_importance(model, problem.X[150:], problem.y[150:], problem.qid[150:], random_state=0)
-    >>> table.columns
-    ('feature', 'loss of nDCG@10', 'low', 'high')
-    """
+    """Measure how much a metric falls when a feature is permuted inside queries."""
     check_values(
         {"n_repeats": n_repeats, "random_state": random_state}, {"n_repeats": integer(1), "random_state": seed}
     )

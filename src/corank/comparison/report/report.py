@@ -16,21 +16,13 @@ from corank.tables import Cell, ReportTable, escape_markdown
 
 @dataclass(frozen=True)
 class Report:
-    """
-    Result of an experiment.
+    """Result of an experiment."""
 
-    title: Title of the experiment.
-    about: A paragraph about the data, the protocol and the source of the paper's figures.
-    tables: Measurements.
-    findings: One sentence per finding.
-    plots: Image files that exist.
-    """
-
-    title: str
-    about: str
-    tables: tuple[ReportTable, ...]
-    findings: tuple[str, ...] = ()
-    plots: tuple[Path, ...] = field(default=())
+    title: str  # title of the experiment
+    about: str  # a paragraph about the data, the protocol and the source of the paper's figures
+    tables: tuple[ReportTable, ...]  # measurements
+    findings: tuple[str, ...] = ()  # one sentence per finding
+    plots: tuple[Path, ...] = field(default=())  # image files that exist
 
     def blocks(self, folder: str = "") -> list[PageBlock]:
         """Return the blocks below the title."""

@@ -303,14 +303,7 @@ _UNJUDGED = {"drop": "unjudged rows are left out", "irrelevant": "unjudged rows 
 
 
 def describe_convention(rules: Convention) -> str:
-    """
-    Return a sentence with the choices of a convention.
-
-    >>> print(describe_convention(Convention("corank")))
-    Convention corank: grade y has gain 2^y − 1, divided by log2(i + 1) at rank i; ties count as the mean over all
-    their orders; queries without a relevant row are left out; lists shorter than k are padded with irrelevant rows;
-    a row is relevant from grade 1 on; unjudged rows are left out.
-    """
+    """Return a sentence with the choices of a convention."""
     choices = (
         f"{_GAIN[rules.gain]}, {_DISCOUNT[rules.discount]}",
         _TIES[rules.ties],
@@ -324,12 +317,7 @@ def describe_convention(rules: Convention) -> str:
 
 
 def duration(seconds: float) -> str:
-    """
-    Format a duration.
-
-    >>> duration(4.21), duration(83), duration(3725)
-    ('4.2 s', '1 min 23 s', '1 h 02 min')
-    """
+    """Format a duration."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)

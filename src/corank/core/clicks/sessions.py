@@ -23,14 +23,12 @@ class ClickProbabilities(NamedTuple):
     Parameters of a user who examines a list from the top.
 
     click, stop (n_grades,): probabilities that an examined row of each grade is clicked, and ends the session.
-    eta: rank r is examined with probability r^−eta, if it is reached.
-    needs_click: whether only a clicked row may end the session.
     """
 
     click: NDArray[np.float64]
     stop: NDArray[np.float64]
-    eta: float
-    needs_click: bool
+    eta: float  # rank r is examined with probability r^−eta, if it is reached
+    needs_click: bool  # whether only a clicked row may end the session
 
 
 class JudgedQueries(NamedTuple):
@@ -38,18 +36,14 @@ class JudgedQueries(NamedTuple):
     Queries with grades.
 
     order (n_rows,), starts (n_queries + 1,): query q has the rows ``order[starts[q]:starts[q + 1]]``.
-    grades (n_rows,): whole numbers from 0, in that order.
-    gains (n_rows,): 2^grade − 1, in that order.
-    ideals (n_queries,): DCG of the best list of k rows.
-    prior (n_rows,) or (0,): scores before learning, by row number.
     """
 
     order: NDArray[np.int64]
     starts: NDArray[np.int64]
-    grades: NDArray[np.int64]
-    gains: NDArray[np.float64]
-    ideals: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    grades: NDArray[np.int64]  # (n_rows,): whole numbers from 0, in that order
+    gains: NDArray[np.float64]  # (n_rows,): 2^grade − 1, in that order
+    ideals: NDArray[np.float64]  # (n_queries,): DCG of the best list of k rows
+    prior: NDArray[np.float64]  # (n_rows,) or (0,): scores before learning, by row number
 
 
 @jit

@@ -47,35 +47,26 @@ class UpdateSettings(NamedTuple):
 
     policy, loss: codes of `corank.core.clicks.policies` and `corank.core.pairs.losses`; the loss is used with ε-greedy
         lists only.
-    epsilon: probability of exploration.
-    eta0, decay: the learning rate after n lists is eta0 · decay^n.
     """
 
     policy: int
     loss: int
-    epsilon: float
-    eta0: float
+    epsilon: float  # probability of exploration
+    eta0: float  # eta0, decay: the learning rate after n lists is eta0 · decay^n
     decay: float
 
 
 class ListScratch(NamedTuple):
-    """
-    One list of k out of n rows, and working memory.
+    """One list of k out of n rows, and working memory."""
 
-    scores (n,): f of each row, prior included.
-    noisy (n + 1,), order (n,): working memory.
-    shown, log_propensities, grades, clicks (k,): the list.
-    row_weights (n,): factor of each row's features in the gradient.
-    """
-
-    scores: NDArray[np.float64]
-    noisy: NDArray[np.float64]
+    scores: NDArray[np.float64]  # (n,): f of each row, prior included
+    noisy: NDArray[np.float64]  # noisy (n + 1,), order (n,): working memory
     order: NDArray[np.int64]
-    shown: NDArray[np.int64]
+    shown: NDArray[np.int64]  # shown, log_propensities, grades, clicks (k,): the list
     log_propensities: NDArray[np.float64]
     grades: NDArray[np.int64]
     clicks: NDArray[np.bool_]
-    row_weights: NDArray[np.float64]
+    row_weights: NDArray[np.float64]  # (n,): factor of each row's features in the gradient
 
 
 def list_scratch(n: int, k: int) -> ListScratch:

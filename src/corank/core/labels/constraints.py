@@ -27,42 +27,28 @@ class LabelTargets(NamedTuple):
     Label targets of n examples.
 
     levels (n, d): 0 for the lowest bucket of an example's order, then 1, 2, ... without gaps; −1 if unknown.
-    sides (n, d): 1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
-    pairs (m, 2): further preferences, the preferred label first.
-    starts (n + 1,): where the pairs of each example begin.
-    max_constraints: upper bound of the number of constraints of an example, see `bound_constraints`.
     """
 
     levels: NDArray[np.int32]
-    sides: NDArray[np.int8]
-    pairs: NDArray[np.uint32]
-    starts: NDArray[np.uint64]
-    max_constraints: int
+    sides: NDArray[np.int8]  # (n, d): 1 for relevant labels, −1 for irrelevant ones, 0 if unknown
+    pairs: NDArray[np.uint32]  # (m, 2): further preferences, the preferred label first
+    starts: NDArray[np.uint64]  # (n + 1,): where the pairs of each example begin
+    max_constraints: int  # upper bound of the number of constraints of an example, see `bound_constraints`
 
 
 class Conversion(NamedTuple):
-    """
-    Which constraints represent an order.
+    """Which constraints represent an order."""
 
-    all_pairs: every pair of different levels, or only those of neighbouring levels.
-    all_relevant: every relevant label above the zero point, or only the lowest one.
-    """
-
-    all_pairs: bool
-    all_relevant: bool
+    all_pairs: bool  # every pair of different levels, or only those of neighbouring levels
+    all_relevant: bool  # every relevant label above the zero point, or only the lowest one
 
 
 class Constraints(NamedTuple):
-    """
-    Buffers for the constraints of one example.
+    """Buffers for the constraints of one example."""
 
-    winners, losers: label numbers; d is the zero point.
-    order, begins: labels sorted by level, and where each level begins.
-    """
-
-    winners: NDArray[np.uint64]
+    winners: NDArray[np.uint64]  # winners, losers: label numbers; d is the zero point
     losers: NDArray[np.uint64]
-    order: NDArray[np.uint64]
+    order: NDArray[np.uint64]  # order, begins: labels sorted by level, and where each level begins
     begins: NDArray[np.uint64]
 
 

@@ -29,40 +29,25 @@ N_ENTRIES = 2
 
 
 class DescentPlan(NamedTuple):
-    """
-    Settings of the descent.
+    """Settings of the descent."""
 
-    conversion: which constraints represent an order.
-    loss: code of `corank.core.pairs.losses`.
-    alpha, l1: weights of ½‖W‖² and ‖W‖₁.
-    eta0: first learning rate.
-    fit_intercept: whether labels have intercepts; these have no penalty, so their rate falls as 1/√t.
-    """
-
-    conversion: tuple[bool, bool]
-    loss: int
-    alpha: float
+    conversion: tuple[bool, bool]  # which constraints represent an order
+    loss: int  # code of `corank.core.pairs.losses`
+    alpha: float  # alpha, l1: weights of ½‖W‖² and ‖W‖₁
     l1: float
-    eta0: float
-    fit_intercept: bool
+    eta0: float  # first learning rate
+    fit_intercept: bool  # whether labels have intercepts; these have no penalty, so their rate falls as 1/√t
 
 
 class DescentState(NamedTuple):
-    """
-    State that the steps change in place.
+    """State that the steps change in place."""
 
-    gradient_sums, sums (d, n_features): S and z.
-    biases, bias_sums (d,): intercepts and the sum of their iterates.
-    ledger (N_ENTRIES,): MASS and STEPS.
-    rng_state (4,): state of the random generator.
-    """
-
-    gradient_sums: NDArray[np.float64]
+    gradient_sums: NDArray[np.float64]  # gradient_sums, sums (d, n_features): S and z
     sums: NDArray[np.float64]
-    biases: NDArray[np.float64]
+    biases: NDArray[np.float64]  # biases, bias_sums (d,): intercepts and the sum of their iterates
     bias_sums: NDArray[np.float64]
-    ledger: NDArray[np.float64]
-    rng_state: NDArray[np.uint64]
+    ledger: NDArray[np.float64]  # (N_ENTRIES,): MASS and STEPS
+    rng_state: NDArray[np.uint64]  # (4,): state of the random generator
 
 
 @jit

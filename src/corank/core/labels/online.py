@@ -31,20 +31,13 @@ N_TALLIES = 3
 
 
 class StepPlan(NamedTuple):
-    """
-    Settings of the steps.
+    """Settings of the steps."""
 
-    conversion: which constraints represent an order.
-    loss, projection: codes of this module.
-    average: whether z is kept.
-    fit_intercept: whether every row has one more column, of ones.
-    """
-
-    conversion: tuple[bool, bool]
-    loss: int
+    conversion: tuple[bool, bool]  # which constraints represent an order
+    loss: int  # loss, projection: codes of this module
     projection: int
-    average: bool
-    fit_intercept: bool
+    average: bool  # whether z is kept
+    fit_intercept: bool  # whether every row has one more column, of ones
 
 
 class StepState(NamedTuple):

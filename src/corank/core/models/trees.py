@@ -33,21 +33,17 @@ class TreeArrays(NamedTuple):
     """
     Trees with one array per property, for kernels.
 
-    starts (n_trees + 1,): first node of each tree; a tree of m nodes has m + 1 leaves.
     features, thresholds (n_nodes,): a row goes left if its feature is at most the threshold.
     children (n_nodes, 2): left and right child, counted from the first node of the tree; leaf k is −k − 1.
-    flags (n_nodes,): see `DEFAULT_LEFT`.
-    values (n_nodes + n_trees,): of the leaves, tree after tree.
-    depths (n_trees,): largest number of nodes on a path.
     """
 
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # (n_trees + 1,): first node of each tree; a tree of m nodes has m + 1 leaves
     features: NDArray[np.uint32]
     thresholds: NDArray[np.float64]
     children: NDArray[np.int32]
-    flags: NDArray[np.uint8]
-    values: NDArray[np.float64]
-    depths: NDArray[np.int64]
+    flags: NDArray[np.uint8]  # (n_nodes,): see `DEFAULT_LEFT`
+    values: NDArray[np.float64]  # (n_nodes + n_trees,): of the leaves, tree after tree
+    depths: NDArray[np.int64]  # (n_trees,): largest number of nodes on a path
 
 
 @light

@@ -56,17 +56,11 @@ _FIRST, _SECOND, _ONE = np.uint64(0), np.uint64(1), np.uint64(1)
 
 
 class Columns(NamedTuple):
-    """
-    The columns of each view.
+    """The columns of each view."""
 
-    starts (n_features + 1,): column j has the slots ``starts[j]`` to ``starts[j + 1]``.
-    views (n_slots,): view of each slot.
-    width: largest number of non-zero columns of a difference of two rows.
-    """
-
-    starts: NDArray[np.uint64]
-    views: NDArray[np.uint64]
-    width: int
+    starts: NDArray[np.uint64]  # (n_features + 1,): column j has the slots ``starts[j]`` to ``starts[j + 1]``
+    views: NDArray[np.uint64]  # (n_slots,): view of each slot
+    width: int  # largest number of non-zero columns of a difference of two rows
 
     @property
     def of_slots(self) -> NDArray[np.int64]:

@@ -34,22 +34,20 @@ class PairIndex(NamedTuple):
     """
     Index for drawing pairs; arrays that a kind does not use are empty.
 
-    kind: one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED.
     table (n_entries, 2): alias table over groups, slots or pairs (see `corank.core.random.alias_table`).
     spans (n_groups, 4): slots of a group and of its partners: members ``START:STOP``, partners ``LOWER:START`` and
         ``STOP:HIGHER``.
     rows: row number at each slot, sorted by (query, score); for LISTED winner and loser of each pair in turn.
-    groups: group of each slot (weighted kinds).
     sums (n_slots, 3): LEVEL of each slot, and the sums of w (MASS) and of w·level (MOMENT) over the slots of its query
         before it (weighted kinds). Partners i..j-1 of slot a weigh ``|level_a (mass_j − mass_i) − (moment_j −
         moment_i)|``: with levels = scores that is Σ_b w_b |y_a − y_b|, with level 1 and moment 0 it is Σ_b w_b.
     """
 
-    kind: int
+    kind: int  # one of GRADES, BLOCKS, WEIGHTED_GRADES, WEIGHTED_BLOCKS, LISTED
     table: NDArray[np.uint64]
     spans: NDArray[np.uint32]
     rows: NDArray[np.uint32]
-    groups: NDArray[np.uint32]
+    groups: NDArray[np.uint32]  # group of each slot (weighted kinds)
     sums: NDArray[np.float64]
 
 

@@ -18,18 +18,12 @@ from corank.core.rows.blocks import merge_sort
 
 
 class GradedBlock(NamedTuple):
-    """
-    Rows sorted by query and ascending score.
+    """Rows sorted by query and ascending score."""
 
-    starts (n_queries + 1,): where each query begins.
-    grade: rank of a row's score among the distinct scores of its query, from 0.
-    weight: row weights.
-    """
-
-    starts: NDArray[np.int64]
-    grade: NDArray[np.int64]
+    starts: NDArray[np.int64]  # (n_queries + 1,): where each query begins
+    grade: NDArray[np.int64]  # rank of a row's score among the distinct scores of its query, from 0
     y: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    weight: NDArray[np.float64]  # row weights
 
 
 @inline

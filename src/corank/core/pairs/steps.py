@@ -31,26 +31,20 @@ class SGDPlan(NamedTuple):
     """
     Settings of a descent.
 
-    loss, rate: codes of `corank.core.pairs.losses` and of this module.
-    alpha, l1: weights of ½‖w‖² and ‖w‖₁.
-    eta0: first rate.
-    mix: probability that an example is a single row instead of a pair.
-    coupling: weight of the disagreement of views; if 0, no unscored pairs are drawn.
-    batch, unscored_batch: examples and unscored pairs per step.
     average, project, fit_intercept: whether to average the iterates, to project onto the ball of radius 1/√alpha, and
         to learn a bias from single rows.
     view_alphas, view_rates (n_views,) or (0,): factors of alpha and eta0 for each view; empty if all are 1. Only
         `corank.core.pairs.coupled_descent` reads them.
     """
 
-    loss: int
+    loss: int  # loss, rate: codes of `corank.core.pairs.losses` and of this module
     rate: int
-    alpha: float
+    alpha: float  # alpha, l1: weights of ½‖w‖² and ‖w‖₁
     l1: float
-    eta0: float
-    mix: float
-    coupling: float
-    batch: int
+    eta0: float  # first rate
+    mix: float  # probability that an example is a single row instead of a pair
+    coupling: float  # weight of the disagreement of views; if 0, no unscored pairs are drawn
+    batch: int  # batch, unscored_batch: examples and unscored pairs per step
     unscored_batch: int
     average: bool
     project: bool
@@ -82,44 +76,30 @@ class SGDState(NamedTuple):
         applied to each weight, or AdaGrad's sums of squares.
     ledger (n_views, N_ENTRIES): per view SCALE; MASS = Σ_k scale_k; NORM = ‖v‖²; OWED = Σ_k η_k l1 / scale_k; BIAS;
         BIAS_SUM for averaging; BIAS_GRADIENT and BIAS_SQUARES for AdaGrad.
-    rng_state (N_STREAMS, 4): states of the random generators.
-    steps (1,): steps done.
     """
 
     weights: NDArray[np.float64]
     sums: NDArray[np.float64]
     ledger: NDArray[np.float64]
-    rng_state: NDArray[np.uint64]
-    steps: NDArray[np.int64]
+    rng_state: NDArray[np.uint64]  # (N_STREAMS, 4): states of the random generators
+    steps: NDArray[np.int64]  # (1,): steps done
 
 
 class RowIndex(NamedTuple):
-    """
-    Distribution over single rows.
+    """Distribution over single rows."""
 
-    table (n, 2): alias table.
-    rows (n,): the row of each entry.
-    """
-
-    table: NDArray[np.uint64]
-    rows: NDArray[np.uint32]
+    table: NDArray[np.uint64]  # (n, 2): alias table
+    rows: NDArray[np.uint32]  # (n,): the row of each entry
 
 
 class Examples(NamedTuple):
-    """
-    The examples of a descent.
+    """The examples of a descent."""
 
-    y (n_rows,) or (0,): scores; empty if all pairs have a difference of 1.
-    prior (n_rows,): prior scores; None if all are 0.
-    pairs, unscored: distributions of scored and of unscored pairs.
-    rows: distribution of single rows.
-    """
-
-    y: NDArray[np.float64]
-    prior: NDArray[np.float64] | None
-    pairs: PairIndex
+    y: NDArray[np.float64]  # (n_rows,) or (0,): scores; empty if all pairs have a difference of 1
+    prior: NDArray[np.float64] | None  # (n_rows,): prior scores; None if all are 0
+    pairs: PairIndex  # pairs, unscored: distributions of scored and of unscored pairs
     unscored: PairIndex
-    rows: RowIndex
+    rows: RowIndex  # distribution of single rows
 
 
 @jit

@@ -85,12 +85,7 @@ def shortest(bits):  # type: ignore[no-untyped-def]
 
 
 def number_lines(values: NDArray[np.float64]) -> bytes:
-    """
-    Return one line for each double: its `repr` and a newline.
-
-    >>> number_lines(np.array([0.1, -2.0, 1e16]))
-    b'0.1\\n-2.0\\n1e+16\\n'
-    """
+    """Return one line for each double: its `repr` and a newline."""
     if not np.isfinite(values).all():
         return "".join(f"{value!r}\n" for value in values.tolist()).encode()
     out = np.empty(len(values) * LONGEST, dtype=np.uint8)

@@ -24,28 +24,16 @@ class DenseRows(NamedTuple):
 
 
 class CSRRows(NamedTuple):
-    """
-    The arrays of a CSR matrix with unsigned indices.
-
-    indices: column of each value, ascending inside a row.
-    indptr (n_rows + 1,): where each row begins.
-    factors (n_features,): as in `DenseRows`.
-    """
+    """The arrays of a CSR matrix with unsigned indices."""
 
     data: NDArray[Any]
-    indices: NDArray[np.uint32]
-    indptr: NDArray[np.uint64]
-    factors: NDArray[np.float64] | None = None
+    indices: NDArray[np.uint32]  # column of each value, ascending inside a row
+    indptr: NDArray[np.uint64]  # (n_rows + 1,): where each row begins
+    factors: NDArray[np.float64] | None = None  # (n_features,): as in `DenseRows`
 
 
 def as_core_rows(X: Any) -> DenseRows | CSRRows:
-    """
-    Convert rows to the form that kernels take.
-
-    >>> X = np.eye(2)
-    >>> as_core_rows(X).values is X
-    True
-    """
+    """Convert rows to the form that kernels take."""
     rows, factors = plain(X), factors_of(X)
     if isinstance(rows, np.ndarray):
         return DenseRows(np.ascontiguousarray(rows), factors)

@@ -23,20 +23,16 @@ class Blocks(NamedTuple):
     """
     Blocks of rows, split into runs.
 
-    rows, starts: block b has the rows ``rows[starts[b]:starts[b + 1]]``.
     runs, block_runs: run g begins at ``runs[g]``; block b has the runs ``block_runs[b]`` to ``block_runs[b + 1]``.
-    keep: k of each run.
-    weights: row weights in the order of `rows`; empty if all are 1.
-    scale: s of each block.
     """
 
-    rows: NDArray[np.uint64]
+    rows: NDArray[np.uint64]  # rows, starts: block b has the rows ``rows[starts[b]:starts[b + 1]]``
     starts: NDArray[np.uint64]
     runs: NDArray[np.uint64]
     block_runs: NDArray[np.uint64]
-    keep: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    keep: NDArray[np.float64]  # k of each run
+    weights: NDArray[np.float64]  # row weights in the order of `rows`; empty if all are 1
+    scale: NDArray[np.float64]  # s of each block
 
 
 @light

@@ -11,19 +11,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """
-    The matrix X diag(factors), scaled on access, so that X may be memory-mapped.
+    """The matrix X diag(factors), scaled on access, so that X may be memory-mapped."""
 
-    X: the unscaled rows.
-    factors (n_features,): factor of each column.
-
-    >>> rows = ScaledRows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, 0.5]))
-    >>> rows[[1]].tolist(), (rows @ np.array([1.0, 1.0])).tolist()
-    ([[3.0, 2.0]], [2.0, 5.0])
-    """
-
-    X: Any
-    factors: NDArray[np.float64]
+    X: Any  # the unscaled rows
+    factors: NDArray[np.float64]  # (n_features,): factor of each column
 
     ndim = 2
 

@@ -40,9 +40,6 @@ def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -
     indptr (n_rows + 1,), indices: signed integers.
     Returns: `ASCENDING` (strictly ascending columns in each row), `IN_BOUNDS` (valid, not ascending), `BAD_POINTERS`
         or `BAD_COLUMN`, and the row of the fault.
-
-    >>> csr_structure(np.array([0, 2]), np.array([1, 4]), 5), csr_structure(np.array([0, 2]), np.array([1, 4]), 4)
-    ((0, 0), (3, 0))
     """
     # as unsigned integers, negative columns are too large
     columns = indices.view(f"u{indices.itemsize}")
@@ -51,12 +48,7 @@ def csr_structure(indptr: NDArray[Any], indices: NDArray[Any], n_columns: int) -
 
 
 def all_finite(values: NDArray[Any]) -> bool:
-    """
-    Return whether all float32 or float64 values are finite.
-
-    >>> all_finite(np.array([1.0, 1e300])), all_finite(np.array([1.0, np.nan], dtype=np.float32))
-    (True, False)
-    """
+    """Return whether all float32 or float64 values are finite."""
     if is_light(values.size):
         return bool(np.isfinite(values).all())
     flat = values.ravel(order="K")

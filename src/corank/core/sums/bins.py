@@ -34,23 +34,14 @@ Integers = NDArray[np.int64]
 
 
 class Bins(NamedTuple):
-    """
-    Running sums of m entries.
+    """Running sums of m entries."""
 
-    top (m,): the highest limb.
-    limit (m,): numbers below this do not need a higher limb.
-    magic (LIMBS, m): constants that round to the grid of each limb when added and subtracted.
-    held (LIMBS, m): sums of limbs since they were last moved to `limbs`.
-    limbs (LIMBS, m): sums of limbs in units of their grid.
-    state (2,): number of terms added to each entry since then; whether one was too large, or NaN.
-    """
-
-    top: Integers
-    limit: Floats
-    magic: Floats
-    held: Floats
-    limbs: Integers
-    state: Integers
+    top: Integers  # (m,): the highest limb
+    limit: Floats  # (m,): numbers below this do not need a higher limb
+    magic: Floats  # (LIMBS, m): constants that round to the grid of each limb when added and subtracted
+    held: Floats  # (LIMBS, m): sums of limbs since they were last moved to `limbs`
+    limbs: Integers  # (LIMBS, m): sums of limbs in units of their grid
+    state: Integers  # (2,): number of terms added to each entry since then; whether one was too large, or NaN
 
     @classmethod
     def of(cls, m: int) -> Bins:
@@ -68,21 +59,11 @@ class Bins(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ExactSum:
-    """
-    Sums of m entries, byte-identical for any order of terms.
+    """Sums of m entries, byte-identical for any order of terms."""
 
-    top (m,): the highest limb of each.
-    limbs (LIMBS, m): sums of limbs, the highest first.
-    overflows: whether a term was beyond 2^960, or NaN.
-
-    >>> parts = [ExactSum.of([[x]]) for x in (1e16, 1.0, -1e16)]
-    >>> float((parts[0] + parts[1] + parts[2]).value[0])
-    1.0
-    """
-
-    top: Integers
-    limbs: Integers
-    overflows: bool = False
+    top: Integers  # (m,): the highest limb of each
+    limbs: Integers  # (LIMBS, m): sums of limbs, the highest first
+    overflows: bool = False  # whether a term was beyond 2^960, or NaN
 
     @classmethod
     def of(cls, terms: ArrayLike) -> ExactSum:

@@ -14,14 +14,12 @@ class Slots(NamedTuple):
     """
     The compared rows, sorted by (query, grade), and their weights.
 
-    diagonal: c_q w_i (W_q − W_g(i)), plus c_q w_i² for the only row of a grade.
-    weight: √c_q w_i.
     query, grade: numbers of the query and of the grade of each row; the grade is -1 if it needs no correction: the row
         is the only one of its grade, or equal scores are compared.
     """
 
-    diagonal: NDArray[np.float64]
-    weight: NDArray[np.float64]
+    diagonal: NDArray[np.float64]  # c_q w_i (W_q − W_g(i)), plus c_q w_i² for the only row of a grade
+    weight: NDArray[np.float64]  # √c_q w_i
     query: NDArray[np.int64]
     grade: NDArray[np.int64]
 

@@ -24,50 +24,36 @@ from corank.core.jit import jit
 
 
 class Tables(NamedTuple):
-    """
-    The three functions at the values that occur, or derivatives with respect to them.
+    """The three functions at the values that occur, or derivatives with respect to them."""
 
-    tf: a, of the count of a word in a text.
-    df: b, of the number of documents that contain it.
-    length: c, of the length of a text.
-    """
-
-    tf: NDArray[np.float64]
-    df: NDArray[np.float64]
-    length: NDArray[np.float64]
+    tf: NDArray[np.float64]  # a, of the count of a word in a text
+    df: NDArray[np.float64]  # b, of the number of documents that contain it
+    length: NDArray[np.float64]  # c, of the length of a text
 
 
 class LinkProblem(NamedTuple):
     """
     Texts, the documents they are linked with, and all other documents; values are indices into `Tables`.
 
-    term_runs (n_terms + 1,): where the runs of a word begin; a run holds the postings of one tf.
-    run_starts (n_runs + 1,), run_tf: where the postings of a run begin, and its tf.
-    docs: document of each posting.
     bag_starts (n_texts + 1,), bag_terms, bag_tf, bag_counts: words of the texts, codes of their tf, and their counts.
-    is_query: whether texts are weighted by their counts.
-    df, doc_length, text_length: of each word, document and text.
-    link_starts (n_texts + 1,), linked: documents of each text.
-    own (n_texts,): the document that is the text itself, or −1.
-    weights (n_texts,): of the mean losses of the texts.
     """
 
-    term_runs: NDArray[np.uint64]
-    run_starts: NDArray[np.uint64]
+    term_runs: NDArray[np.uint64]  # (n_terms + 1,): where the runs of a word begin; a run holds the postings of one tf
+    run_starts: NDArray[np.uint64]  # run_starts (n_runs + 1,), run_tf: where the postings of a run begin, and its tf
     run_tf: NDArray[np.uint32]
-    docs: NDArray[np.uint32]
+    docs: NDArray[np.uint32]  # document of each posting
     bag_starts: NDArray[np.uint64]
     bag_terms: NDArray[np.uint32]
     bag_tf: NDArray[np.uint32]
     bag_counts: NDArray[np.float64]
-    is_query: bool
-    df: NDArray[np.uint32]
+    is_query: bool  # whether texts are weighted by their counts
+    df: NDArray[np.uint32]  # df, doc_length, text_length: of each word, document and text
     doc_length: NDArray[np.uint32]
     text_length: NDArray[np.uint32]
-    link_starts: NDArray[np.uint64]
+    link_starts: NDArray[np.uint64]  # link_starts (n_texts + 1,), linked: documents of each text
     linked: NDArray[np.uint32]
-    own: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    own: NDArray[np.int64]  # (n_texts,): the document that is the text itself, or −1
+    weights: NDArray[np.float64]  # (n_texts,): of the mean losses of the texts
 
 
 @jit

@@ -27,16 +27,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[Path]:
-    """
-    Write a file so that readers see the old one or the complete new one, never a part.
-
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp(), "scores.txt")
-    >>> with atomic_file(target) as scratch:
-    ...     _ = scratch.write_text("0.5")
-    >>> target.read_text(), [entry.name for entry in target.parent.iterdir()]
-    ('0.5', ['scores.txt'])
-    """
+    """Write a file so that readers see the old one or the complete new one, never a part."""
     place = _file_place(path, overwrite)
     with _scratch_for(path, place) as folder:
         scratch = folder / "new"

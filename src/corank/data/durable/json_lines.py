@@ -26,18 +26,9 @@ class JsonLines:
 
     path: the file; it is created, with its folder, if it does not exist.
     wait: wait for another process that has the file open, instead of raising `BlockingIOError`.
-
-    lines: the complete lines.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "results.jsonl")
-    >>> with JsonLines(path) as file:
-    ...     file.append({"n": 1})
-    >>> complete_lines(path)
-    [b'{"n": 1}']
     """
 
-    lines: list[bytes]
+    lines: list[bytes]  # the complete lines
 
     def __init__(self, path: str | os.PathLike[str], *, wait: bool = False) -> None:
         self.path = Path(path)

@@ -24,10 +24,6 @@ class ClickLog:
     """
     Lists that were shown, with one row per document shown; made by `ClickLog.of` or `read_clicks`.
 
-    impression: Number of the list of each row, from 0.
-    qid, docids: Query and document of the row.
-    position: Position in the list; the first is 1.
-    clicked: Whether the document was clicked, once or more.
     propensity: Probability that the row is examined, known when the list was made; None if the log has none.
     log_propensity: Logarithm of the probability that the row was shown at its position, given the rows above it, as in
         `Impression`; None if the log has none.
@@ -35,11 +31,11 @@ class ClickLog:
         if all lists are complete. Methods that need them leave incomplete lists out, or refuse them.
     """
 
-    impression: Ints
-    qid: NDArray[np.object_]
+    impression: Ints  # number of the list of each row, from 0
+    qid: NDArray[np.object_]  # qid, docids: query and document of the row
     docids: NDArray[np.object_]
-    position: Ints
-    clicked: NDArray[np.bool_]
+    position: Ints  # position in the list; the first is 1
+    clicked: NDArray[np.bool_]  # whether the document was clicked, once or more
     propensity: NDArray[np.float64] | None = None
     complete: NDArray[np.bool_] | None = None
     log_propensity: NDArray[np.float64] | None = None
@@ -57,12 +53,7 @@ class ClickLog:
         complete: ArrayLike | None = None,
         log_propensity: ArrayLike | None = None,
     ) -> ClickLog:
-        """
-        Check a log of lists and clicks.
-
-        >>> ClickLog.of(["a", "a", "b"], ["x", "y", "x"], [1, 2, 1], [0, 1, 0])
-        <ClickLog: 2 lists of 2 queries, 3 documents shown, 1 clicked>
-        """
+        """Check a log of lists and clicks."""
         queries, documents = _names(qid), _names(docids)
         n = len(queries)
         places, clicks = as_numbers(position, "position", "position"), as_numbers(clicked, "clicked", "0 or 1")

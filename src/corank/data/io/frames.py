@@ -113,14 +113,6 @@ def read_parquet(path: str | os.PathLike[str], **columns: Any) -> Collection:
     Read a Parquet file; columns without another role are features.
 
     X is float32 if all features are, else float64. Null or NaN in the label column marks an unjudged row.
-
-    >>> import pathlib, tempfile
-    >>> from corank.data.io.write_frames import write_parquet
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.parquet")
-    >>> write_parquet(path, [[0.5, 1.0]], [2], qid=["a"])
-    >>> rows = read_parquet(path)
-    >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.names
-    ([[0.5, 1.0]], [2.0], ['a'], ['f1', 'f2'])
     """
     parquet = import_extra("pyarrow.parquet", "frames")
     if is_stream(path):

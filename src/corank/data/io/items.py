@@ -26,22 +26,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Items:
-    """
-    Items to rank, in the order of their file.
+    """Items to rank, in the order of their file."""
 
-    names: One per item, all different.
-    X: Numeric features; none by default.
-    fields: Displayed text of each item, by column; empty by default.
-    columns: Names of the columns of X.
-
-    >>> Items(["tea", "coffee", "milk"])
-    <Items: 3 items, 0 features>
-    """
-
-    names: Sequence[str]
-    X: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    fields: Sequence[Mapping[str, str]] = ()
-    columns: Sequence[str] = ()
+    names: Sequence[str]  # one per item, all different
+    X: Floats = field(default_factory=lambda: np.empty((0, 0)))  # numeric features; none by default
+    fields: Sequence[Mapping[str, str]] = ()  # displayed text of each item, by column; empty by default
+    columns: Sequence[str] = ()  # names of the columns of X
 
     def __post_init__(self) -> None:
         n = len(self.names)

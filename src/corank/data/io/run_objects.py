@@ -29,12 +29,7 @@ _VALUES = {"run": ("score",), "qrels": ("relevance", "label", "rel", "grade")}
 
 
 def run_of(source: Any, tag: str = "run") -> Run:
-    """
-    Make a run of an object of another library.
-
-    >>> run_of({"q1": {"d1": 0.5, "d2": 0.25}}).docids.tolist()
-    ['d1', 'd2']
-    """
+    """Make a run of an object of another library."""
     queries, documents, values = _rows(source, "run")
     return Run(as_texts(queries), as_texts(documents), np.array(values, dtype=np.float64), tag)
 

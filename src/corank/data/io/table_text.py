@@ -52,22 +52,12 @@ def read_utf8(path: str | os.PathLike[str]) -> str:
 
 
 def defuse(cell: str) -> str:
-    """
-    Put an apostrophe before each text that a spreadsheet would run as a formula.
-
-    >>> defuse("=1+1"), defuse("-5.2"), defuse("'=1+1"), defuse("a=1;=2")
-    ("'=1+1", '-5.2', "''=1+1", "a=1;'=2")
-    """
+    """Put an apostrophe before each text that a spreadsheet would run as a formula."""
     return cell if _NUMBER.fullmatch(cell) else _FORMULA.sub(r"'\g<0>", cell)
 
 
 def restore(cell: str) -> str:
-    """
-    Undo `defuse`.
-
-    >>> restore(defuse("=1+1")), restore("'tis")
-    ('=1+1', "'tis")
-    """
+    """Undo `defuse`."""
     if not _DEFUSED.search(cell) or _NUMBER.fullmatch(cell[1:]):
         return cell
     return _FORMULA.sub(lambda found: found[0][1:], cell)
@@ -86,12 +76,7 @@ def csv_text(rows: Iterable[Sequence[object]], *, separator: str = ",", keep_for
 
 
 def separator_of(line: str, separators: str = ",;\t") -> str:
-    """
-    Return the separator that occurs most often in a line, outside of quotes.
-
-    >>> separator_of('"a; b; c",d')
-    ','
-    """
+    """Return the separator that occurs most often in a line, outside of quotes."""
     return max(separators, key=_QUOTED.sub("", line).count)
 
 

@@ -59,13 +59,10 @@ class TextFile:
 
     `read` reads a large file from disk each time, and raises `InputError` if the file changed after it was opened.
     `str` gives the name for messages.
-
-    path: the name it was opened by.
-    size: number of bytes.
     """
 
-    path: Path
-    size: int
+    path: Path  # the name it was opened by
+    size: int  # number of bytes
     _file: io.BytesIO | _Open
     _begin: int
     _stamp: tuple[int, int] | None

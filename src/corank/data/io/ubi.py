@@ -79,27 +79,16 @@ def read_ubi(path: str | os.PathLike[str], queries: str | os.PathLike[str] | Non
 
 @dataclass
 class _Search:
-    """
-    One search by one user.
+    """One search by one user."""
 
-    words: the query; None if it is unknown.
-    is_logged: whether its query was logged, and not only events.
-    hits: the documents shown, in order; None if they were not logged.
-    seen: documents of events, with their positions if known.
-    clicks: clicked documents.
-    has_impressions: whether an event was logged for every document shown.
-    n_lost: clicks on documents whose position is unknown.
-    n_unshown: clicks on documents that are not among those shown.
-    """
-
-    words: str | None = None
-    is_logged: bool = False
-    hits: list[str] | None = None
-    seen: dict[str, int | None] = field(default_factory=dict)
-    clicks: set[str] = field(default_factory=set)
-    has_impressions: bool = False
-    n_lost: int = 0
-    n_unshown: int = 0
+    words: str | None = None  # the query; None if it is unknown
+    is_logged: bool = False  # whether its query was logged, and not only events
+    hits: list[str] | None = None  # the documents shown, in order; None if they were not logged
+    seen: dict[str, int | None] = field(default_factory=dict)  # documents of events, with their positions if known
+    clicks: set[str] = field(default_factory=set)  # clicked documents
+    has_impressions: bool = False  # whether an event was logged for every document shown
+    n_lost: int = 0  # clicks on documents whose position is unknown
+    n_unshown: int = 0  # clicks on documents that are not among those shown
 
     @property
     def is_complete(self) -> bool:

@@ -54,13 +54,9 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class LocalEngine(Engine):
-    """
-    Runs tasks on this machine, one after the other; memory holds one part at a time and the sums.
+    """Runs tasks on this machine, one after the other; memory holds one part at a time and the sums."""
 
-    verbose: Whether to show a progress bar on a terminal or in a notebook.
-    """
-
-    verbose: bool = False
+    verbose: bool = False  # whether to show a progress bar on a terminal or in a notebook
     keeps: ClassVar[bool] = False
 
     def map(self, function: Task, *columns: Sequence[Any], name: str) -> list[Any]:

@@ -186,20 +186,13 @@ def warn_without_unscored_pairs(unscored: Moments | None, coupling: float) -> No
 
 @dataclass(frozen=True, eq=False)
 class AveragedRuns:
-    """
-    Sums over runs, each weighted by its examples.
+    """Sums over runs, each weighted by its examples."""
 
-    weight: sum of the weights of the runs.
-    coefs: weighted sum of the coefficients of the scaled columns, one row per view.
-    intercept, objective: weighted sums.
-    n_iter: number of steps.
-    """
-
-    weight: float
-    coefs: Floats
-    intercept: float
+    weight: float  # sum of the weights of the runs
+    coefs: Floats  # weighted sum of the coefficients of the scaled columns, one row per view
+    intercept: float  # intercept, objective: weighted sums
     objective: float
-    n_iter: int
+    n_iter: int  # number of steps
 
     def __add__(self, other: AveragedRuns) -> AveragedRuns:
         return AveragedRuns(

@@ -35,28 +35,18 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PartLoss:
-    """
-    A smooth loss and where to evaluate it: the settings of a pass.
+    """A smooth loss and where to evaluate it: the settings of a pass."""
 
-    loss, mix, query_weight: as in the formula.
-    has_intercept: whether b is learnt.
-    factors: factors of the columns.
-    limits: scores that are mapped to 0 and 1, for a loss that learns shares.
-    pair_weight, n_scored: denominators of the means.
-    theta: weights and intercept.
-    direction: vector to multiply by the Hessian; None computes value and gradient.
-    """
-
-    loss: str
+    loss: str  # loss, mix, query_weight: as in the formula
     mix: float
     query_weight: str
-    has_intercept: bool
-    factors: Floats
-    limits: Range | None
-    pair_weight: float
+    has_intercept: bool  # whether b is learnt
+    factors: Floats  # factors of the columns
+    limits: Range | None  # scores that are mapped to 0 and 1, for a loss that learns shares
+    pair_weight: float  # pair_weight, n_scored: denominators of the means
     n_scored: int
-    theta: Floats
-    direction: Floats | None = None
+    theta: Floats  # weights and intercept
+    direction: Floats | None = None  # vector to multiply by the Hessian; None computes value and gradient
 
 
 @dataclass(frozen=True, eq=False)

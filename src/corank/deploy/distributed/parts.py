@@ -45,19 +45,12 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Pass:
-    """
-    One pass through the parts.
+    """One pass through the parts."""
 
-    name: Name of the pass.
-    n_tasks: Number of tasks, one per part.
-    seconds: Wall-clock time.
-    bytes_moved: Bytes of rows that moved between parts.
-    """
-
-    name: str
-    n_tasks: int
-    seconds: float
-    bytes_moved: int = 0
+    name: str  # name of the pass
+    n_tasks: int  # number of tasks, one per part
+    seconds: float  # wall-clock time
+    bytes_moved: int = 0  # bytes of rows that moved between parts
 
 
 @old_parameters(unscored="unjudged")
@@ -71,28 +64,20 @@ class Parts:
         read by fsspec.
     client: Where tasks run; None means this machine, one part after the other. Dask unpickles what workers send: use
         trusted clusters only.
-    split: How to treat a query whose rows are in several parts.
     unjudged, y, qid, docid, drop, keep: How files and frames are read, see `corank.read`.
-    verbose: Whether to show a progress bar on a terminal or in a notebook.
-
-    passes: The passes so far.
-
-    >>> parts = Parts([([[0.0], [1.0]], [0, 1], ["a", "b"]), ([[2.0]], [1], ["a"])])
-    >>> parts.n_rows, parts.n_queries, parts.n_straddling
-    (3, 2, 1)
     """
 
     parts: Any
     client: Any = None
-    split: Literal["move", "refuse"] = "move"
+    split: Literal["move", "refuse"] = "move"  # how to treat a query whose rows are in several parts
     unjudged: float | None = None
     y: str | Literal[False] | None = None
     qid: str | None = None
     docid: str | None = None
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
-    verbose: bool = False
-    passes: list[Pass] = field(default_factory=list)
+    verbose: bool = False  # whether to show a progress bar on a terminal or in a notebook
+    passes: list[Pass] = field(default_factory=list)  # the passes so far
 
     def __post_init__(self) -> None:
         self._held: dict[int, Any] | None = None

@@ -50,36 +50,22 @@ class Rows(NamedTuple):
 
 
 class PartInfo(NamedTuple):
-    """
-    Query ids and columns of a part.
+    """Query ids and columns of a part."""
 
-    qid (n_rows,): query ids.
-    n_features: number of columns; None if an empty part does not define it.
-    names: names of the columns, if the part has them.
-    is_open: whether other parts may have more columns, as in LETOR text.
-    feature_names: column labels of a frame or table, which a fitted model remembers.
-    """
-
-    qid: NDArray[Any]
-    n_features: int | None
-    names: tuple[str, ...] | None = None
-    is_open: bool = False
-    feature_names: tuple[Any, ...] | None = None
+    qid: NDArray[Any]  # (n_rows,): query ids
+    n_features: int | None  # number of columns; None if an empty part does not define it
+    names: tuple[str, ...] | None = None  # names of the columns, if the part has them
+    is_open: bool = False  # whether other parts may have more columns, as in LETOR text
+    feature_names: tuple[Any, ...] | None = None  # column labels of a frame or table, which a fitted model remembers
 
 
 @dataclass(frozen=True)
 class Reader:
-    """
-    How parts are read.
+    """How parts are read."""
 
-    unjudged: see `corank.read`.
-    columns: roles of the columns of tables and frames.
-    n_features: number of columns, once known for all parts.
-    """
-
-    unjudged: float | None = None
-    columns: ColumnChoice = ANY_COLUMNS
-    n_features: int | None = None
+    unjudged: float | None = None  # see `corank.read`
+    columns: ColumnChoice = ANY_COLUMNS  # roles of the columns of tables and frames
+    n_features: int | None = None  # number of columns, once known for all parts
 
     def inspect(self, source: Any) -> PartInfo:
         """Read the query ids and columns of a part, and as little else as its format allows."""

@@ -101,15 +101,11 @@ def leave_queries_out(parts: Parts, summarised: Summarised, metric: str, ridges:
 
 @dataclass(frozen=True, eq=False)
 class PartRows:
-    """
-    The rows of all parts as one table; rows are fetched when they are indexed.
-
-    columns: the chosen columns.
-    """
+    """The rows of all parts as one table; rows are fetched when they are indexed."""
 
     parts: Parts
     n_rows: int
-    columns: Integers
+    columns: Integers  # the chosen columns
 
     ndim = 2
     dtype = np.dtype(np.float64)
@@ -150,12 +146,11 @@ class _RowNumbers:
     Numbers of rows among those of all parts.
 
     compared, query: compared rows, sorted by query and score, and the first row of the query of each.
-    unscored: unscored rows.
     """
 
     compared: Integers
     query: Integers
-    unscored: Integers
+    unscored: Integers  # unscored rows
 
     def __add__(self, other: _RowNumbers) -> _RowNumbers:
         both = zip(

@@ -45,30 +45,23 @@ class SumSettings:
     """
     Which sums to compute.
 
-    query_weight, ties: see `corank.base.pairs.Moments.of`.
-    unscored: whether to sum over pairs of unscored rows, too.
-    origin: origin of sums over rows; None sums over pairs only.
     maps, factors: feature maps of columns times factors; None uses the columns as they are.
     """
 
-    query_weight: str = "pairs"
+    query_weight: str = "pairs"  # query_weight, ties: see `corank.base.pairs.Moments.of`
     ties: bool = False
-    unscored: bool = False
-    origin: Floats | None = None
+    unscored: bool = False  # whether to sum over pairs of unscored rows, too
+    origin: Floats | None = None  # origin of sums over rows; None sums over pairs only
     maps: tuple[FeatureMap, ...] | None = None
     factors: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """
-    Sums from which columns are scaled.
-
-    sums: squared deviations of columns from the means of queries, and numbers of non-zero entries.
-    """
+    """Sums from which columns are scaled."""
 
     n_rows: int
-    sums: ExactSum
+    sums: ExactSum  # squared deviations of columns from the means of queries, and numbers of non-zero entries
 
     def __add__(self, other: Spread) -> Spread:
         return Spread(self.n_rows + other.n_rows, self.sums + other.sums)
@@ -84,19 +77,16 @@ class Sums:
     """
     Sums of some queries; those of different queries add up.
 
-    n_scored, n_skipped: number of scored rows, and of queries with scores but without a pair.
-    free: number of differences to learn from.
-    are_grades: whether all scores are integers from 0 to 10.
     pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None if not
         computed.
     weights: weight of scored pairs, without and with pairs of a row with itself; the same for unscored rows; and
         Σ c_q W_q² over the queries with pairs.
     """
 
-    n_scored: int
+    n_scored: int  # n_scored, n_skipped: number of scored rows, and of queries with scores but without a pair
     n_skipped: int
-    free: Freedom
-    are_grades: bool
+    free: Freedom  # number of differences to learn from
+    are_grades: bool  # whether all scores are integers from 0 to 10
     spread: Spread
     pair: ExactSum
     plain: ExactSum | None

@@ -27,13 +27,12 @@ class QueryCounts:
     The distinct query ids of a part.
 
     ids, counts, firsts (n_queries,): ids in the order of their first rows, numbers of rows, and first rows.
-    info: the rest of `PartInfo`, without query ids of rows.
     """
 
     ids: NDArray[Any]
     counts: Integers
     firsts: Integers
-    info: PartInfo
+    info: PartInfo  # the rest of `PartInfo`, without query ids of rows
 
     @property
     def n_rows(self) -> int:
@@ -43,19 +42,12 @@ class QueryCounts:
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """
-    Where the rows of a part move whose queries are spread over parts.
+    """Where the rows of a part move whose queries are spread over parts."""
 
-    first_row: number of its first row among the rows of all parts.
-    straddling: ids of such queries with rows in this part.
-    homes: the part that each of them moves to.
-    here: number of this part.
-    """
-
-    first_row: int
-    straddling: NDArray[Any]
-    homes: Integers
-    here: int
+    first_row: int  # number of its first row among the rows of all parts
+    straddling: NDArray[Any]  # ids of such queries with rows in this part
+    homes: Integers  # the part that each of them moves to
+    here: int  # number of this part
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +60,10 @@ class NumberedRows:
 
 @dataclass(frozen=True, eq=False)
 class WholeQueries:
-    """
-    Complete queries of a part.
-
-    numbers (n,): numbers of the rows among the rows of all parts.
-    """
+    """Complete queries of a part."""
 
     data: RankingData
-    numbers: Integers
+    numbers: Integers  # (n,): numbers of the rows among the rows of all parts
 
 
 def sum_up(parts: Sequence[Any]) -> Any:

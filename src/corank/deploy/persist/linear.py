@@ -25,16 +25,11 @@ _LINEAR_KERNEL = {"noun": {"name": "LinearKernel", "fields": {}}}
 
 @dataclass(frozen=True, eq=False)
 class LinearScorer:
-    """
-    The scores of a linear ranker: w · x + b.
+    """The scores of a linear ranker: w · x + b."""
 
-    coef_ (n_features,), intercept_: w and b.
-    feature_names_in_: names of the columns, or None.
-    """
-
-    coef_: NDArray[np.float64]
+    coef_: NDArray[np.float64]  # coef_ (n_features,), intercept_: w and b
     intercept_: float
-    feature_names_in_: NDArray[np.object_] | None
+    feature_names_in_: NDArray[np.object_] | None  # names of the columns, or None
 
     @property
     def n_features_in_(self) -> int:

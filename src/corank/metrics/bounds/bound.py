@@ -12,33 +12,17 @@ _WIDTH = 88
 
 @dataclass(frozen=True)
 class Bound:
-    """
-    An interval that contains an expected error with probability 1 − delta over the draw of the data.
+    """An interval that contains an expected error with probability 1 − delta over the draw of the data."""
 
-    name: Name of the error.
-    error: Observed error.
-    low, high: Ends of the interval, within [0, `worst`].
-    delta: Probability that the expected error is outside the interval.
-    worst: Largest possible expected error.
-    random: Error of a random order, or of equal scores.
-    parts: Terms of the bound.
-    assumptions: Assumptions, one sentence each.
-
-    >>> Bound("disagreement", 0.2, 0.1, 0.3, 0.05, 1.0, 0.5, (("width", 0.1),), ("Rows are drawn independently.",))
-    disagreement 0.2000: between 0.1000 and 0.3000 with probability 0.95
-      width 0.1000; a random order has 0.5000, the worst one 1.0000
-      assumed: Rows are drawn independently.
-    """
-
-    name: str
-    error: float
-    low: float
+    name: str  # name of the error
+    error: float  # observed error
+    low: float  # low, high: ends of the interval, within [0, `worst`]
     high: float
-    delta: float
-    worst: float
-    random: float
-    parts: tuple[tuple[str, float], ...]
-    assumptions: tuple[str, ...]
+    delta: float  # probability that the expected error is outside the interval
+    worst: float  # largest possible expected error
+    random: float  # error of a random order, or of equal scores
+    parts: tuple[tuple[str, float], ...]  # terms of the bound
+    assumptions: tuple[str, ...]  # assumptions, one sentence each
 
     @classmethod
     def around(
@@ -113,9 +97,6 @@ def hoeffding_end(mean: float, n: int, logs: float, towards: float) -> float:
 
     kl(a, p) = a ln(a/p) + (1 − a) ln((1 − a)/(1 − p)) ≥ 2(a − p)², which gives the better known width √(logs/(2n)).
     Near 0 and 1 this interval is much narrower. Each side fails with probability at most exp(−logs).
-
-    >>> round(hoeffding_end(0.0, 10, 3.0, 1.0), 6)  # 1 − exp(−3/10)
-    0.259182
     """
     inside, outside = mean, towards
     for _ in range(_HALVINGS):

@@ -25,15 +25,10 @@ _MOST_LISTS, _MOST_VALUES = 40, 1 << 20
 
 
 class BestColumn(NamedTuple):
-    """
-    A column and its direction.
+    """A column and its direction."""
 
-    name: for people.
-    values (n_lists,): metric of each left-out list, ordered by the column that is best on other folds.
-    """
-
-    name: str
-    values: Floats
+    name: str  # for people
+    values: Floats  # (n_lists,): metric of each left-out list, ordered by the column that is best on other folds
 
 
 def find_best_column(left_out: LeftOut, names: tuple[str, ...] | None) -> BestColumn | None:

@@ -39,24 +39,15 @@ _KERNEL_DISTANCE = 1.26
 
 @dataclass(frozen=True)
 class Candidate:
-    """
-    A ranker to try.
-
-    make: returns the unfitted ranker for a problem, the alpha of the rule for linear models, and a seed.
-    cost: rough time of a fit, relative to the first candidate.
-    kernel: of least squares; candidates of the same kernel share their features.
-    n_folds: largest number of folds; folds are left out together if there are more.
-    needs_dense: whether it is left out for wide sparse rows.
-    needs_lightgbm: whether it grows trees.
-    """
+    """A ranker to try."""
 
     name: str
-    make: Make
-    cost: float
-    kernel: str | None = None
-    n_folds: int | None = None
-    needs_dense: bool = False
-    needs_lightgbm: bool = False
+    make: Make  # returns the unfitted ranker for a problem, the alpha of the rule for linear models, and a seed
+    cost: float  # rough time of a fit, relative to the first candidate
+    kernel: str | None = None  # of least squares; candidates of the same kernel share their features
+    n_folds: int | None = None  # largest number of folds; folds are left out together if there are more
+    needs_dense: bool = False  # whether it is left out for wide sparse rows
+    needs_lightgbm: bool = False  # whether it grows trees
 
     def suits(self, data: RankingData) -> bool:
         """Return whether to try it on a problem."""

@@ -19,25 +19,19 @@ class Leaderboard:
     """
     Candidates of an `AutoRanker`, best first.
 
-    names: Names of the candidates.
     means, lows, highs: Mean of the metric over left-out queries, and its 95 % interval; NaN if no query could be left
         out.
-    weights: Weights in the average; 0 for candidates that are not used.
-    seconds: Wall-clock time of all fits of each candidate.
-    metric: The metric.
-    n_lists: Number of lists that were left out; 0 if there were too few judgements.
-    lists: What the lists are: queries, queries that share rows with others, or parts of the one judged query.
     """
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the candidates
     means: Floats
     lows: Floats
     highs: Floats
-    weights: Floats
-    seconds: Floats
-    metric: str
-    n_lists: int
-    lists: str
+    weights: Floats  # weights in the average; 0 for candidates that are not used
+    seconds: Floats  # wall-clock time of all fits of each candidate
+    metric: str  # the metric
+    n_lists: int  # number of lists that were left out; 0 if there were too few judgements
+    lists: str  # what the lists are: queries, queries that share rows with others, or parts of the one judged query
 
     def sorted(self) -> Leaderboard:
         """Return the candidates by falling mean."""
@@ -67,12 +61,7 @@ class Leaderboard:
 
 
 def interval(values: Floats) -> tuple[float, float, float]:
-    """
-    Return the mean of values and its 95 % interval, ignoring NaN.
-
-    >>> [round(end, 2) for end in interval(np.array([0.2, 0.4, 0.6, 0.1, 0.3, 0.2, np.nan]))]
-    [0.3, 0.1, 0.6]
-    """
+    """Return the mean of values and its 95 % interval, ignoring NaN."""
     kept = values[~np.isnan(values)]
     low, high, _ = sign_flip(kept)
     return float(kept.mean()) if len(kept) else low, low, high

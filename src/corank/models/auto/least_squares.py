@@ -48,43 +48,26 @@ _SMALL = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """
-    The part of a fold.
+    """The part of a fold."""
 
-    out (n,): mask of the left-out rows.
-    b (k, 2): Z_fᵀT_f.
-    share: s.
-    B (n_f, k): Z_f V of a small fold.
-    gram (k, k): Z_fᵀZ_f of a larger one.
-    """
-
-    out: NDArray[np.bool_]
-    b: Floats
-    share: float
-    B: Floats | None
-    gram: Floats | None
+    out: NDArray[np.bool_]  # (n,): mask of the left-out rows
+    b: Floats  # (k, 2): Z_fᵀT_f
+    share: float  # s
+    B: Floats | None  # (n_f, k): z_f V of a small fold
+    gram: Floats | None  # (k, k): Z_fᵀZ_f of a larger one
 
 
 @dataclass(frozen=True, eq=False)
 class SharedLeastSquares:
-    """
-    Least squares of one kernel.
+    """Least squares of one kernel."""
 
-    data: the problem, with scaled columns and without its prior.
-    phi: the features.
-    Phi (n, k): of the left-out rows.
-    T (m, 2): H y and H s₀ of the compared rows or preferences.
-    A (k, k), b (k, 2): ZᵀZ and ZᵀT.
-    values, vectors: e and V; empty if folds are large.
-    """
-
-    data: RankingData
-    phi: FeatureMap
-    Phi: Floats
-    T: Floats
-    A: Floats
+    data: RankingData  # the problem, with scaled columns and without its prior
+    phi: FeatureMap  # the features
+    Phi: Floats  # (n, k): of the left-out rows
+    T: Floats  # (m, 2): H y and H s₀ of the compared rows or preferences
+    A: Floats  # A (k, k), b (k, 2): ZᵀZ and ZᵀT
     b: Floats
-    values: Floats
+    values: Floats  # values, vectors: e and V; empty if folds are large
     vectors: Floats
     folds: list[Fold]
 

@@ -44,20 +44,15 @@ class LeftOut:
     """
     Judged rows in folds.
 
-    data: the problem, without the scores of rows of weight 0.
-    metric: name of the metric.
-    rows (n,): numbers of the rows that are left out once, ascending.
-    lists (n,): the list in which each row is evaluated: its query, or its fold if one query is judged.
-    folds (n,): the fold that leaves out each row.
     shared (n_rows,): first row of the problem that equals each row, see
         `shared_rows`; None if no row is in two lists.
     """
 
-    data: RankingData
-    metric: str
-    rows: Integers
-    lists: Integers
-    folds: Integers
+    data: RankingData  # the problem, without the scores of rows of weight 0
+    metric: str  # name of the metric
+    rows: Integers  # (n,): numbers of the rows that are left out once, ascending
+    lists: Integers  # (n,): the list in which each row is evaluated: its query, or its fold if one query is judged
+    folds: Integers  # (n,): the fold that leaves out each row
     shared: Integers | None = None
 
     @classmethod
@@ -202,12 +197,7 @@ def _spread(scores: Floats, lists: Integers, w: Floats) -> float:
 
 
 def schedule(n_queries: int, n_rows: int) -> tuple[int, int]:
-    """
-    Return the number of folds, and how many of them are used.
-
-    >>> schedule(7, 100), schedule(30, 600), schedule(500, 10_000), schedule(20_000, 1_000_000)
-    ((7, 7), (10, 10), (5, 5), (5, 1))
-    """
+    """Return the number of folds, and how many of them are used."""
     if n_queries <= 40:
         return min(n_queries, 10), min(n_queries, 10)
     return 5, 5 if n_rows <= 20_000 else 2 if n_rows <= 100_000 else 1

@@ -38,17 +38,11 @@ Advance = Callable[[int], Any]
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """
-    A candidate that was tried.
+    """A candidate that was tried."""
 
-    candidate: None for the prior.
-    scores (n,): of the left-out rows, with the prior; empty if none are left out.
-    seconds: wall-clock time of its fits.
-    """
-
-    candidate: Candidate | None
-    scores: Floats
-    seconds: float
+    candidate: Candidate | None  # none for the prior
+    scores: Floats  # (n,): of the left-out rows, with the prior; empty if none are left out
+    seconds: float  # wall-clock time of its fits
 
     @property
     def name(self) -> str:
@@ -58,20 +52,13 @@ class Trial:
 
 @dataclass(eq=False)
 class Trials:
-    """
-    The fits of one `AutoRanker`.
-
-    left_out: folds; None if there are too few judgements to leave any out.
-    seed: random seed of all candidates.
-    time_limit: in seconds; None means no limit.
-    skipped: candidates that were not tried, with the reason.
-    """
+    """The fits of one `AutoRanker`."""
 
     data: RankingData
-    left_out: LeftOut | None
-    seed: int
-    time_limit: float | None
-    skipped: list[str] = field(default_factory=list)
+    left_out: LeftOut | None  # folds; None if there are too few judgements to leave any out
+    seed: int  # random seed of all candidates
+    time_limit: float | None  # in seconds; None means no limit
+    skipped: list[str] = field(default_factory=list)  # candidates that were not tried, with the reason
     began: float = field(default_factory=time.monotonic)
     _kernels: dict[str, SharedLeastSquares | None] = field(default_factory=dict)
 

@@ -51,13 +51,10 @@ class StandardizedRows:
     The matrix (X − 1 meanᵀ) diag(factors), used in products only; X may be sparse and is not copied.
 
     With free intercepts, the mean changes only the speed of convergence.
-
-    X: the rows as given.
-    mean, factors (n_features,): zeros and ones for columns as given.
     """
 
-    X: Any
-    mean: Floats
+    X: Any  # the rows as given
+    mean: Floats  # mean, factors (n_features,): zeros and ones for columns as given
     factors: Floats
 
     @classmethod
@@ -109,24 +106,17 @@ class StandardizedRows:
 
 @dataclass(frozen=True, eq=False)
 class LabelObjective:
-    """
-    The objective of a linear label ranker.
+    """The objective of a linear label ranker."""
 
-    rows: the standardized rows.
-    weights (n,): v, divided by Σ v_i |C_i|.
-    counts (n,): |C_i|.
-    fit_intercept: whether b is learnt.
-    """
-
-    rows: StandardizedRows
+    rows: StandardizedRows  # the standardized rows
     targets: LabelTargets
     conversion: Conversion
     loss: Loss
-    weights: Floats
-    counts: NDArray[np.int64]
+    weights: Floats  # (n,): v, divided by Σ v_i |C_i|
+    counts: NDArray[np.int64]  # (n,): |C_i|
     alpha: float
     l1: float
-    fit_intercept: bool
+    fit_intercept: bool  # whether b is learnt
 
     @property
     def n_labels(self) -> int:
@@ -269,11 +259,6 @@ def expand_constraints(
     prints d). Every second row is negated together with its class, so that both classes occur; a symmetric loss does
     not change. The matrix has up to 2 · n_features entries per constraint; `CalibratedLabelRanker` without a
     classifier learns the same without storing it.
-
-    >>> ranks = LabelPreferences.from_ranks([[2, 1]])
-    >>> Z, t, _ = expand_constraints(np.array([[5.0, 7.0]]), ranks)
-    >>> Z.toarray().tolist(), t.tolist()
-    ([[-5.0, -7.0, 5.0, 7.0]], [1])
     """
     examples, winners, losers = preferences.constraints(conversion, above_zero)
     m, d = len(examples), preferences.shape[1]

@@ -24,12 +24,7 @@ Floats = NDArray[np.float64]
 
 
 def kendall_distance(true: Any, predicted: Any) -> Floats:
-    """
-    Share of pairs of labels that two orders rank differently: Fagin's K^(½) over d(d − 1)/2.
-
-    >>> kendall_distance([[1, 2, 3, 4, 5, 6]], [[6, 2, 3, 4, 5, 1]]).tolist()
-    [0.6]
-    """
+    """Share of pairs of labels that two orders rank differently: Fagin's K^(½) over d(d − 1)/2."""
     return _compared(label_orders.KENDALL, true, predicted)
 
 

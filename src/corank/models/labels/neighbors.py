@@ -154,13 +154,9 @@ class NeighborLabelRanker(LabelRanker):
 
 @dataclass(frozen=True, eq=False)
 class Votes:
-    """
-    The votes of each training row on each label.
+    """The votes of each training row on each label."""
 
-    won, compared, sides (n, d): as the attributes of `NeighborLabelRanker`.
-    """
-
-    won: Floats
+    won: Floats  # won, compared, sides (n, d): as the attributes of `NeighborLabelRanker`
     compared: Floats
     sides: NDArray[np.int8]
 
@@ -185,9 +181,6 @@ def zero_points(u: Floats, votes: Floats) -> Floats:
 
     u (m, d): utilities.
     votes (m, d): rows in which a label is relevant, minus those in which it is not.
-
-    >>> zero_points(np.array([[0.9, 0.5, -0.5]]), np.array([[3.0, 1.0, -2.0]])).tolist()
-    [0.0]
     """
     m, order = len(u), np.argsort(-u, axis=1, kind="stable")
     down = np.take_along_axis(u, order, axis=1)

@@ -52,25 +52,13 @@ class LabelPreferences:
 
     Create it with `from_ranks`, `from_lists`, `from_indicator`, `from_sets`, `from_pairs` or `from_classes`. It can be
     indexed by examples, so that scikit-learn's splitters work on it as on an array.
-
-    levels: Buckets of an example's order, 0 for the lowest; −1 if unknown.
-    sides: 1 for relevant labels, −1 for irrelevant ones, 0 if unknown.
-    pairs: Further preferences, the preferred label first.
-    starts: Where the pairs of each example begin.
-    kind: Form of the targets, in which predictions are compared with them.
-
-    >>> top = LabelPreferences.from_lists([[2, 0], []], n_labels=3)
-    >>> top.ranks().tolist(), top.indicator().tolist()
-    ([[2.0, 3.0, 1.0], [2.0, 2.0, 2.0]], [[1, 0, 1], [0, 0, 0]])
-    >>> [side.tolist() for side in top[[0]].constraints()]  # 3 is the zero point
-    [[0, 0, 0, 0, 0, 0], [0, 2, 2, 0, 3, 2], [1, 1, 0, 3, 1, 3]]
     """
 
-    levels: NDArray[np.int32]
-    sides: NDArray[np.int8]
-    pairs: NDArray[np.uint32]
-    starts: NDArray[np.uint64]
-    kind: str
+    levels: NDArray[np.int32]  # buckets of an example's order, 0 for the lowest; −1 if unknown
+    sides: NDArray[np.int8]  # 1 for relevant labels, −1 for irrelevant ones, 0 if unknown
+    pairs: NDArray[np.uint32]  # further preferences, the preferred label first
+    starts: NDArray[np.uint64]  # where the pairs of each example begin
+    kind: str  # form of the targets, in which predictions are compared with them
 
     @classmethod
     def from_ranks(cls, ranks: Any, relevant: Any = None) -> LabelPreferences:

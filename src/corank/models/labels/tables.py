@@ -43,12 +43,7 @@ def as_indicator(table: Any) -> Floats:
 
 
 def levels_of(positions: Floats) -> NDArray[np.int32]:
-    """
-    Convert positions, 1 for the best, to levels 0, 1, ... without gaps, 0 for the worst; −1 for NaN.
-
-    >>> levels_of(np.array([[1.0, 2.5, 2.5, np.nan]])).tolist()
-    [[1, 0, 0, -1]]
-    """
+    """Convert positions, 1 for the best, to levels 0, 1, ... without gaps, 0 for the worst; −1 for NaN."""
     order = np.argsort(positions, axis=1, kind="stable")
     ascending = np.take_along_axis(positions, order, axis=1)
     steps = np.cumsum(np.diff(ascending, axis=1, prepend=ascending[:, :1]) > 0.0, axis=1)

@@ -31,48 +31,32 @@ class LambdaCheck:
     """
     Result of `check_lambda`; print it for a report.
 
-    name: The λ.
-    labels: Grades of the query.
-    n_points: Number of scores at which the Jacobian was computed.
-    conservative: Whether a cost exists, as far as the evidence goes.
-    convex: Whether the cost is convex, as far as the evidence goes.
-    asymmetry: Largest |J_ij − J_ji|, relative to the largest |J_ij|.
-    asymmetric_pair, asymmetric_at: Rows and scores of this difference.
-    sideways: Largest jump along a tie, not across it, relative to the size of λ.
-    sideways_pair, sideways_at: Tied rows and scores of this jump.
     circulation: Largest |∮ λ·ds| around a triangle, relative to its length times the size of λ: zero for a conservative
         field.
-    eigenvalue: Largest eigenvalue of (J + Jᵀ)/2, positive if no cost is convex.
-    eigenvalue_at: Scores of this eigenvalue.
-    rising: Largest rise of λ in the direction in which a jump is crossed, relative to the size of λ.
-    jumps, kinks: Where λ jumps or has a kink, in words.
-    total: Largest |Σ_i λ_i|, relative to the largest λ: zero if the mean score of a query is not moved.
-    shift: Largest change of λ when a constant is added to all scores, relative to the largest λ.
-    scaling: The effect of doubling all scores.
     spring: The least α that makes −J of ``λ + α*spring`` positive semidefinite at the scores tried; infinite if λ rises
         in a jump.
     """
 
-    name: str
-    labels: Floats
-    n_points: int
-    conservative: bool
-    convex: bool
-    asymmetry: float
-    asymmetric_pair: tuple[int, int]
+    name: str  # the λ
+    labels: Floats  # grades of the query
+    n_points: int  # number of scores at which the Jacobian was computed
+    conservative: bool  # whether a cost exists, as far as the evidence goes
+    convex: bool  # whether the cost is convex, as far as the evidence goes
+    asymmetry: float  # largest |J_ij − J_ji|, relative to the largest |J_ij|
+    asymmetric_pair: tuple[int, int]  # asymmetric_pair, asymmetric_at: rows and scores of this difference
     asymmetric_at: Floats
-    sideways: float
-    sideways_pair: tuple[int, int]
+    sideways: float  # largest jump along a tie, not across it, relative to the size of λ
+    sideways_pair: tuple[int, int]  # sideways_pair, sideways_at: tied rows and scores of this jump
     sideways_at: Floats
     circulation: float
-    eigenvalue: float
-    eigenvalue_at: Floats
-    rising: float
-    jumps: tuple[str, ...]
+    eigenvalue: float  # largest eigenvalue of (J + Jᵀ)/2, positive if no cost is convex
+    eigenvalue_at: Floats  # scores of this eigenvalue
+    rising: float  # largest rise of λ in the direction in which a jump is crossed, relative to the size of λ
+    jumps: tuple[str, ...]  # jumps, kinks: where λ jumps or has a kink, in words
     kinks: tuple[str, ...]
-    total: float
-    shift: float
-    scaling: str
+    total: float  # largest |Σ_i λ_i|, relative to the largest λ: zero if the mean score of a query is not moved
+    shift: float  # largest change of λ when a constant is added to all scores, relative to the largest λ
+    scaling: str  # the effect of doubling all scores
     spring: float
 
     def __str__(self) -> str:
@@ -117,14 +101,7 @@ def check_lambda(
     jacobian: Callable[[Floats, Floats], Any] | None = None,
     random_state: Any = 0,
 ) -> LambdaCheck:
-    """
-    Check numerically whether λ is the gradient of a cost function, and whether the cost is convex.
-
-    >>> from corank.models import check_lambda
-    >>> check = check_lambda("ranknet", [2, 1, 0], n_points=20)
-    >>> check.conservative, check.convex
-    (True, True)
-    """
+    """Check numerically whether λ is the gradient of a cost function, and whether the cost is convex."""
     rules = {"n": integer(2), "n_points": integer(1), "random_state": seed}
     check_values({"n": n, "n_points": n_points, "random_state": random_state}, rules)
     field, rng = LambdaField.of(lambdas, labels, n, jacobian), rng_of(random_state)

@@ -41,19 +41,12 @@ _WEIGHTS = 2.0 / (8 * 7 * _LEGENDRE(_NODES) ** 2)
 
 @dataclass(frozen=True, eq=False)
 class Discontinuity:
-    """
-    A point where λ jumps or has a kink.
+    """A point where λ jumps or has a kink."""
 
-    scores: the point.
-    jump: change of λ across it; zeros at a kink.
-    direction: unit vector along which it was crossed.
-    pair: the two rows that are affected most.
-    """
-
-    scores: Floats
-    jump: Floats
-    direction: Floats
-    pair: tuple[int, int]
+    scores: Floats  # the point
+    jump: Floats  # change of λ across it; zeros at a kink
+    direction: Floats  # unit vector along which it was crossed
+    pair: tuple[int, int]  # the two rows that are affected most
 
     @property
     def gap(self) -> float:
@@ -66,13 +59,11 @@ class LambdaField:
     """
     λ of one query as a function of its scores.
 
-    lambdas: takes scores and grades.
-    labels: grades.
     own_jacobian: takes scores and grades and returns ∂λ_i/∂s_j, if the user provides it.
     """
 
-    lambdas: Lambda
-    labels: Floats
+    lambdas: Lambda  # takes scores and grades
+    labels: Floats  # grades
     own_jacobian: Callable[[Floats, Floats], Any] | None = None
 
     @classmethod
@@ -210,16 +201,14 @@ class Potential:
     """
     The cost whose negative gradient is λ, for one query; it is zero at zero scores. Call it with scores.
 
-    name: The λ.
-    labels: Grades of the query.
     error: Largest difference between λ and finite differences of the cost at random scores, relative to the largest λ.
     path_error: Largest difference between the decrease of the cost and the work along the straight path between random
         scores, relative to the length of the path times the largest λ. It detects λ that are gradients of a different
         cost in each order of the rows.
     """
 
-    name: str
-    labels: Floats
+    name: str  # the λ
+    labels: Floats  # grades of the query
     error: float
     path_error: float
     _field: LambdaField
@@ -233,14 +222,7 @@ class Potential:
 
 
 def potential(lambdas: Any, labels: ArrayLike, *, n_points: int = 10, random_state: Any = 0) -> Potential:
-    """
-    Rebuild the cost whose negative gradient is λ, and verify it.
-
-    >>> from corank.models import potential
-    >>> cost = potential("ranknet", [1, 0])
-    >>> bool(abs(cost([2.0, -1.0]) - (np.log1p(np.exp(-3.0)) - np.log(2.0))) < 1e-8)
-    True
-    """
+    """Rebuild the cost whose negative gradient is λ, and verify it."""
     check_values({"n_points": n_points, "random_state": random_state}, {"n_points": integer(1), "random_state": seed})
     field, rng = LambdaField.of(lambdas, labels, 0), rng_of(random_state)
     points = [s for s, _ in field.smooth_points(n_points, rng, _POTENTIAL_STEP)]

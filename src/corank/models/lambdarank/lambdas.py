@@ -35,17 +35,9 @@ class Lambda:
     LambdaRank gradients: a weighted sum of λ of the registry `LAMBDAS` and of the user's functions.
 
     Called with the scores and grades of one query, it returns λ of each row; positive values raise its score.
-
-    terms: The summands; `Lambda.of` parses them from a string.
-
-    >>> ranknet = Lambda.of("ranknet")
-    >>> ranknet([0.0, 0.0, 1.0], [1, 0, 0]).round(3).tolist()
-    [1.231, -0.5, -0.731]
-    >>> str(Lambda.of("ndcg@10") + 0.1 * Lambda.of("regression"))
-    'ndcg@10 + 0.1*regression'
     """
 
-    terms: tuple[Term, ...]
+    terms: tuple[Term, ...]  # the summands; `Lambda.of` parses them from a string
 
     @classmethod
     def of(cls, lambdas: Any) -> Lambda:

@@ -19,27 +19,16 @@ class Lists:
     """
     Rows to learn from, grouped by query.
 
-    rows (n,): numbers of the rows in the problem.
-    starts (n_queries + 1,): where each query begins among them.
-    labels (n,): grades; zeros if preferences are given instead.
-    weights (n,): weights of the rows.
     pairs (n_pairs, 2): preferences between positions among `rows`, winner first, in order of their query; or None.
-    pair_weights (n_pairs,): their weights, those of the two rows included.
-    pair_starts (n_queries + 1,): where the preferences of each query begin.
-
-    >>> data = RankingData.of(np.zeros((5, 1)), [1, np.nan, 0, 2, 2], qid=["b", "a", "a", "b", "a"])
-    >>> lists = Lists.of(data)
-    >>> lists.rows.tolist(), lists.starts.tolist(), lists.labels.tolist()
-    ([0, 3, 2, 4], [0, 2, 4], [1.0, 2.0, 0.0, 2.0])
     """
 
-    rows: Integers
-    starts: Integers
-    labels: Floats
-    weights: Floats
+    rows: Integers  # (n,): numbers of the rows in the problem
+    starts: Integers  # (n_queries + 1,): where each query begins among them
+    labels: Floats  # (n,): grades; zeros if preferences are given instead
+    weights: Floats  # (n,): weights of the rows
     pairs: Integers | None = None
-    pair_weights: Floats | None = None
-    pair_starts: Integers | None = None
+    pair_weights: Floats | None = None  # (n_pairs,): their weights, those of the two rows included
+    pair_starts: Integers | None = None  # (n_queries + 1,): where the preferences of each query begin
 
     @classmethod
     def of(cls, data: RankingData, *, with_pairs_only: bool = False) -> Lists:

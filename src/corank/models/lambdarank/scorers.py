@@ -75,13 +75,10 @@ class Perceptron:
     f(x) = w·tanh(... tanh(W₁ᵀz + b₁) ...) + b over z = symlog(x − mean); parameters W₁, b₁, ..., w, b.
 
     symlog(x) = sign(x) log(1 + |x|) is the identity near the mean and shortens long tails.
-
-    Z: the inputs of the first layer, see `network_inputs`.
-    hidden: width of each hidden layer.
     """
 
-    Z: Floats
-    hidden: tuple[int, ...]
+    Z: Floats  # the inputs of the first layer, see `network_inputs`
+    hidden: tuple[int, ...]  # width of each hidden layer
 
     def start(self, rng: np.random.Generator) -> list[Floats]:
         """Draw weights of variance 1/(inputs of a layer); biases are zero."""

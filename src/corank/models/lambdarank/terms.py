@@ -36,31 +36,22 @@ class LambdaKind:
     """
     A λ of the registry.
 
-    about: the pairs or rows that it moves, and by how much.
-    metric: the metric that it optimises.
-    add: adds λ and curvatures of some queries, with the parameters of `Term.add`.
-    parameter: name of its parameter, or "".
-    default: value of the parameter if none is given.
-    rule: values that the parameter may have.
     from_grades: returns the parameter from all grades, if neither the user nor `default` sets it.
-    has_depth: whether ``@k`` may follow the name.
     takes_preferences: whether only the order of grades in pairs matters, so that preferences can replace grades.
-    uses_grade_values: whether the values of grades matter, not only their order.
-    needs_pairs: whether queries with a single grade are left out.
     takes_row_weights: whether a row of weight 2 counts as two rows; otherwise only queries can have weights.
     """
 
-    about: str
-    metric: str
-    add: Add
-    parameter: str = ""
-    default: float | None = None
-    rule: Rule = _POSITIVE
+    about: str  # the pairs or rows that it moves, and by how much
+    metric: str  # the metric that it optimises
+    add: Add  # adds λ and curvatures of some queries, with the parameters of `Term.add`
+    parameter: str = ""  # name of its parameter, or ""
+    default: float | None = None  # value of the parameter if none is given
+    rule: Rule = _POSITIVE  # values that the parameter may have
     from_grades: Callable[[Floats], float] | None = None
-    has_depth: bool = False
+    has_depth: bool = False  # whether ``@k`` may follow the name
     takes_preferences: bool = False
-    uses_grade_values: bool = True
-    needs_pairs: bool = True
+    uses_grade_values: bool = True  # whether the values of grades matter, not only their order
+    needs_pairs: bool = True  # whether queries with a single grade are left out
     takes_row_weights: bool = True
 
 
@@ -69,18 +60,14 @@ class Term:
     """
     One λ of a weighted sum.
 
-    name: A name of `LAMBDAS`, or ``"module:function"``.
-    factor: Its weight, above 0.
-    k: Depth of ``ndcg@k``.
     parameter: delta of ``margin``, near of ``ndcg``, rel of ``map`` and ``mrr``, max_grade of ``err``.
-    function: The user's own function, if it was passed as an object.
     """
 
-    name: str
-    factor: float = 1.0
-    k: int | None = None
+    name: str  # a name of `LAMBDAS`, or ``"module:function"``
+    factor: float = 1.0  # its weight, above 0
+    k: int | None = None  # depth of ``ndcg@k``
     parameter: float | None = None
-    function: Callable[..., Any] | None = None
+    function: Callable[..., Any] | None = None  # the user's own function, if it was passed as an object
 
     def __post_init__(self) -> None:
         kind, text = self.kind, str(self)

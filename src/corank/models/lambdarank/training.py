@@ -37,17 +37,11 @@ _LATER = 8.0
 
 @dataclass(frozen=True, eq=False)
 class LambdaProblem:
-    """
-    The rows to learn from, and λ.
+    """The rows to learn from, and λ."""
 
-    lambdas: λ.
-    lists: the judged rows, query by query.
-    offset (n,): their prior scores.
-    """
-
-    lambdas: Lambda
-    lists: Lists
-    offset: Floats
+    lambdas: Lambda  # λ
+    lists: Lists  # the judged rows, query by query
+    offset: Floats  # (n,): their prior scores
 
     def evaluate(self, scores: Floats, n_jobs: int | None = None) -> Floats:
         """Return λ and curvatures of all rows."""
@@ -63,23 +57,14 @@ class LambdaProblem:
 
 @dataclass(frozen=True)
 class StepSettings:
-    """
-    Settings of training.
+    """Settings of training."""
 
-    n_steps: number of steps, or of trees.
-    batch: queries per step.
-    rate: learning rate.
-    weight_decay: decoupled weight decay, per unit of the learning rate.
-    patience: checks without a lower error after which to stop; None never stops.
-    verbose: whether to show a progress bar.
-    """
-
-    n_steps: int
-    batch: int
-    rate: float
-    weight_decay: float
-    patience: int | None
-    verbose: bool
+    n_steps: int  # number of steps, or of trees
+    batch: int  # queries per step
+    rate: float  # learning rate
+    weight_decay: float  # decoupled weight decay, per unit of the learning rate
+    patience: int | None  # checks without a lower error after which to stop; None never stops
+    verbose: bool  # whether to show a progress bar
 
     @property
     def checks(self) -> list[int]:
@@ -90,19 +75,12 @@ class StepSettings:
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """
-    State of training: everything that is needed to continue bit for bit.
+    """State of training: everything that is needed to continue bit for bit."""
 
-    steps: taken so far.
-    words (4,): random seed of the order of queries.
-    unit: mean size of λ at the start.
-    parameters, first, second, mean: θ, Adam's two moments, θ̄.
-    """
-
-    steps: int
-    words: NDArray[np.uint32]
-    unit: float
-    parameters: list[Floats]
+    steps: int  # taken so far
+    words: NDArray[np.uint32]  # (4,): random seed of the order of queries
+    unit: float  # mean size of λ at the start
+    parameters: list[Floats]  # parameters, first, second, mean: θ, Adam's two moments, θ̄
     first: list[Floats]
     second: list[Floats]
     mean: list[Floats]
@@ -130,17 +108,11 @@ class TrainingState:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """
-    Result of training.
+    """Result of training."""
 
-    state: the final state, or that of the best check with early stopping.
-    errors (n_checks,): on the validation rows; empty without them.
-    interrupted: whether Ctrl-C ended training.
-    """
-
-    state: TrainingState
-    errors: Floats
-    interrupted: bool
+    state: TrainingState  # the final state, or that of the best check with early stopping
+    errors: Floats  # (n_checks,): on the validation rows; empty without them
+    interrupted: bool  # whether Ctrl-C ended training
 
 
 def train(
@@ -237,15 +209,10 @@ def check_stored(stored: Any, shapes: Sequence[tuple[int, ...]]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ValidationRows:
-    """
-    Rows to measure the error on during training: an `eval_set`, or judgements that were held out.
+    """Rows to measure the error on during training: an `eval_set`, or judgements that were held out."""
 
-    X: the rows.
-    error: takes their scores.
-    """
-
-    X: Any
-    error: Callable[[Floats], float]
+    X: Any  # the rows
+    error: Callable[[Floats], float]  # takes their scores
 
     @classmethod
     def of_eval_set(cls, eval_set: Any, data: RankingData, metric: str, *, keeps_missing: bool) -> ValidationRows:

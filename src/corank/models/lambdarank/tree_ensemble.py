@@ -49,25 +49,18 @@ class TreeEnsemble:
 
     A row goes left at a node if the value of its feature is at most the threshold. Invalid arrays raise `InputError`.
 
-    n_features: Number of columns.
-    starts: First node of each tree; a tree of m nodes has m + 1 leaves.
-    features, thresholds: The split of each node.
-    children: Left and right child, counted from the first node of the tree; leaf k is −k − 1.
     flags: LightGBM's ``decision_type``: 2 if missing values go left, plus 4 if zeros or 8 if NaN are missing.
-    values: Values of the leaves, tree after tree.
-    gains: Gain of each split in training.
-    node_counts, leaf_counts: Number of training rows.
     """
 
-    n_features: int
-    starts: NDArray[np.int64]
-    features: NDArray[np.uint32]
+    n_features: int  # number of columns
+    starts: NDArray[np.int64]  # first node of each tree; a tree of m nodes has m + 1 leaves
+    features: NDArray[np.uint32]  # features, thresholds: the split of each node
     thresholds: Floats
-    children: NDArray[np.int32]
+    children: NDArray[np.int32]  # left and right child, counted from the first node of the tree; leaf k is −k − 1
     flags: NDArray[np.uint8]
-    values: Floats
-    gains: Floats
-    node_counts: NDArray[np.int32]
+    values: Floats  # values of the leaves, tree after tree
+    gains: Floats  # gain of each split in training
+    node_counts: NDArray[np.int32]  # node_counts, leaf_counts: number of training rows
     leaf_counts: NDArray[np.int32]
 
     def __post_init__(self) -> None:

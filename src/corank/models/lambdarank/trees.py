@@ -65,16 +65,11 @@ _FLAT = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class BoostingResult:
-    """
-    Result of boosting.
-
-    errors (n_checks,): on the validation rows; empty without them.
-    interrupted: whether Ctrl-C ended boosting.
-    """
+    """Result of boosting."""
 
     trees: TreeEnsemble
-    errors: Floats
-    interrupted: bool
+    errors: Floats  # (n_checks,): on the validation rows; empty without them
+    interrupted: bool  # whether Ctrl-C ended boosting
 
 
 def boost(

@@ -39,19 +39,12 @@ MAX_PAIRS = 2 * 10**6
 
 
 class ViewWeights(NamedTuple):
-    """
-    Weights of the views, by an exact solver or by descent.
+    """Weights of the views, by an exact solver or by descent."""
 
-    W (n_views, n_features): weights of each view.
-    biases (n,): biases of the views, or their mean.
-    objective: value of the objective.
-    n_iter: number of steps.
-    """
-
-    W: Floats
-    biases: Floats
-    objective: float
-    n_iter: int
+    W: Floats  # (n_views, n_features): weights of each view
+    biases: Floats  # (n,): biases of the views, or their mean
+    objective: float  # value of the objective
+    n_iter: int  # number of steps
 
 
 def can_solve(data: RankingData, loss: Loss) -> bool:
@@ -90,12 +83,7 @@ def solve(data: RankingData, objective: Objective, views: list[NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """
-    A fitted linear model, see the attributes of `corank.SPD`.
-
-    score_range (2,): only of a model that learns shares.
-    eta0, objective_trace, validation_errors, run: only after stochastic descent.
-    """
+    """A fitted linear model, see the attributes of `corank.SPD`."""
 
     coef: Floats
     intercept: float
@@ -104,8 +92,8 @@ class LinearModel:
     objective: float
     n_iter: int
     n_skipped_queries: int
-    score_range: Floats | None = None
-    eta0: float | Floats | None = None
+    score_range: Floats | None = None  # (2,): only of a model that learns shares
+    eta0: float | Floats | None = None  # eta0, objective_trace, validation_errors, run: only after stochastic descent
     objective_trace: Floats | None = None
     validation_errors: Floats | None = None
     run: dict[str, Any] | None = None

@@ -52,13 +52,11 @@ class ParallelDescent:
     T steps are distributed evenly over the runs, so J threads take T steps in the time of T/J. The result depends on
     the seed and J only.
 
-    states: one per run.
-    plan: settings of all runs.
     n_steps: steps done by all runs together.
     """
 
-    states: list[SGDState]
-    plan: SGDPlan
+    states: list[SGDState]  # one per run
+    plan: SGDPlan  # settings of all runs
 
     def __post_init__(self) -> None:
         self.n_steps = self._count_steps()
@@ -178,19 +176,12 @@ def require_stored(stored: dict[str, Any], trace: Floats) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DescentResult:
-    """
-    The result of training.
+    """The result of training."""
 
-    runs: the final runs; those of the best check with early stopping.
-    trace (n_checks + 1, 2): rows of (step, estimated objective).
-    errors (n_checks,): held-out errors; empty without early stopping.
-    interrupted: whether Ctrl-C ended training. A kernel always completes its piece, so the runs are valid.
-    """
-
-    runs: ParallelDescent
-    trace: Floats
-    errors: Floats
-    interrupted: bool
+    runs: ParallelDescent  # the final runs; those of the best check with early stopping
+    trace: Floats  # (n_checks + 1, 2): rows of (step, estimated objective)
+    errors: Floats  # (n_checks,): held-out errors; empty without early stopping
+    interrupted: bool  # whether Ctrl-C ended training. A kernel always completes its piece, so the runs are valid.
 
 
 def train(

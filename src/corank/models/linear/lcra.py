@@ -44,15 +44,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearViewsModel(LinearModel):
-    """
-    A linear model of several views, see the attributes of `LCRA`.
-
-    view_gap: mean squared disagreement of the views.
-    """
+    """A linear model of several views, see the attributes of `LCRA`."""
 
     views: list[View]
     view_coefs: Floats
-    view_gap: float
+    view_gap: float  # mean squared disagreement of the views
 
 
 @shared_parameters

@@ -31,25 +31,20 @@ class Objective:
     Σ_v [mix · mean_D ℓ + (1 − mix) · mean_P ℓ + alpha/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)².
 
     alpha, l1, mix, coupling: as in the formula; alpha may be an array with a value for each view.
-    alpha_from: how alpha was chosen.
-    fit_intercept: whether the regression part has a bias.
-    query_weight, draw: distribution of the pairs, see `corank.base.PairSampler`.
-    score_range: scores that are mapped to 0 and 1, for a loss that learns shares.
-    batch, unscored_batch: number of examples and of unscored pairs of a stochastic step.
     """
 
     loss: Loss
     alpha: float | Floats
-    alpha_from: str = "given"
+    alpha_from: str = "given"  # how alpha was chosen
     l1: float = 0.0
     mix: float = 0.0
     coupling: float = 0.0
-    fit_intercept: bool = False
-    query_weight: str = "pairs"
+    fit_intercept: bool = False  # whether the regression part has a bias
+    query_weight: str = "pairs"  # query_weight, draw: distribution of the pairs, see `corank.base.PairSampler`
     draw: str = "pairs"
-    batch: int = 1
+    batch: int = 1  # batch, unscored_batch: number of examples and of unscored pairs of a stochastic step
     unscored_batch: int = 1
-    score_range: Range | None = None
+    score_range: Range | None = None  # scores that are mapped to 0 and 1, for a loss that learns shares
 
     def targets(self, data: RankingData) -> RankingData:
         """Return the problem with scores transformed to the targets of this objective."""
@@ -70,13 +65,11 @@ class ObjectiveSample:
     Examples, drawn once, on which the objective is estimated.
 
     pairs, rows, unscored (n, n_features): differences of scored pairs, single rows, differences of unscored pairs.
-    pair_targets, row_targets (n,): targets of the first two.
-    pair_priors, row_priors (n,): their margins at zero weights.
     """
 
     pairs: Any
-    pair_targets: Floats
-    pair_priors: Floats
+    pair_targets: Floats  # pair_targets, row_targets (n,): targets of the first two
+    pair_priors: Floats  # pair_priors, row_priors (n,): their margins at zero weights
     rows: Any
     row_targets: Floats
     row_priors: Floats
@@ -141,19 +134,13 @@ _SAMPLE_NUMBERS = 2**23
 
 @dataclass(frozen=True, eq=False)
 class DescentProblem:
-    """
-    A problem indexed for compiled descent; X is neither copied nor read as a whole.
-
-    rows: the rows of X.
-    columns: the columns of each view.
-    sample: examples on which the objective is estimated.
-    """
+    """A problem indexed for compiled descent; X is neither copied nor read as a whole."""
 
     objective: Objective
-    rows: Any
+    rows: Any  # the rows of X
     examples: Examples
-    columns: Columns
-    sample: ObjectiveSample
+    columns: Columns  # the columns of each view
+    sample: ObjectiveSample  # examples on which the objective is estimated
 
     @classmethod
     def of(cls, data: RankingData, objective: Objective, columns: Columns, rng: np.random.Generator) -> DescentProblem:

@@ -48,13 +48,7 @@ Floats = NDArray[np.float64]
 
 
 def active_partners(data: RankingData, scores: Floats) -> NDArray[np.int64]:
-    """
-    Count for each row the rows it is compared with at a margin below 1, in O(n log n).
-
-    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [0, 1, 2])
-    >>> active_partners(data, np.array([0.0, 0.5, 3.0])).tolist()
-    [1, 1, 0]
-    """
+    """Count for each row the rows it is compared with at a margin below 1, in O(n log n)."""
     out = np.zeros(data.n_rows, dtype=np.int64)
     if data.pairs is not None:
         winners, losers = data.pairs.T

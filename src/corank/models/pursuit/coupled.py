@@ -45,32 +45,22 @@ _PIECES = 8
 
 
 class JointStep(NamedTuple):
-    """
-    A column of each view, their coefficients, and the decrease of the objective.
-
-    gain: eᵀ(B + C)⁻¹e; 0 if no column can be chosen.
-    """
+    """A column of each view, their coefficients, and the decrease of the objective."""
 
     columns: NDArray[np.int64]
     coefs: Floats
-    gain: float
+    gain: float  # eᵀ(B + C)⁻¹e; 0 if no column can be chosen
 
 
 @dataclass(frozen=True, eq=False)
 class CoupledViews:
-    """
-    The views of a problem, and the search for the next step.
+    """The views of a problem, and the search for the next step."""
 
-    scored, unscored: dictionaries of the views over the scored and over the unscored rows.
-    agreement: L̂.
-    requested: ν as the user passed it.
-    """
-
-    scored: list[Dictionary]
+    scored: list[Dictionary]  # scored, unscored: dictionaries of the views over the scored and over the unscored rows
     unscored: list[Dictionary]
     inner: InnerProduct
-    agreement: Laplacian
-    requested: float
+    agreement: Laplacian  # L̂
+    requested: float  # ν as the user passed it
 
     def __post_init__(self) -> None:
         # a view without a usable column is replaced by a column of zeros, whose coefficient is 0

@@ -33,12 +33,7 @@ _MANY_ROWS, _AUTO_ROWS = 5_000, 2_000
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """
-    N columns over n rows.
-
-    >>> Dictionary(np.array([[1.0, 0.0], [1.0, 2.0]])).correlate(np.array([1.0, 1.0]))
-    array([2., 2.])
-    """
+    """N columns over n rows."""
 
     D: Any
 
@@ -119,10 +114,6 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
         them if they are many; all rows, a number of random rows, or row numbers.
     rng: for random rows.
     Returns: row numbers, ascending unless the user passed them.
-
-    >>> data = RankingData.of([[0.0], [1.0], [2.0]], [1, 0, float("nan")])
-    >>> choose_rows("scored", data, np.random.default_rng(0)).tolist()
-    [0, 1]
     """
     if isinstance(dictionary, str) and dictionary in ("auto", "scored"):
         if dictionary == "scored" or len(data.scored_rows) <= _MANY_ROWS:
@@ -155,15 +146,10 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """
-    The candidates for terms: rows of X with a kernel, or columns of X.
+    """The candidates for terms: rows of X with a kernel, or columns of X."""
 
-    numbers (N,): row or column numbers.
-    basis: the rows; None for columns.
-    """
-
-    numbers: NDArray[np.int64]
-    basis: Basis | None
+    numbers: NDArray[np.int64]  # (N,): row or column numbers
+    basis: Basis | None  # the rows; None for columns
 
     @classmethod
     def of(

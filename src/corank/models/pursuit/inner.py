@@ -18,19 +18,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class InnerProduct:
-    """
-    L̃ = β diag(w) + (1 − β) L over the judged rows, as an operator.
+    """L̃ = β diag(w) + (1 − β) L over the judged rows, as an operator."""
 
-    L: Laplacian of the compared pairs.
-    mix: β, the share of regression.
-
-    >>> inner = InnerProduct(Laplacian.one_query(3), 0.5, np.ones(3))
-    >>> inner.apply(np.array([0.0, 0.0, 2.0]))
-    array([-1., -1.,  3.])
-    """
-
-    L: Laplacian
-    mix: float
+    L: Laplacian  # laplacian of the compared pairs
+    mix: float  # β, the share of regression
     weights: Floats
 
     def apply(self, V: Floats) -> Floats:
@@ -67,19 +58,12 @@ class InnerProduct:
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """
-    The scores s to approximate.
+    """The scores s to approximate."""
 
-    rows (n,): the judged rows of X: scored ones of positive weight, or those of pairs.
-    inner: the inner product over `rows`.
-    v (n,): L̃ s.
-    J: sᵀL̃s, the objective of the empty model.
-    """
-
-    rows: NDArray[np.int64]
-    inner: InnerProduct
-    v: Floats
-    J: float
+    rows: NDArray[np.int64]  # (n,): the judged rows of X: scored ones of positive weight, or those of pairs
+    inner: InnerProduct  # the inner product over `rows`
+    v: Floats  # (n,): L̃ s
+    J: float  # sᵀL̃s, the objective of the empty model
 
     @classmethod
     def of(cls, data: RankingData, mix: float, query_weight: str) -> Target:
@@ -112,13 +96,7 @@ class Target:
 
 
 def without_mean(data: RankingData) -> tuple[float, RankingData]:
-    """
-    Subtract the mean target of the judged rows from all scores.
-
-    >>> mean, data = without_mean(RankingData.of([[0.0], [1.0], [2.0]], [5.0, 7.0, np.nan]))
-    >>> mean, data.y.tolist()
-    (6.0, [-1.0, 1.0, nan])
-    """
+    """Subtract the mean target of the judged rows from all scores."""
     rows = data.scored_rows
     if data.y is None or data.targets is None:
         return 0.0, data

@@ -20,16 +20,11 @@ Floats = NDArray[np.float64]
 
 
 class Step(NamedTuple):
-    """
-    One more term.
-
-    coefs (p,): coefficients of all p terms so far.
-    gain: decrease of the objective.
-    """
+    """One more term."""
 
     chosen: int
-    coefs: Floats
-    gain: float
+    coefs: Floats  # (p,): coefficients of all p terms so far
+    gain: float  # decrease of the objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +33,11 @@ class Path:
     A sequence of models, each with one term more than the last.
 
     indices (P,): columns of the dictionary in the order of choice; basic fitting may choose one twice.
-    coefs: the coefficients of all models, see `coefs_of`.
-    gains (P,): decrease of the objective at each step.
     """
 
     indices: NDArray[np.int64]
-    coefs: Floats
-    gains: Floats
+    coefs: Floats  # the coefficients of all models, see `coefs_of`
+    gains: Floats  # (P,): decrease of the objective at each step
 
     @classmethod
     def follow(
@@ -79,12 +72,7 @@ class Path:
 
 
 def coefs_of(path: Floats, P: int, p: int) -> Floats:
-    """
-    Return the coefficients of the first p of P terms.
-
-    >>> coefs_of(np.array([3.0, 4.0, 5.0]), 3, 2), coefs_of(np.array([3.0, 4.0, 5.0]), 2, 2)
-    (array([3., 4.]), array([4., 5.]))
-    """
+    """Return the coefficients of the first p of P terms."""
     begin = 0 if len(path) == P else p * (p - 1) // 2
     return path[begin : begin + p]
 
@@ -98,12 +86,7 @@ def path_table(path: Floats, P: int) -> Floats:
 
 
 def as_n_terms(n_terms: Any, P: int, subject: str) -> int:
-    """
-    Check a number of terms.
-
-    >>> as_n_terms(None, 5, "this model has"), as_n_terms(np.int64(2), 5, "this model has")
-    (5, 2)
-    """
+    """Check a number of terms."""
     if n_terms is None:
         return P
     if isinstance(n_terms, bool) or not isinstance(n_terms, Integral) or not 0 <= int(n_terms) <= P:
@@ -119,9 +102,6 @@ def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Flo
     indices (p,): the row of each term.
     coefs (p,): the coefficient of each term.
     Returns: the coefficient of each row.
-
-    >>> sum_terms(np.array([2, 5, 9]), np.array([9, 2, 9]), np.array([1.0, 2.0, 3.0]))
-    array([2., 0., 4.])
     """
     out = np.zeros(len(numbers))
     np.add.at(out, np.searchsorted(numbers, indices), coefs)
@@ -160,19 +140,12 @@ class PathValidation:
 
 
 class TermContribution(NamedTuple):
-    """
-    Contribution of one chosen row (or column) to a score.
+    """Contribution of one chosen row (or column) to a score."""
 
-    chosen: the training row, or the column of X with ``dictionary="columns"``.
-    coefficient: its coefficient, summed over the terms that chose it.
-    similarity: similarity of the explained row to it, or the row's value in that column.
-    contribution: the product of both.
-    """
-
-    chosen: int
-    coefficient: float
-    similarity: float
-    contribution: float
+    chosen: int  # the training row, or the column of X with ``dictionary="columns"``
+    coefficient: float  # its coefficient, summed over the terms that chose it
+    similarity: float  # similarity of the explained row to it, or the row's value in that column
+    contribution: float  # the product of both
 
 
 def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) -> list[TermContribution]:
@@ -182,10 +155,6 @@ def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similari
     chosen (P,): rows or columns, each once.
     coefficients (P,): their coefficients; zeros are left out.
     similarities (1, P): of the explained row to each.
-
-    >>> parts = term_contributions(np.array([3, 7, 9]), np.array([-1.0, 0.0, 2.0]), np.ones((1, 3)))
-    >>> [part.contribution for part in parts]
-    [2.0, -1.0]
     """
     values = np.asarray(similarities.toarray() if sparse.issparse(similarities) else similarities)[0]
     contributions = [

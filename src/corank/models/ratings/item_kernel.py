@@ -31,17 +31,11 @@ _DENSE_ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class ItemSpectrum:
-    """
-    The largest eigenvalues and eigenvectors of EᵀE, E the residuals of the ratings, 0 for missing ratings.
+    """The largest eigenvalues and eigenvectors of EᵀE, E the residuals of the ratings, 0 for missing ratings."""
 
-    values (q,): eigenvalues, descending.
-    directions (N, q): eigenvectors, one row per item.
-    shares (N,): share of each item in the ratings.
-    """
-
-    values: Floats
-    directions: Floats
-    shares: Floats
+    values: Floats  # (q,): eigenvalues, descending
+    directions: Floats  # (N, q): eigenvectors, one row per item
+    shares: Floats  # (N,): share of each item in the ratings
 
     @classmethod
     def of(cls, residuals: Any, n_basis: int) -> ItemSpectrum:

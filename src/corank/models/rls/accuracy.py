@@ -26,13 +26,12 @@ class ErrorScales:
     """
     Scales of rounding errors.
 
-    targets: ‖t‖, t the targets of the least-squares problem.
     similarities: Σ of the squared lengths of its rows before centring, for features computed from similarities; 0 for
         columns.
     inflation: growth of errors of similarities in features, see `corank.base.kernels.features.FeatureMap.inflation`.
     """
 
-    targets: float
+    targets: float  # ‖t‖, t the targets of the least-squares problem
     similarities: float = 0.0
     inflation: float = 1.0
 
@@ -48,15 +47,10 @@ class ErrorScales:
 
 
 class LeftOut(NamedTuple):
-    """
-    Predictions by models that have not seen the predicted rows.
+    """Predictions by models that have not seen the predicted rows."""
 
-    values (n, m): one column per candidate.
-    noise (n, m): bounds of their rounding errors.
-    """
-
-    values: Floats
-    noise: Floats
+    values: Floats  # (n, m): one column per candidate
+    noise: Floats  # (n, m): bounds of their rounding errors
 
     @classmethod
     def empty(cls, n: int, m: int) -> LeftOut:
@@ -71,9 +65,6 @@ def merge_ties(values: Floats, noise: Floats, starts: NDArray[np.int64]) -> Floa
     values, noise (n,): of one candidate.
     starts (n_queries + 1,): where each query begins.
     Returns: the values; tied values get the lowest of them.
-
-    >>> merge_ties(np.array([0.3, 0.1, 0.1 + 1e-16]), np.full(3, 1e-15), np.array([0, 3])).tolist()
-    [0.3, 0.1, 0.1]
     """
     order = np.arange(len(values))
     sort_blocks(values, order, starts, 0, len(starts) - 1)

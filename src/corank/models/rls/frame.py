@@ -30,19 +30,15 @@ class Frame(ABC):
     """
     Compared rows or preference pairs, grouped by query.
 
-    rows: compared rows of X, each once.
-    starts (n_queries + 1,): where each query begins.
     shares (n_queries,): weight of the pairs of each query, relative to all. With `ties`, every row also forms a pair
         with itself, as in `corank.base.pairs.factors.drawn_weight`, and single rows of a query have the rest.
-    query_weight {"pairs", "equal", "rows"}: weight of a query, see `corank.base.pairs.factors.weigh_queries`.
-    ties: whether two rows of equal score form a pair.
     """
 
-    rows: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    rows: NDArray[np.int64]  # compared rows of X, each once
+    starts: NDArray[np.int64]  # (n_queries + 1,): where each query begins
     shares: Floats
-    query_weight: str
-    ties: bool
+    query_weight: str  # {"pairs", "equal", "rows"}: weight of a query, see `corank.base.pairs.factors.weigh_queries`
+    ties: bool  # whether two rows of equal score form a pair
 
     @staticmethod
     def of(data: RankingData, query_weight: str, ties: bool, total: float | None = None) -> Frame:
@@ -91,11 +87,10 @@ class RowFrame(Frame):
     """
     Compared scored rows, by query.
 
-    y, prior (n,): scores of `rows`, and their priors.
     L: Laplacian of these rows, divided by the weight of all pairs: Z = H Φ and t = H (y − prior), L = HᵀH.
     """
 
-    y: Floats
+    y: Floats  # y, prior (n,): scores of `rows`, and their priors
     prior: Floats
     L: QueryLaplacian
 
@@ -148,18 +143,12 @@ class RowFrame(Frame):
 
 @dataclass(frozen=True, eq=False)
 class PairFrame(Frame):
-    """
-    Preference pairs, by query; the target difference is 1.
+    """Preference pairs, by query; the target difference is 1."""
 
-    winners, losers (n,): row numbers in X.
-    w (n,): weight of each pair, above zero; their sum is 1.
-    prior_gap (n,): difference of the priors of winner and loser.
-    """
-
-    winners: NDArray[np.int64]
+    winners: NDArray[np.int64]  # winners, losers (n,): row numbers in X
     losers: NDArray[np.int64]
-    w: Floats
-    prior_gap: Floats
+    w: Floats  # (n,): weight of each pair, above zero; their sum is 1
+    prior_gap: Floats  # (n,): difference of the priors of winner and loser
 
     @property
     def targets(self) -> Floats:

@@ -25,16 +25,13 @@ class Equations(NamedTuple):
     """
     A symmetric system (A + λI) x = b.
 
-    A (n, n): positive semidefinite up to rounding.
-    b (n,): the right-hand side.
     units (n,): scale of the rounding errors of each direction: the diagonal of A for columns, its mean for a kernel.
-    closed_alpha: λ by the closed rule, see `corank.base.solvers.penalty.alpha_of`.
     """
 
-    A: Floats
-    b: Floats
+    A: Floats  # (n, n): positive semidefinite up to rounding
+    b: Floats  # (n,): the right-hand side
     units: Floats
-    closed_alpha: float
+    closed_alpha: float  # λ by the closed rule, see `corank.base.solvers.penalty.alpha_of`
 
     def floors(self) -> Floats:
         """Return the smallest λ of each direction; raise if sums overflowed."""
@@ -47,13 +44,9 @@ class Equations(NamedTuple):
 
 
 class Ridge(ABC):
-    """
-    A system prepared for every λ, in its own coordinates.
+    """A system prepared for every λ, in its own coordinates."""
 
-    target (n,): the right-hand side in these coordinates.
-    """
-
-    target: Floats
+    target: Floats  # (n,): the right-hand side in these coordinates
 
     @property
     @abstractmethod
@@ -96,22 +89,12 @@ class Ridge(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RidgeSpectrum(Ridge):
-    """
-    The eigendecomposition A = V diag(e) Vᵀ; every λ then costs O(n²).
+    """The eigendecomposition A = V diag(e) Vᵀ; every λ then costs O(n²)."""
 
-    values (n,): e, from zero.
-    vectors (n, n): V, one eigenvector per column.
-    floor: smallest λ to use.
-
-    >>> spectrum = RidgeSpectrum.of(np.diag([1.0, 3.0]), np.array([2.0, 4.0]))
-    >>> spectrum.solve([1.0, 5.0]).round(6).tolist()
-    [[1.0, 0.333333], [1.0, 0.5]]
-    """
-
-    values: Floats
-    vectors: Floats
+    values: Floats  # (n,): e, from zero
+    vectors: Floats  # (n, n): V, one eigenvector per column
     target: Floats
-    floor: float = 0.0
+    floor: float = 0.0  # smallest λ to use
 
     @classmethod
     def of(cls, A: Floats, b: Floats, floor: float = 0.0) -> RidgeSpectrum:
@@ -169,13 +152,10 @@ class EquilibratedRidge(Ridge):
 
     Eigenvalues are accurate relative to the largest, so a column of size 1e7 would dominate columns of size 1; a
     factorisation of the scaled matrix does not depend on sizes.
-
-    matrix (n, n): D^(−½) A D^(−½).
-    units (n,): D.
     """
 
-    matrix: Floats
-    units: Floats
+    matrix: Floats  # (n, n): D^(−½) A D^(−½)
+    units: Floats  # (n,): D
     target: Floats
 
     @classmethod
@@ -249,11 +229,6 @@ def solve_one(equations: Equations, alpha: float) -> tuple[Floats, float]:
 
     A is only semidefinite if rows repeat or features are constant, so λ is raised to a floor, in the unit of each
     direction, and then tenfold until the factorisation succeeds. The factorisation is invariant to scaling of columns.
-
-    >>> equations = Equations(np.diag([1.0, 3.0]), np.array([2.0, 4.0]), np.array([2.0, 2.0]), 0.0)
-    >>> x, jitter = solve_one(equations, 1.0)
-    >>> x.round(6).tolist(), jitter
-    ([1.0, 1.0], 0.0)
     """
     floors, (A, b, _, _) = equations.floors(), equations
     diagonal, raised = np.diag(A).copy(), 1.0

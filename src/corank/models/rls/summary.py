@@ -37,35 +37,20 @@ class PairSums:
     """
     Sums of a problem or of a part of it; `RankRLS.pair_sums` and `CoRankRLS.pair_sums` compute them, ``+`` adds them.
 
-    maps: One per view; only summaries with equal maps can be added.
-    scored: Sums over pairs of scored rows, or preferences.
-    unscored: Sums over pairs of unscored rows, if there are several views.
     weights: Denominators of the two sums: the weights of the pairs. For unscored rows, and with `ties`, they include
         pairs of a row with itself, see `corank.base.pairs.factors.drawn_weight`.
-    free: Number of free differences and of queries, from which alpha is chosen.
-    query_weight: Weight of a query.
-    ties: Whether rows of equal score were compared.
-    factors: Factors of the columns.
-    n_features: Number of columns of X; None if rows are objects.
-    names: Names of the columns, if the rows have them.
-
-    >>> from corank import RankRLS
-    >>> model = RankRLS(alpha=2.0, scale=False)
-    >>> parts = [model.pair_sums([[0.0], [1.0]], [0, 1]), model.pair_sums([[5.0], [7.0]], [0, 1])]
-    >>> model.fit_pair_sums(parts[0] + parts[1]).coef_.round(6).tolist()  # ((1 + 2) / 2) / ((1 + 4) / 2 + 2)
-    [0.333333]
     """
 
-    maps: tuple[FeatureMap, ...]
-    scored: Moments
-    unscored: Moments | None
+    maps: tuple[FeatureMap, ...]  # one per view; only summaries with equal maps can be added
+    scored: Moments  # sums over pairs of scored rows, or preferences
+    unscored: Moments | None  # sums over pairs of unscored rows, if there are several views
     weights: tuple[float, float]
-    free: Freedom
-    query_weight: str
-    ties: bool
-    factors: Floats | None = None
-    n_features: int | None = None
-    names: tuple[str, ...] | None = None
+    free: Freedom  # number of free differences and of queries, from which alpha is chosen
+    query_weight: str  # weight of a query
+    ties: bool  # whether rows of equal score were compared
+    factors: Floats | None = None  # factors of the columns
+    n_features: int | None = None  # number of columns of X; None if rows are objects
+    names: tuple[str, ...] | None = None  # names of the columns, if the rows have them
 
     @classmethod
     def of(

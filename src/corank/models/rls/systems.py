@@ -35,18 +35,12 @@ Integers = NDArray[np.int64]
 
 
 class Margins(NamedTuple):
-    """
-    f_i − f_j of many pairs, each by the model without its two rows.
-
-    errors (2, n): errors of the predictions of the two rows, times √w.
-    turned (2, n): derivatives of the margin in the two right-hand sides.
-    grown: growth of rounding errors in the 2×2 system.
-    """
+    """f_i − f_j of many pairs, each by the model without its two rows."""
 
     values: Floats
-    errors: Floats
-    turned: Floats
-    grown: Floats
+    errors: Floats  # (2, n): errors of the predictions of the two rows, times √w
+    turned: Floats  # (2, n): derivatives of the margin in the two right-hand sides
+    grown: Floats  # growth of rounding errors in the 2×2 system
 
 
 def pairs_out(ridge: Ridge, Z: Floats | None, frame: RowFrame, alphas: Floats, scales: ErrorScales) -> Floats:
@@ -163,16 +157,11 @@ def _noise(
 
 @dataclass(frozen=True, eq=False)
 class System(ABC):
-    """
-    The linear system of a problem, for one alpha or many.
-
-    frame: the comparisons.
-    basis: the basis rows; None if the features are columns.
-    """
+    """The linear system of a problem, for one alpha or many."""
 
     data: RankingData
-    frame: Frame
-    basis: Basis | None
+    frame: Frame  # the comparisons
+    basis: Basis | None  # the basis rows; None if the features are columns
 
     @abstractmethod
     def equations(self) -> Equations:

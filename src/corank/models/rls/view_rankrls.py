@@ -246,12 +246,7 @@ class ViewRankRLS(RankRLS):
 
 
 def climb(quality: Callable[[Floats], float], weights: Floats) -> Floats:
-    """
-    Search weights of views by steps that change one of them; a weight of zero stays zero.
-
-    >>> climb(lambda c: -abs(c[0] - 0.75), np.array([0.5, 0.5])).tolist()
-    [0.75, 0.25]
-    """
+    """Search weights of views by steps that change one of them; a weight of zero stays zero."""
     value, tried = quality(weights), {weights.round(9).tobytes()}
     for _ in range(_STEPS):
         fresh = [c for c in _steps(weights) if c.round(9).tobytes() not in tried]

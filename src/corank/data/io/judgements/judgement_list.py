@@ -18,24 +18,15 @@ GRADED, UNRATEABLE, LATER = "grade", "unrateable", "later"
 
 @dataclass(frozen=True, eq=False)
 class JudgementList:
-    """
-    Answers of judges, one per row; made by `read_judgements`.
+    """Answers of judges, one per row; made by `read_judgements`."""
 
-    y: Grades; NaN if the judge gave none.
-    qid, docids: Query and document of each row.
-    judges: Judge of each row; None if the file does not name them.
-    answers: "grade", "unrateable" or "later"; None if all rows are grades or empty.
-    notes: Explanation of each answer, "" for none.
-    query_texts: Words of queries whose ids are not their words.
-    """
-
-    y: NDArray[np.float64]
-    qid: Texts | None
+    y: NDArray[np.float64]  # grades; NaN if the judge gave none
+    qid: Texts | None  # qid, docids: query and document of each row
     docids: Texts
-    judges: Texts | None = None
-    answers: Texts | None = None
-    notes: Texts | None = None
-    query_texts: Mapping[str, str] = field(default_factory=dict)
+    judges: Texts | None = None  # judge of each row; None if the file does not name them
+    answers: Texts | None = None  # "grade", "unrateable" or "later"; None if all rows are grades or empty
+    notes: Texts | None = None  # explanation of each answer, "" for none
+    query_texts: Mapping[str, str] = field(default_factory=dict)  # words of queries whose ids are not their words
 
     def __len__(self) -> int:
         return len(self.y)

@@ -247,12 +247,7 @@ def _as_pairs(judgements: JudgementList, name: str, index: str) -> tuple[str, li
 
 
 def encode_name(name: str) -> str:
-    """
-    Percent-encode the blanks of a name, so that it is one word; a name without blanks stays as it is.
-
-    >>> encode_name("green tea 100%"), encode_name("a%20b")
-    ('green%20tea%20100%25', 'a%20b')
-    """
+    """Percent-encode the blanks of a name, so that it is one word; a name without blanks stays as it is."""
     if not any(one.isspace() for one in name):
         return name
     return "".join(quote(one) if one.isspace() or one == "%" else one for one in name)

@@ -44,29 +44,20 @@ class Fault(Exception):
 
 @dataclass(frozen=True)
 class ParseResult:
-    """
-    Result of parsing a piece, or all pieces.
+    """Result of parsing a piece, or all pieces."""
 
-    n_values: values of the sheet used so far.
-    """
-
-    n_values: int
+    n_values: int  # values of the sheet used so far
     largest_id: int
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """
-    Whole lines of a text.
-
-    begin, end: offsets in the text.
-    base: position at which the text begins.
-    """
+    """Whole lines of a text."""
 
     text: TextFile
-    begin: int
+    begin: int  # begin, end: offsets in the text
     end: int
-    base: int
+    base: int  # position at which the text begins
 
     @property
     def shift(self) -> int:
@@ -88,22 +79,18 @@ class Pieces:
     """
     Concatenated texts as pieces of whole lines; positions count bytes from the first text, one more per text.
 
-    bases: position at which each text begins.
     rows, colons, later_colons: for each piece, the number of rows, of colons outside comments, and of those colons
         that are not the first of their row.
-    largest_id: largest number before a row's last colon.
-    bare_return: position of the first carriage return inside a comment, -1 for none.
-    n_jobs: number of threads.
     """
 
     texts: list[TextFile]
-    bases: NDArray[np.int64]
+    bases: NDArray[np.int64]  # position at which each text begins
     rows: NDArray[np.int64]
     colons: NDArray[np.int64]
     later_colons: NDArray[np.int64]
-    largest_id: int
-    bare_return: int
-    n_jobs: int | None
+    largest_id: int  # largest number before a row's last colon
+    bare_return: int  # position of the first carriage return inside a comment, -1 for none
+    n_jobs: int | None  # number of threads
     _pieces: list[Piece]
 
     @classmethod

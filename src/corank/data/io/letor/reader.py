@@ -69,18 +69,12 @@ def in_memory(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[An
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """
-    Shape and layout of the result, decided by the first pass.
-
-    n_features: number of columns requested; None for the largest id.
-    width: columns of a dense result.
-    value_counts: upper bound on the number of values in each piece.
-    """
+    """Shape and layout of the result, decided by the first pass."""
 
     n_rows: int
-    n_features: int | None
-    width: int
-    value_counts: NDArray[np.int64]
+    n_features: int | None  # number of columns requested; None for the largest id
+    width: int  # columns of a dense result
+    value_counts: NDArray[np.int64]  # upper bound on the number of values in each piece
     dense: bool
     dtype: np.dtype[Any]
     has_qid: bool

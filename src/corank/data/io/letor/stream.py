@@ -37,14 +37,10 @@ class Scattered(Exception):
 
 @dataclass(frozen=True, eq=False)
 class RowBlock:
-    """
-    Adjacent rows of a text.
-
-    qid, docids (n_rows,): query and document ids; None if the text has none.
-    """
+    """Adjacent rows of a text."""
 
     X: Any
-    qid: NDArray[Any] | None
+    qid: NDArray[Any] | None  # qid, docids (n_rows,): query and document ids; None if the text has none
     docids: NDArray[np.object_] | None = None
 
     def __len__(self) -> int:

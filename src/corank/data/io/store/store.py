@@ -162,13 +162,12 @@ class Store(Collection):
 
     X, y, names, roles, judged: As in every collection, validated on first use; the roles of a store and `judged` are
         None.
-    path: The folder.
     header: Content of the header: `n_rows`, `n_features`, `n_queries`, `layout`, `has_qid`, and the `arrays`.
     """
 
     X: Any = field(init=False)
     y: NDArray[np.float64] = field(init=False)
-    path: Path
+    path: Path  # the folder
     header: dict[str, Any]
     _files: StoreFiles
 
@@ -200,16 +199,7 @@ def write_store(
     names: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """
-    Write rows, scores and queries as a store.
-
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.store")
-    >>> write_store(path, [[0.5], [0.25]], [1, 0], qid=["a", "a"])
-    >>> store = open_store(path)
-    >>> store.X.tolist(), store.qid.tolist(), store.data.n_pairs
-    ([[0.5], [0.25]], ['a', 'a'], 1)
-    """
+    """Write rows, scores and queries as a store."""
     rows = as_rows(X)
     queries = Queries.of(qid, rows.shape[0])
     data = RankingData.of_checked(rows, as_scores(y, rows.shape[0]), queries)

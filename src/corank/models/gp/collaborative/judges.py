@@ -66,22 +66,17 @@ class JudgeFit:
     The answers of one judge under one prior.
 
     items (k,), sites: the items that the judge compared, and the answers, which name positions in `items`.
-    alpha (k,), M (k, k): the posterior of f_j, see above.
-    Q (k, k), q (k,): the message about g.
-    shares (G,): r, the probabilities of the noises.
-    log_z: log Σ_c π_c Z_c minus that of the message.
-    start: τ and ν for each noise.
     """
 
     items: Integers
     sites: Sites
-    alpha: Floats
+    alpha: Floats  # alpha (k,), M (k, k): the posterior of f_j, see above
     M: Floats
-    Q: Floats
+    Q: Floats  # Q (k, k), q (k,): the message about g
     q: Floats
-    shares: Floats
-    log_z: float
-    start: tuple[tuple[Floats, Floats], ...]
+    shares: Floats  # (G,): r, the probabilities of the noises
+    log_z: float  # log Σ_c π_c Z_c minus that of the message
+    start: tuple[tuple[Floats, Floats], ...]  # τ and ν for each noise
 
     @classmethod
     def of(cls, sites: Sites) -> JudgeFit:
@@ -120,17 +115,12 @@ class JudgeFit:
 
 @dataclass(frozen=True, eq=False)
 class AnswersFit:
-    """
-    Expectation propagation over the answers of a judge with one noise.
+    """Expectation propagation over the answers of a judge with one noise."""
 
-    alpha (k,), M (k, k), log_z: see `corank.models.gp.collaborative.judges`.
-    tau, nu (m,): natural parameters of the sites.
-    """
-
-    alpha: Floats
+    alpha: Floats  # alpha (k,), M (k, k), log_z: see `corank.models.gp.collaborative.judges`
     M: Floats
     log_z: float
-    tau: Floats
+    tau: Floats  # tau, nu (m,): natural parameters of the sites
     nu: Floats
 
 
@@ -183,26 +173,17 @@ def _log_normaliser(h: Floats, V: Floats, Q: Floats, q: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class JudgeModel:
-    """
-    What the answers of all judges say; see `corank.models.gp.collaborative.judges`.
+    """What the answers of all judges say; see `corank.models.gp.collaborative.judges`."""
 
-    K, deviation: Prior covariance of g, and Σ.
-    named: The items that were compared; judges name positions in this list.
-    judges: One entry per judge.
-    A, q: Sums of the messages about g at `named`.
-    sigmas, noise_prior: The grid of noises, and π, their probabilities.
-    log_evidence: log P(answers).
-    """
-
-    K: Floats
+    K: Floats  # K, deviation: prior covariance of g, and Σ
     deviation: Floats
-    named: Integers
-    judges: tuple[JudgeFit, ...]
-    A: Floats
+    named: Integers  # the items that were compared; judges name positions in this list
+    judges: tuple[JudgeFit, ...]  # one entry per judge
+    A: Floats  # A, q: sums of the messages about g at `named`
     q: Floats
-    sigmas: Floats
+    sigmas: Floats  # sigmas, noise_prior: the grid of noises, and π, their probabilities
     noise_prior: Floats
-    log_evidence: float
+    log_evidence: float  # log P(answers)
 
     @property
     def overall(self) -> Posterior:
@@ -269,19 +250,7 @@ class JudgeModel:
 
 
 def fit_judges(K: ArrayLike, answers: Sequence[tuple[ArrayLike, ArrayLike | None]], *, max_iter: int = 5) -> JudgeModel:
-    """
-    Learn from the pairwise answers of several judges.
-
-    >>> import numpy as np
-    >>> from corank.models.gp import fit_judges
-    >>> ann, bob = [[0, 1], [1, 2], [0, 2]] * 5, [[0, 1], [2, 1], [0, 2]] * 5
-    >>> coin = [[0, 1], [1, 0], [2, 0], [0, 2]] * 4
-    >>> model = fit_judges(np.eye(3), [(ann, None), (bob, None), (coin, None)])
-    >>> int(model.overall.mean.argmax()), model.of(1).mean.argsort().tolist()
-    (0, [1, 2, 0])
-    >>> bool(model.weights[2] < 0.3 < 0.7 < model.weights[0])
-    True
-    """
+    """Learn from the pairwise answers of several judges."""
     K = np.asarray(K, dtype=np.float64)
     if not answers or not all(len(np.asarray(pairs)) for pairs, _ in answers):
         raise InputError("answers has no judge, or a judge without answers; pass at least one answer of each judge.")

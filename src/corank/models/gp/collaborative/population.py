@@ -35,16 +35,11 @@ _JITTER = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """
-    The prior of f over N items for a user with s_j = 1.
+    """The prior of f over N items for a user with s_j = 1."""
 
-    mean (N,), covariance (N, N): of f.
-    noise: variance of a rating about f.
-    """
-
-    mean: Floats
+    mean: Floats  # mean (N,), covariance (N, N): of f
     covariance: Floats
-    noise: float
+    noise: float  # variance of a rating about f
 
     def among(self, items: Integers) -> Population:
         """The prior of some items."""
@@ -89,22 +84,15 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """
-    Sums over users.
+    """Sums over users."""
 
-    a (N,), G (N, N): Σ α_j/s_j, and Σ α_jα_jᵀ/s_j − M_j.
-    weight: Σ 1/s_j.
-    log_evidence: Σ log P(y_j).
-    noise: Σ E|y_j − f_j|²/s_j; None if the noise is not learnt.
-    """
-
-    a: Floats
+    a: Floats  # a (N,), G (N, N): Σ α_j/s_j, and Σ α_jα_jᵀ/s_j − M_j
     G: Floats
-    weight: float
-    log_evidence: float
+    weight: float  # Σ 1/s_j
+    log_evidence: float  # Σ log P(y_j)
     n_users: int
     n_ratings: int
-    noise: float | None
+    noise: float | None  # Σ E|y_j − f_j|²/s_j; None if the noise is not learnt
 
     def __add__(self, other: Totals) -> Totals:
         noise = None if self.noise is None or other.noise is None else self.noise + other.noise

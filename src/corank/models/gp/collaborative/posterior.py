@@ -42,16 +42,13 @@ class UserPosteriors:
     """
     Posteriors of all users; user −1 is an unknown user, who has the prior.
 
-    population, likelihood: the prior of f, and the likelihood of ratings.
-    ratings: CSR matrix of users × items.
-    tau, nu: sites, one for each rating.
     scales, noises (n_users + 1,), thresholds (n_users + 1, r − 1): of each user, the unknown user last.
     """
 
-    population: Population
+    population: Population  # population, likelihood: the prior of f, and the likelihood of ratings
     likelihood: UserLikelihood
-    ratings: Any
-    tau: Floats
+    ratings: Any  # CSR matrix of users × items
+    tau: Floats  # tau, nu: sites, one for each rating
     nu: Floats
     scales: Floats
     noises: Floats

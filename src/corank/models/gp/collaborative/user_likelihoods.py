@@ -64,13 +64,9 @@ _SCALE_WEIGHT = 10.0
 
 @dataclass(frozen=True, eq=False)
 class ThresholdPrior:
-    """
-    The prior of users' thresholds.
+    """The prior of users' thresholds."""
 
-    mean, var (r − 1,): of b_1 and the logarithms of the gaps.
-    """
-
-    mean: Floats
+    mean: Floats  # mean, var (r − 1,): of b_1 and the logarithms of the gaps
     var: Floats
 
     @classmethod
@@ -136,40 +132,25 @@ def _minimise(loss: Any, start: Floats, centre: Floats, reach: Floats | float, r
 
 @dataclass(frozen=True, eq=False)
 class UserFit:
-    """
-    The posterior of one user.
+    """The posterior of one user."""
 
-    alpha (k,), M (k, k): over the rated items; see `corank.models.gp.collaborative.population`.
-    tau, nu (k,): natural parameters of the sites.
-    log_evidence: log P(ratings).
-    scale: s, the factor of the user's variances.
-    noise: E|y − f|²/s; None if the noise is not learnt.
-    free: the user's thresholds; None without thresholds.
-    threshold_var: variance of the thresholds; None if they are free.
-    own_noise: the user's variance of the noise; None if it is that of all users.
-    """
-
-    alpha: Floats
+    alpha: Floats  # alpha (k,), M (k, k): over the rated items; see `corank.models.gp.collaborative.population`
     M: Floats
-    tau: Floats
+    tau: Floats  # tau, nu (k,): natural parameters of the sites
     nu: Floats
-    log_evidence: float
-    scale: float = 1.0
-    noise: float | None = None
-    free: Floats | None = None
-    threshold_var: Floats | None = None
-    own_noise: float | None = None
+    log_evidence: float  # log P(ratings)
+    scale: float = 1.0  # s, the factor of the user's variances
+    noise: float | None = None  # e|y − f|²/s; None if the noise is not learnt
+    free: Floats | None = None  # the user's thresholds; None without thresholds
+    threshold_var: Floats | None = None  # variance of the thresholds; None if they are free
+    own_noise: float | None = None  # the user's variance of the noise; None if it is that of all users
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianLikelihood:
-    """
-    Ratings y = f + noise.
+    """Ratings y = f + noise."""
 
-    has_scales: whether each user has a scale; otherwise s = 1 (CGPR of the paper).
-    """
-
-    has_scales: bool = True
+    has_scales: bool = True  # whether each user has a scale; otherwise s = 1 (CGPR of the paper)
 
     def fit(self, population: Population, items: Integers, y: Floats, _: UserFit | None = None) -> UserFit:
         """Find the posterior by one linear system."""
@@ -201,11 +182,10 @@ class OrdinalLikelihood:
     """
     Grades between each user's thresholds, with noise.
 
-    threshold_prior: of all users' thresholds.
     is_free: whether thresholds and noise of each user maximise the likelihood, without a prior (CGPOR of the paper).
     """
 
-    threshold_prior: ThresholdPrior
+    threshold_prior: ThresholdPrior  # of all users' thresholds
     is_free: bool = False
 
     def fit(self, population: Population, items: Integers, codes: Floats, last: UserFit | None = None) -> UserFit:

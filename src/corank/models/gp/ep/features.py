@@ -32,19 +32,12 @@ AUTO_BASIS = 500
 
 @dataclass(frozen=True, eq=False)
 class PriorFeatures:
-    """
-    A prior in finite features, and the sites in these features.
+    """A prior in finite features, and the sites in these features."""
 
-    phi: maps rows to features.
-    R (n, r): features of the items (or answers) that `sites` name.
-    sites: the observations, as functionals of R.
-    precision (r, r): Λ0; None for the identity.
-    """
-
-    phi: FeatureMap
-    R: Floats
-    sites: Sites
-    precision: Floats | None = None
+    phi: FeatureMap  # maps rows to features
+    R: Floats  # (n, r): features of the items (or answers) that `sites` name
+    sites: Sites  # the observations, as functionals of R
+    precision: Floats | None = None  # (r, r): Λ0; None for the identity
 
 
 def exact(view: View, items: DistinctRows, sites: Sites) -> PriorFeatures:

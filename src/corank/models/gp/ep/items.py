@@ -32,13 +32,11 @@ class DistinctRows:
     The distinct rows of X (items).
 
     rows: one row of X for each item, in float64, or objects; for a precomputed kernel, similarities to all rows of X.
-    numbers (n,): row numbers in X.
-    of_row (n_rows,): the item of each row of X; −1 for rows of weight 0.
     """
 
     rows: Any
-    numbers: Integers
-    of_row: Integers
+    numbers: Integers  # (n,): row numbers in X
+    of_row: Integers  # (n_rows,): the item of each row of X; −1 for rows of weight 0
 
     @classmethod
     def of(cls, X: Any, kept: NDArray[np.bool_]) -> DistinctRows:

@@ -15,20 +15,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LogZ:
-    """
-    log Z = log P(lo < x < hi) of x ~ N(mean, var), and its derivatives.
-
-    gradient, var_gradient: derivatives in the mean and in the variance.
-    lo_gradient, hi_gradient: derivatives in the ends of the interval; 0 where an end is infinite.
-    curvature: minus the second derivative in the mean; at least 0, and below 1/var.
-    """
+    """log Z = log P(lo < x < hi) of x ~ N(mean, var), and its derivatives."""
 
     log_z: Floats
-    gradient: Floats
+    gradient: Floats  # gradient, var_gradient: derivatives in the mean and in the variance
     var_gradient: Floats
-    lo_gradient: Floats
+    lo_gradient: Floats  # lo_gradient, hi_gradient: derivatives in the ends of the interval; 0 where an end is infinite
     hi_gradient: Floats
-    curvature: Floats
+    curvature: Floats  # minus the second derivative in the mean; at least 0, and below 1/var
 
 
 @dataclass(frozen=True)
@@ -38,20 +32,11 @@ class IntervalProbit:
 
     A preference is the interval (0, ∞) of a difference; a grade is the interval between two thresholds. Computed in
     logarithms and without cancellation: at least ten digits in both tails and for intervals of any width.
-
-    lo, hi: ends of the interval, lo < hi; either may be infinite.
-    noise: variance of the noise.
-
-    >>> prefers = IntervalProbit(0.0, np.inf, noise=2.0)
-    >>> [round(float(p), 4) for p in prefers.probability([0.0, 2.0, -60.0], [2.0, 2.0, 2.0])]
-    [0.5, 0.8413, 0.0]
-    >>> round(float(prefers(-60.0, 2.0).log_z), 3)
-    -454.321
     """
 
-    lo: ArrayLike = 0.0
+    lo: ArrayLike = 0.0  # lo, hi: ends of the interval, lo < hi; either may be infinite
     hi: ArrayLike = np.inf
-    noise: ArrayLike = 0.0
+    noise: ArrayLike = 0.0  # variance of the noise
 
     def __post_init__(self) -> None:
         if not np.all(np.asarray(self.lo) < np.asarray(self.hi)):

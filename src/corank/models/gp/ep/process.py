@@ -29,18 +29,10 @@ class Posterior:
     standard deviation of an item is that of its difference to the mean of all n items: with C = I − 11ᵀ/n,
 
         std_i² = Var(f_i − Σ_j f_j / n) = (C A C)_ii = A_ii − 2 Σ_j A_ij / n + Σ_jk A_jk / n².
-
-    mean: Means.
-    covariance: Covariances.
-
-    >>> posterior = Posterior(np.array([1.0, 0.0]), np.array([[1.0, 0.9], [0.9, 1.0]]))
-    >>> mean, var = posterior.differences([[0, 1]])
-    >>> mean.tolist(), var.round(2).tolist(), posterior.std.round(2).tolist()
-    ([1.0], [0.2], [0.22, 0.22])
     """
 
-    mean: Floats
-    covariance: Floats
+    mean: Floats  # means
+    covariance: Floats  # covariances
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -66,15 +58,10 @@ _PER_PAIR = 1024
 
 @dataclass(frozen=True, eq=False)
 class PosteriorProcess:
-    """
-    f = Φ w + the part of the prior outside Φ, w ~ N(mu, (factor factorᵀ)⁻¹).
+    """f = Φ w + the part of the prior outside Φ, w ~ N(mu, (factor factorᵀ)⁻¹)."""
 
-    phi: maps rows to Φ.
-    mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision.
-    """
-
-    phi: FeatureMap
-    mu: Floats
+    phi: FeatureMap  # maps rows to Φ
+    mu: Floats  # mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision
     factor: Floats
 
     def predict(self, rows: Any) -> tuple[Floats, Floats]:
@@ -106,20 +93,14 @@ class ProcessMixture:
     Processes with different hyper-parameters, weighted by the posterior probabilities of these.
 
     Means and covariances are those of the mixture: m = Σ_c w_c m_c, and Σ_c w_c (C_c + (m_c − m)(m_c − m)ᵀ).
-
-    maps: the distinct maps to Φ.
-    map_numbers (c,): the map of each of the c processes.
-    mu, factor: c arrays each, as in `PosteriorProcess`.
-    sigma (c,): standard deviation of the noise of each process.
-    log_prior, log_evidence (c,): of each; w_c is proportional to exp(log_prior + log_evidence).
     """
 
-    maps: tuple[FeatureMap, ...]
-    map_numbers: NDArray[np.int64]
-    mu: tuple[Floats, ...]
+    maps: tuple[FeatureMap, ...]  # the distinct maps to Φ
+    map_numbers: NDArray[np.int64]  # (c,): the map of each of the c processes
+    mu: tuple[Floats, ...]  # mu, factor: c arrays each, as in `PosteriorProcess`
     factor: tuple[Floats, ...]
-    sigma: Floats
-    log_prior: Floats
+    sigma: Floats  # (c,): standard deviation of the noise of each process
+    log_prior: Floats  # log_prior, log_evidence (c,): of each; w_c is proportional to exp(log_prior + log_evidence)
     log_evidence: Floats
 
     @property

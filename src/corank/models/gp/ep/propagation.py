@@ -57,21 +57,14 @@ _FIRST, _GROWTH, _SETTLED = 4.0, 4.0, 1.0
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """
-    Intervals of f_left − f_right + noise, each observed `weight` times.
+    """Intervals of f_left − f_right + noise, each observed `weight` times."""
 
-    left, right (m,): items; right is −1 for the value of a single item.
-    lo, hi (m,): ends of the intervals, minus the prior mean of the difference.
-    noise (m,): variance of the noise.
-    weight (m,): number of observations; any positive number.
-    """
-
-    left: Integers
+    left: Integers  # left, right (m,): items; right is −1 for the value of a single item
     right: Integers
-    lo: Floats
+    lo: Floats  # lo, hi (m,): ends of the intervals, minus the prior mean of the difference
     hi: Floats
-    noise: Floats
-    weight: Floats
+    noise: Floats  # (m,): variance of the noise
+    weight: Floats  # (m,): number of observations; any positive number
 
     @classmethod
     def preferences(
@@ -149,19 +142,16 @@ class Sweeps:
     """
     Sweeps over the sites of one problem: each call updates τ and ν and returns the largest change.
 
-    R (n, r), sites: features of the named items, w ~ N(0, I).
-    max_weight: current limit on the weight of a site; grows until no site is limited.
     step, max_step: damping factor and its limit, which falls after each oscillation close to convergence.
-    last: norm of all changes in the last sweep.
     history: values and changes of (τ, ν) in past sweeps, for acceleration (Anderson, 1965).
     """
 
-    R: Floats
+    R: Floats  # R (n, r), sites: features of the named items, w ~ N(0, I)
     sites: Sites
-    max_weight: float = np.inf
+    max_weight: float = np.inf  # current limit on the weight of a site; grows until no site is limited
     step: float = 1.0
     max_step: float = 1.0
-    last: float = np.inf
+    last: float = np.inf  # norm of all changes in the last sweep
     history: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     @classmethod
@@ -305,24 +295,19 @@ class Approximation:
     """
     The Gaussian that expectation propagation found.
 
-    sites: as given.
-    tau, nu (m,): natural parameters of one copy of each site.
-    mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision.
-    log_evidence: log Z.
     noise_gradient, lo_gradient, hi_gradient (m,): derivatives of log Z in the noise and the ends of each site.
-    n_sweeps, gap: number of sweeps, and the largest change in the last one.
     """
 
-    sites: Sites
-    tau: Floats
+    sites: Sites  # as given
+    tau: Floats  # tau, nu (m,): natural parameters of one copy of each site
     nu: Floats
-    mu: Floats
+    mu: Floats  # mu (r,), factor (r, r): mean of w, and the lower Cholesky factor of its precision
     factor: Floats
-    log_evidence: float
+    log_evidence: float  # log Z
     noise_gradient: Floats
     lo_gradient: Floats
     hi_gradient: Floats
-    n_sweeps: int
+    n_sweeps: int  # n_sweeps, gap: number of sweeps, and the largest change in the last one
     gap: float
 
     def features(self, R: Floats) -> Floats:

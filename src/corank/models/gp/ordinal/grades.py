@@ -91,17 +91,14 @@ class GradePosterior:
     """
     Posterior and evidence for one kernel, one sigma and one set of thresholds.
 
-    approximation: the posterior; its log_evidence is log Z.
     free, free_gradient: the thresholds' parameters, and the gradient of log Z in them; empty for Gaussian grades.
-    sigma_gradient: the derivative of log Z in log sigma.
-    intercept, amplitude: scores are intercept + amplitude f.
     """
 
-    approximation: Approximation
+    approximation: Approximation  # the posterior; its log_evidence is log Z
     free: Floats
     free_gradient: Floats
-    sigma_gradient: float
-    intercept: float = 0.0
+    sigma_gradient: float  # the derivative of log Z in log sigma
+    intercept: float = 0.0  # intercept, amplitude: scores are intercept + amplitude f
     amplitude: float = 1.0
 
     def gram_gradient(self, R: Floats) -> Floats:
@@ -116,16 +113,14 @@ class OrdinalGrades:
     Distinct grades of items, with an ordinal likelihood.
 
     item, code, prior, weight (m,): the item, the index of its grade, its prior score, its number of observations.
-    n_levels: number of grades.
-    sites: τ and ν of the last evaluation, used as a warm start.
     """
 
     item: Integers
     code: Integers
     prior: Floats
     weight: Floats
-    n_levels: int
-    sites: tuple[Floats, Floats] | None = None
+    n_levels: int  # number of grades
+    sites: tuple[Floats, Floats] | None = None  # τ and ν of the last evaluation, used as a warm start
 
     @classmethod
     def of(cls, data: RankingData, items: DistinctRows, levels: Floats) -> OrdinalGrades:
@@ -169,13 +164,9 @@ class OrdinalGrades:
 
 @dataclass(frozen=True, eq=False)
 class GaussianGrades:
-    """
-    Distinct scores of items, with a Gaussian likelihood.
+    """Distinct scores of items, with a Gaussian likelihood."""
 
-    item, value, weight (m,): the item, its score, its number of observations.
-    """
-
-    item: Integers
+    item: Integers  # item, value, weight (m,): the item, its score, its number of observations
     value: Floats
     weight: Floats
 
@@ -242,20 +233,17 @@ class GradeEvidence:
     """
     log Z of grades as a function of θ: logarithms of the kernel's parameters, ½ log(sigma² − least²), thresholds.
 
-    n_theta: number of learnt parameters of the kernel; 0 if it is fixed.
     items, item_numbers: the items in use; `grades` names them by their positions in `item_numbers`.
-    sigma: None if it is learnt.
-    size: standard deviation of f, the unit of the lower bound 0.01 of sigma.
     """
 
     view: View
-    n_theta: int
+    n_theta: int  # number of learnt parameters of the kernel; 0 if it is fixed
     items: DistinctRows
     item_numbers: Integers
     grades: Grades
-    sigma: float | None
+    sigma: float | None  # none if it is learnt
     rows: Any = field(init=False)
-    size: float = field(init=False)
+    size: float = field(init=False)  # standard deviation of f, the unit of the lower bound 0.01 of sigma
 
     def __post_init__(self) -> None:
         self.rows = dense(self.items.rows[self.item_numbers])

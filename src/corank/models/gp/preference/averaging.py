@@ -60,45 +60,28 @@ _SAMPLE = 300
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """
-    One choice of the hyper-parameters.
+    """One choice of the hyper-parameters."""
 
-    view, sigma: kernel and noise; candidates with the same kernel share the view.
-    log_prior: logarithm of its probability before the answers.
-    log_posterior: logarithm of its probability after them, up to a constant.
-    start: sites to start from.
-    """
-
-    view: View
+    view: View  # view, sigma: kernel and noise; candidates with the same kernel share the view
     sigma: float
-    log_prior: float = 0.0
-    log_posterior: float = 0.0
-    start: Start | None = None
+    log_prior: float = 0.0  # logarithm of its probability before the answers
+    log_posterior: float = 0.0  # logarithm of its probability after them, up to a constant
+    start: Start | None = None  # sites to start from
 
 
 @dataclass(eq=False)
 class Grid:
-    """
-    The hyper-parameters to average over.
+    """The hyper-parameters to average over."""
 
-    view: the kernel k_γ at its start.
-    has_widths, has_shares: whether γ and h vary; otherwise they are at the start, and 1.
-    sigma: the noise; None if it varies.
-    is_scaled: whether the kernel is divided by v; otherwise sigma is multiplied by √v.
-    centre: where the search for sigma begins, in powers of 2.
-    own: δ; None if h does not vary.
-    items, sample: the items, and numbers of those from which v is computed.
-    """
-
-    view: View
-    has_widths: bool
+    view: View  # the kernel k_γ at its start
+    has_widths: bool  # has_widths, has_shares: whether γ and h vary; otherwise they are at the start, and 1
     has_shares: bool
-    sigma: float | None
-    is_scaled: bool
-    items: DistinctRows
+    sigma: float | None  # the noise; None if it varies
+    is_scaled: bool  # whether the kernel is divided by v; otherwise sigma is multiplied by √v
+    items: DistinctRows  # items, sample: the items, and numbers of those from which v is computed
     sample: Integers
-    centre: float = 0.0
-    own: Kernel | None = None
+    centre: float = 0.0  # where the search for sigma begins, in powers of 2
+    own: Kernel | None = None  # δ; None if h does not vary
     _spreads: dict[float, float] = field(default_factory=dict)
 
     @classmethod

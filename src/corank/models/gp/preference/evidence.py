@@ -93,24 +93,16 @@ def start_of(approximation: Approximation) -> Start | None:
 
 @dataclass
 class PreferenceEvidence:
-    """
-    log Z of preferences as a function of θ, the logarithms of the learnt parameters.
-
-    n_theta: number of learnt parameters of the kernel; 0 if it is fixed.
-    items, item_numbers, sites: the items in use, and the preferences among them.
-    L: Laplacian over them, or None.
-    sigma: None if its logarithm is the last entry of θ.
-    start: τ and ν of the last evaluation, used as a warm start.
-    """
+    """log Z of preferences as a function of θ, the logarithms of the learnt parameters."""
 
     view: View
-    n_theta: int
-    items: DistinctRows
+    n_theta: int  # number of learnt parameters of the kernel; 0 if it is fixed
+    items: DistinctRows  # items, item_numbers, sites: the items in use, and the preferences among them
     item_numbers: Integers
     sites: Sites
-    L: Any
-    sigma: float | None
-    start: Start | None = None
+    L: Any  # laplacian over them, or None
+    sigma: float | None  # none if its logarithm is the last entry of θ
+    start: Start | None = None  # τ and ν of the last evaluation, used as a warm start
     rows: Any = field(init=False)
 
     def __post_init__(self) -> None:

@@ -407,13 +407,12 @@ class Part:
     The posterior with one choice of the hyper-parameters.
 
     prior, sigma, log_prior: the prior of f, the noise, and the logarithm of their probability before the answers.
-    gaussian: the approximation of the posterior.
     """
 
     prior: PriorFeatures
     sigma: float
     log_prior: float
-    gaussian: Approximation
+    gaussian: Approximation  # the approximation of the posterior
 
     @classmethod
     def of(cls, prior: PriorFeatures, sigma: float, log_prior: float, start: Start | None) -> Part:

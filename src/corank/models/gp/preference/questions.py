@@ -32,15 +32,10 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class PairStrategy:
-    """
-    How pairs are valued; the pair with the highest value is asked first.
+    """How pairs are valued; the pair with the highest value is asked first."""
 
-    code: the number by which the kernels choose the formula; None draws pairs at random.
-    has_gain: whether values are expected gains in nats, which `tol` applies to.
-    """
-
-    code: int | None
-    has_gain: bool = False
+    code: int | None  # the number by which the kernels choose the formula; None draws pairs at random
+    has_gain: bool = False  # whether values are expected gains in nats, which `tol` applies to
 
 
 PAIR_STRATEGIES = {
