@@ -22,6 +22,7 @@ from corank.cli.card import card
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
 from corank.cli.export import export
+from corank.cli.fuse import fuse
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.suggest import suggest
 from corank.cli.learn.compare import compare
@@ -57,6 +58,11 @@ _LIBRARY: Sections = {
         Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
     ),
     "Search and clicks": (
+        Verb(
+            fuse,
+            "Combine retrievers (hybrid search).",
+            "fuse bm25.run vectors.run --qrels judgements.csv -o fusion.json",
+        ),
         Verb(index, "Index documents.", "index articles --output articles.index"),
         Verb(search, "Search an index.", "search articles.index 'heat pump'"),
         Verb(
@@ -84,7 +90,9 @@ _LIBRARY: Sections = {
 _OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
-    "annotate": "suggest", "query": "search", "clicks": "learn-clicks", "links": "learn-links", "import": "convert",
+    "annotate": "suggest", "query": "search",
+    "hybrid": "fuse", "fusion": "fuse", "rrf": "fuse", "clicks": "learn-clicks", "links": "learn-links",
+    "import": "convert",
     "deploy": "export", "kappa": "agreement", "alpha": "agreement",
 }  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli.options import Force, Json, JudgeRule, Judges, KeepFormulas, RunTag, Seed
+from corank.cli.options import Force, Json, JudgeRule, Judges, Seed
 from corank.cli.output import emit, print_json
 from corank.errors import InputError
 
@@ -52,8 +52,8 @@ def fuse(
     pool: Annotated[
         str | None,
         typer.Option(
-            help="How deep the lists were judged: a number, bm25=10,vectors=0, a table of query, retriever, depth, or a "
-            "file that `corank suggest` wrote.",
+            help="How deep the lists were judged: a number, bm25=10,vectors=0, a table of query, retriever, depth, "
+            "or a file that `corank suggest` wrote.",
             metavar="DEPTH|FILE",
         ),
     ] = None,
@@ -134,6 +134,8 @@ def _learn(
     from corank.models.fusion import Fusion
 
     y, missed = lists.join(grades)
+    if not (y > 0).any() and not (missed.y > 0).any():
+        raise InputError("no judged query of the runs has a relevant document, so nothing can be learnt; judge more.")
     y_fit, weight, notes = _pooled(lists, y, pool, unjudged)
     X = with_names(lists.X, lists.names)
 
@@ -143,8 +145,6 @@ def _learn(
         return fusion, report_fusion(fusion, lists, y_fit, missed, weight, seed)
 
     fusion, report = learn(allow_negative)
-    if not report.n_queries:
-        raise InputError("no judged query of the runs has a relevant document, so nothing can be learnt; judge more.")
     if allow_negative:
         plain = learn(False)[1]
         gain = float((report.values[FUSION] - plain.values[FUSION]).mean())
@@ -200,8 +200,8 @@ def _read_pool(text: str) -> Any:
         }
     if not {"query", "retriever", "depth"} <= set(columns):
         raise InputError(
-            f"{text} has the columns {', '.join(columns[:6])}; a pool has query, retriever and depth, or query, docid and "
-            "probability."
+            f"{text} has the columns {', '.join(columns[:6])}; a pool has query, retriever and depth, or query, docid "
+            "and probability."
         )
     has_odds = "probability" in columns
     return [
@@ -232,9 +232,7 @@ def _show(report: FusionReport) -> None:
     show(report.weight_table(), console)
 
 
-def rank_runs(
-    model: Path, paths: list[Path], output: Path | None, tag: str, *, as_json: bool, force: bool
-) -> None:
+def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, as_json: bool, force: bool) -> None:
     """Apply a fusion to new lists, and write a TREC run."""
     import sys
 
@@ -251,7 +249,9 @@ def rank_runs(
         typer.echo(f"corank: {note}.", err=True)
     scores = definition.score(lists.X, lists.qid)
     if output is None:
-        sys.stdout.writelines(line.decode(errors="surrogateescape") for line in run_lines(lists.qid, lists.docids, scores, tag))
+        sys.stdout.writelines(
+            line.decode(errors="surrogateescape") for line in run_lines(lists.qid, lists.docids, scores, tag)
+        )
         return
     write_run(output, lists.qid, lists.docids, scores, tag, overwrite=force)
     if not is_stream(output):
@@ -288,7 +288,13 @@ def suggest_documents(
     columns = list(dict.fromkeys(key for fields in shown.values() for key in fields))
     header = ("query", "docid", "probability", "why", *columns)
     lines = [
-        (lists.qid[row], lists.docids[row], f"{odds:.6g}", why, *(shown.get(lists.docids[row], {}).get(key, "") for key in columns))
+        (
+            lists.qid[row],
+            lists.docids[row],
+            f"{odds:.6g}",
+            why,
+            *(shown.get(lists.docids[row], {}).get(key, "") for key in columns),
+        )
         for row, odds, why in zip(chosen.rows.tolist(), chosen.probabilities.tolist(), chosen.reasons, strict=True)
     ]
     queries = [query._asdict() for query in chosen.queries[:number]]

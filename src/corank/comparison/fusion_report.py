@@ -79,8 +79,8 @@ class FusionReport:
             bounds = (max(test.low, 0.0), min(test.high, 1.0))
             rows.append((name, float(values.mean()), *bounds, float(self.judged[name])))
         note = (
-            f"{self.n_queries} judged queries with a relevant document; linear gains, unjudged documents count 0. Values "
-            f"of the fusion are those of queries that were left out when it was learnt.{few_note(self.n_queries)}"
+            f"{self.n_queries} judged queries with a relevant document; linear gains, unjudged documents count 0. "
+            f"Values of the fusion are of queries that were left out when it was learnt.{few_note(self.n_queries)}"
         )
         return ReportTable("", ("rule", self.metric, "low", "high", f"judged@{self.k}"), tuple(rows), 3, note)
 
@@ -197,14 +197,12 @@ def _fit_without(
     from sklearn.base import clone
 
     rows, others = ~np.isin(queries.codes, left_out), ~np.isin(missed_codes, left_out)
-    return (
-        clone(fusion)
-        .fit(
-            with_names(runs.X[rows], runs.names), y[rows], qid=runs.qid[rows], missed=(missed.qid[others], missed.y[others]),
-            sample_weight=None if weight is None else weight[rows],
-        )
-        .definition_
+    part: Fusion = clone(fusion)
+    part.fit(
+        with_names(runs.X[rows], runs.names), y[rows], qid=runs.qid[rows],
+        missed=(missed.qid[others], missed.y[others]), sample_weight=None if weight is None else weight[rows],
     )  # fmt: skip
+    return part.definition_
 
 
 def _lead(values: Mapping[str, Floats], other: str) -> Lead:

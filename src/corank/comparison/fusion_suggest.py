@@ -1,11 +1,12 @@
 """
 Which documents to judge next, so that a fusion is chosen well.
 
-Let D_b(d) = 1/log₂(1 + rank) be the discount of document d in the first k of fusion b, 0 below. Two fusions differ in DCG
-by Σ_d g(d) (D_b(d) − D_c(d)), so a grade matters as far as plausible fusions place its document differently (minimal test
-collections; Carterette, Allan and Sitaraman, 2006). The plausible fusions are the learnt one, the same with the weight of
-one retriever halved or doubled, RRF, the mean of min-max scores, and each retriever alone. p_b is the probability that b
-is the best of them on further queries, given the judged ones (`Expectation`). The value of a document is
+Let D_b(d) = 1/log₂(1 + rank) be the discount of document d in the first k of fusion b, 0 below. Two fusions differ in
+DCG by Σ_d g(d) (D_b(d) − D_c(d)), so a grade matters as far as plausible fusions place its document differently
+(minimal test collections; Carterette, Allan and Sitaraman, 2006). The plausible fusions are the learnt one, the same
+with the weight of one retriever halved or doubled, RRF, the mean of min-max scores, and each retriever alone. p_b is
+the probability that b is the best of them on further queries, given the judged ones (`Expectation`). The value of a
+document is
 
     v(d) = Σ_b p_b D_b(d)² − (Σ_b p_b D_b(d))² ,
 
@@ -30,6 +31,7 @@ from corank.models.fusion.values import JudgedQueries, discounts, top_rows
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MIN_FACTOR, MAX_FACTOR = 0.5, 2.0
+ROUNDING = 1e-12
 
 
 class QueryValue(NamedTuple):
@@ -65,9 +67,8 @@ def plausible_fusions(definition: FusionDefinition) -> list[FusionDefinition]:
         for name in names
         for factor in (MIN_FACTOR, MAX_FACTOR)
     ]
-    return [
-        definition, *variants, FusionDefinition.rrf(names), mean_of_scores(names), *(alone(names, name) for name in names)
-    ]  # fmt: skip
+    rules = [FusionDefinition.rrf(names), mean_of_scores(names), *(alone(names, name) for name in names)]
+    return [definition, *variants, *rules]
 
 
 def document_values(
@@ -81,7 +82,8 @@ def document_values(
         rows = lists.queries.order[lists.queries.starts[q] : lists.queries.starts[q + 1]]
         top = top_rows(scores[rows], k)
         D[rows[top], np.arange(scores.shape[1])] = discounts(len(top))[:, None]
-    return np.maximum(D**2 @ p - (D @ p) ** 2, 0.0)
+    spread = D**2 @ p - (D @ p) ** 2
+    return np.where(spread > ROUNDING, spread, 0.0)
 
 
 def _probabilities(scores: Floats, lists: RetrievedLists, y: Floats, k: int, rng: np.random.Generator) -> Floats:
