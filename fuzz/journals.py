@@ -14,8 +14,7 @@ from corank.errors import InputError
 from corank.models.gp.ep.process import Posterior
 from corank_lab.database.entries import parse_lines
 from corank_lab.database.open_store import open_answer_store
-from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
-from corank_lab.preferences.journal import PreferenceJournal
+from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
 from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
 from corank_lab.records.records import Records
 from corank_lab.records.writer import write_records

@@ -18,13 +18,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
-from corank.cli.card import card
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
-from corank.cli.export import export
+from corank.cli.export import card, export
 from corank.cli.fuse import fuse
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.suggest import suggest
+from corank.cli.leaderboard import leaderboard
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
@@ -56,6 +56,7 @@ _LIBRARY: Sections = {
             "suggest model.safetensors train.txt --unjudged -1 --number 20",
         ),
         Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
+        Verb(leaderboard, "Rank items from votes.", "leaderboard votes.csv --cheap llm.csv --report board.html"),
     ),
     "Search and clicks": (
         Verb(
@@ -94,6 +95,9 @@ _OTHER_NAMES = {
     "hybrid": "fuse", "fusion": "fuse", "rrf": "fuse", "clicks": "learn-clicks", "links": "learn-links",
     "import": "convert",
     "deploy": "export", "kappa": "agreement", "alpha": "agreement",
+    "annotate": "suggest", "query": "search", "clicks": "learn-clicks", "links": "learn-links", "import": "convert",
+    "deploy": "export", "kappa": "agreement", "alpha": "agreement", "votes": "leaderboard",
+    "arena": "leaderboard", "elo": "leaderboard",
 }  # fmt: skip
 
 GROUPS, OTHER_NAMES = with_added(_LIBRARY, _OTHER_NAMES)

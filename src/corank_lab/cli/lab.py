@@ -110,7 +110,7 @@ def run_server(
 
     from corank_lab.database.open_store import open_answer_store
     from corank_lab.pages.app import create_app
-    from corank_lab.pages.compare import warm_up
+    from corank_lab.pages.preferences import warm_up
 
     if database is None and not folder.is_dir():
         if folder.exists() or not folder.parent.is_dir():

@@ -77,7 +77,6 @@ def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
     from corank_lab.cli.prefer_terminal import ask_all
     from corank_lab.cli.terminal import has_terminal
     from corank_lab.preferences import PreferenceSession
-    from corank_lab.preferences.team_session import TeamSession
 
     items, _ = read_items(path, **reading)
     has_terminal()  # before anything is written
@@ -86,14 +85,11 @@ def _ask(path: Path, reading: Options, judge: str, asking: Options) -> None:
         others = {name: answers for name, answers in _judges(journal, items).items() if name != judge}
         notes = [note] if note else []
         if others and asking["strategy"] == DEFAULT:
-            shared = {key: value for key, value in asking.items() if key != "strategy"}
-            session: PreferenceSession = TeamSession(items, judge, {}, journal=journal, **shared)
-            counts = ", ".join(f"{name} {len(found.pairwise)}" for name, found in others.items())
+            counts = ", ".join(f"{name} {len(answers.pairwise)}" for name, answers in others.items())
             notes.append(f"Questions also depend on the answers of other judges so far ({counts}).")
-        else:
-            session = PreferenceSession(items, journal=journal, **asking)
-            notes += ["Questions depend on your answers only, because of --strategy."] if others else []
-        ask_all(session, " ".join(notes))
+        elif others:
+            notes.append("Questions depend on your answers only, because of --strategy.")
+        ask_all(PreferenceSession(items, journal=journal, **asking), " ".join(notes))
     make_console().print(
         f"Your answers are saved in {_database(path)}. Run the same command to continue; --export FILE.csv writes the "
         "ranking."

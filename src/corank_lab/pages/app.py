@@ -16,9 +16,9 @@ from corank_lab.database.store import AnswerStore, LostError, StoreError
 from corank_lab.http import MEGABYTE, SAFE, Endpoint, HTTPError, SecurityMiddleware, answer, make_app
 from corank_lab.pages import pages_frame, pages_judge, pages_owner
 from corank_lab.pages.access import Permission, judges_of, permit, tokens_of
-from corank_lab.pages.compare import CompareWorkspace
 from corank_lab.pages.grading import pages as pages_grade
 from corank_lab.pages.grading.workspace import GradeWorkspace
+from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening import pages as pages_screen
 from corank_lab.pages.screening.workspace import ScreenWorkspace
 from corank_lab.pages.site import PageRequest, Site
@@ -27,7 +27,7 @@ from corank_lab.pages.uploads import MOST_FILES, UploadedFile, file_name
 from corank_lab.pages.workspaces import Workspace
 
 KINDS: Mapping[str, type[Workspace]] = {
-    "screen": ScreenWorkspace, "compare": CompareWorkspace, "grade": GradeWorkspace,
+    "screen": ScreenWorkspace, "compare": PreferenceWorkspace, "grade": GradeWorkspace,
 }  # fmt: skip
 """Kinds of work."""
 

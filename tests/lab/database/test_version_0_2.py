@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank_lab.database.sqlite_store import SqliteStore
-from corank_lab.pages.compare import CompareWorkspace
+from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening.workspace import ScreenWorkspace
 from corank_lab.records import read_records
 from corank_lab.screening.reporting.certificate import verify
@@ -64,7 +64,7 @@ def test_journals_are_imported_at_the_first_start(here):
         page = open_page(store, ScreenWorkspace)
         assert {judge: len(answers.relevant) for judge, answers in page.session.judges.items()} == {"ann": 5, "bob": 3}
         assert page.reasons == ["wrong dose"]
-        assert len(open_page(store, CompareWorkspace).team.answers_of("ann").pairwise) == 2
+        assert len(open_page(store, PreferenceWorkspace).team.answers_of("ann").pairwise) == 2
 
 
 def test_a_database_is_continued_by_the_terminal(here):
