@@ -91,13 +91,9 @@ _LIBRARY: Sections = {
 _OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
-    "annotate": "suggest", "query": "search",
-    "hybrid": "fuse", "fusion": "fuse", "rrf": "fuse", "clicks": "learn-clicks", "links": "learn-links",
-    "import": "convert",
-    "deploy": "export", "kappa": "agreement", "alpha": "agreement",
-    "annotate": "suggest", "query": "search", "clicks": "learn-clicks", "links": "learn-links", "import": "convert",
-    "deploy": "export", "kappa": "agreement", "alpha": "agreement", "votes": "leaderboard",
-    "arena": "leaderboard", "elo": "leaderboard",
+    "annotate": "suggest", "query": "search", "hybrid": "fuse", "fusion": "fuse", "rrf": "fuse",
+    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export", "kappa": "agreement",
+    "alpha": "agreement", "votes": "leaderboard", "arena": "leaderboard", "elo": "leaderboard",
 }  # fmt: skip
 
 GROUPS, OTHER_NAMES = with_added(_LIBRARY, _OTHER_NAMES)

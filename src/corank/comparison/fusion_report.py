@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.expectation import SURE, Expectation
+from corank.comparison.winner import SURE, Expectation
 from corank.data.io.runs import Runs
 from corank.data.io.trec import Qrels
 from corank.data.queries import Queries

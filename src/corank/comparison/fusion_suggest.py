@@ -22,8 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.expectation import Expectation
 from corank.comparison.fusion_report import alone, mean_of_scores
+from corank.comparison.winner import Expectation
 from corank.models.fusion import FusionDefinition
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.values import JudgedQueries, discounts, top_rows
