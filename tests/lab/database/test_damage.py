@@ -144,6 +144,7 @@ def test_recover_refuses_what_holds_nothing(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["corank.db"]
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_an_answer_to_a_file_that_was_taken_away_is_not_acknowledged(end, is_replaced, tmp_path):
@@ -172,6 +173,7 @@ def test_an_answer_to_a_file_that_was_taken_away_is_not_acknowledged(end, is_rep
         assert len(store.answers(page.removeprefix("/p/"))) == 2
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("end", "share"), [("", 0.0), ("", 0.5), ("", "older copy"), ("-wal", 0.0), ("-wal", 0.5)])
 def test_an_answer_to_a_file_that_was_shortened_is_not_acknowledged(end, share, tmp_path):
     path = tmp_path / "corank.db"

@@ -147,6 +147,7 @@ PACKED = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("case", PACKED)
 def test_an_upload_is_large_by_its_unpacked_size(store, monkeypatch, case):
     """The server stops reading at one megabyte; the process for large uploads has a budget of its own."""

@@ -71,6 +71,7 @@ WORD = st.sampled_from(["tin", "Gold", "mine", "ore", "a", "of", "x1", "É", "-"
 TEXT = st.lists(WORD, max_size=12).map(" ".join)
 
 
+@pytest.mark.long
 @given(st.lists(TEXT, min_size=1, max_size=12), st.lists(TEXT, min_size=1, max_size=4))
 def test_other_texts_equal_those_of_scikit_learn(texts, others):
     held_against(texts, others)

@@ -369,6 +369,7 @@ def test_a_terminal_shows_pages_history_and_help(tmp_path):
     assert lines[4]["tags"] == ["one", "two"]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("keys", "said"), [(b"q", b""), (b"xi", b"q quit"), (b"s", b"WSS")])
 def test_a_terminal_asks_what_a_labelled_file_is_for(keys, said, tmp_path):

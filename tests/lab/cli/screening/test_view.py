@@ -28,6 +28,7 @@ def text_of(n, seed):
     return " ".join(rng.choice(WORDS) for _ in range(n))
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("n", [0, 30, 200])
 @pytest.mark.parametrize("n_title", [0, 8, 100])
