@@ -122,9 +122,6 @@ class Workspace(ABC):
     """
     One project in memory. Subclasses are the kinds of work.
 
-    store: the database.
-    project: the project.
-
     counts: number of entries of each judge, with notes and undos.
     """
 
@@ -316,12 +313,7 @@ class Background:
 
 
 class Workspaces:
-    """
-    The workspaces that are in use.
-
-    store: the database.
-    kinds: classes of workspaces by name.
-    """
+    """The workspaces that are in use."""
 
     def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self._store, self.kinds = store, kinds
