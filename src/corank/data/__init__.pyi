@@ -47,6 +47,9 @@ from corank.data.io.run_objects import as_dict as as_dict
 from corank.data.io.run_objects import as_frame as as_frame
 from corank.data.io.run_objects import qrels_of as qrels_of
 from corank.data.io.run_objects import run_of as run_of
+from corank.data.io.runs import Runs as Runs
+from corank.data.io.runs import read_grades as read_grades
+from corank.data.io.runs import read_runs as read_runs
 from corank.data.io.search_responses import SearchResponse as SearchResponse
 from corank.data.io.search_responses import read_responses as read_responses
 from corank.data.io.store.store import Store as Store
