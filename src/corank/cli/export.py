@@ -78,7 +78,7 @@ def export(
     A fusion becomes the pipeline or query of a search engine. Models that depend on the other rows of a query, or on a
     prior, cannot run in an engine.
     """
-    if is_fusion(model):
+    if model.suffix == ".json":  # a fusion
         if verify or names or shift or double or uncalibrated:
             raise InputError("--verify, --map, --shift, --double and --uncalibrated are for models, not for fusions.")
         _export_fusion(model, to.value, output, name, size, dialect.value, nearest, as_json, force)
@@ -110,15 +110,6 @@ def export(
             f"{output} does not score as the model does: {done.verification.unexplained_rows} rows differ by more than "
             "the precision of the engine explains; do not deploy it, and report this model."
         )
-
-
-def is_fusion(path: Path) -> bool:
-    """Whether a file is a fusion, which is JSON; models are not."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(64).lstrip().startswith(b"{")
-    except OSError:
-        return False
 
 
 def _export_fusion(
@@ -191,10 +182,6 @@ def card(
     about: Annotated[str, typer.Option(help="A paragraph on what the model is for.")] = "",
     seed: Seed = 0,
     unjudged: Unjudged = None,
-    size: Annotated[int, typer.Option(help="Documents per retriever, in the queries of a fusion.")] = 100,
-    nearest: Annotated[
-        bool, typer.Option("--nearest", help="Write the nearest fusion that the engine has, with its loss.")
-    ] = False,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,

@@ -62,7 +62,7 @@ def write_sql(definition: FusionDefinition, options: FusionOptions) -> dict[str,
         for number in range(1, len(names) + 1)
     )
     text = f"""-- {_comment(options.name)}: {_comment(definition.rule)}
--- Written by corank export for {options.dialect}. Parameters: :query and :vector. A score is higher for better documents.
+-- Written by corank export for {options.dialect}; parameters :query and :vector. Higher scores are better.
 WITH {(", ".join(lists))},
 lists AS (
     {union}
