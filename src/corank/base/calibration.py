@@ -186,19 +186,7 @@ class Calibrated(Ranker):
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows on the scale of y: expected grades, or probabilities of 1 if y was 0 and 1.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, if the ranker needs it.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Calibrated scores in input order.
+        Score rows on the scale of y: expected grades, or probabilities of 1 if y was 0 and 1. See `Ranker.predict`.
         """
         scores = self.ranker_scores(X, qid, prior=prior)
         if hasattr(self, "levels_"):

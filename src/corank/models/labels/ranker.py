@@ -173,20 +173,8 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         """
         Return the quality of predictions, by a measure that suits the form of y.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like or LabelPreferences
-            True labels, in the form used in ``fit``.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Classes: accuracy. Sets: share of rows without a wrong label. Rankings: mean Kendall τ. Top lists: 1 − mean
-            `kendall_distance`. Pairs: share of satisfied constraints.
+        Classes: accuracy. Sets: share of rows without a wrong label. Rankings: mean Kendall τ. Top lists: 1 − mean
+        `kendall_distance`. Pairs: share of satisfied constraints.
         """
         utilities = self.utilities(X)
         truth, _ = read_targets(y, self.kind_ if self.kind_ != "pairs" else "auto", self.classes_)

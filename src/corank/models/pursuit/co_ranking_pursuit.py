@@ -246,21 +246,7 @@ class CoRankingPursuit(Ranker):
         return taken
 
     def predict(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Score rows by the mean of the views.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        n_terms : int, optional
-            Number of steps to use; all by default.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows by the mean of the views after `n_terms` steps; all by default."""
         return self._add_prior(self._score_rows(X, n_terms), prior)
 
     def _score_rows(self, X: Any, n_terms: int | None = None) -> Floats:

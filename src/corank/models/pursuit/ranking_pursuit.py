@@ -305,23 +305,7 @@ class RankingPursuit(Ranker):
     def predict(
         self, X: Any, n_terms: int | None = None, solution: int = 0, *, prior: ArrayLike | None = None
     ) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        n_terms : int, optional
-            Number of terms to use; all by default.
-        solution : int
-            Index of one of the `n_solutions` models.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows by the first `n_terms` terms (all by default) of one of the `n_solutions` models."""
         return self._add_prior(self._score_rows(X, n_terms, solution), prior)
 
     def _score_rows(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:

@@ -78,20 +78,9 @@ class RatingsRanker(Ranker):
         """
         Score items for users, on the scale of the ratings.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows,) or (n_rows, 1)
-            Item ids. An unrated item is scored like an item of mean 0.
-        qid : array-like of shape (n_rows,), optional
-            The user of each row. Users without ratings in ``fit``, and all rows if qid is None, are scored by the
-            items' means.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
+        X: item ids; an unrated item is scored like an item of mean 0.
+        qid: the user of each row; users without ratings in ``fit``, and all rows without qid, are scored by the items'
+            means.
         """
         check_is_fitted(self)
         items = self._item_indices(X)

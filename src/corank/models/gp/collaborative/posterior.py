@@ -146,22 +146,10 @@ class CollaborativePosterior(RatingsRanker):
         """
         Score items for users by the mean of f, on the scale of ratings with the Gaussian likelihood.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows,) or (n_rows, 1)
-            Item ids. An item that was not in ``fit`` gets the score of the average item; see `predict_new`.
-        qid : array-like of shape (n_rows,), optional
-            The user of each row. Users without ratings in ``fit``, and all rows if qid is None, get the scores of the
+        X: item ids; an item that was not in ``fit`` gets the score of the average item, see `predict_new`.
+        qid: the user of each row; users without ratings in ``fit``, and all rows without qid, get the scores of the
             prior.
-        return_std : bool
-            Whether to return the standard deviation of f too, without the noise of a rating.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, higher is better, and their standard deviations.
+        return_std: whether to return the standard deviation of f too, without the noise of a rating.
         """
         mean, var, _ = self._user_rows(X, qid, with_var=return_std)
         scores = self._add_prior(mean, prior)
@@ -208,21 +196,8 @@ class CollaborativePosterior(RatingsRanker):
 
     def predict_user(self, items: ArrayLike, ratings: ArrayLike, return_std: bool = False) -> Any:
         """
-        Score all items for a new user, from a few ratings.
-
-        Parameters
-        ----------
-        items : array-like of shape (k,)
-            Ids of the rated items; those that were not in ``fit`` are ignored.
-        ratings : array-like of shape (k,)
-            The ratings; NaN means no rating.
-        return_std : bool
-            Whether to return standard deviations too.
-
-        Returns
-        -------
-        array of shape (n_items,), or two of them
-            Scores of `items_`, and their standard deviations.
+        Score `items_` for a new user from a few ratings, on request with standard deviations; unknown items are
+        ignored.
         """
         mean, var, _, _ = self._new_user(items, ratings)
         return (mean, np.sqrt(var)) if return_std else mean

@@ -34,29 +34,15 @@ class PreferencePosterior(ProcessRanker):
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
-        Score rows by the mean of f(x); higher is better.
+        Score rows by the mean of f(x); scores are determined up to a constant.
 
         Preferences determine differences of scores, not their level. So the standard deviation of a score is that of
-        f(x) − f̄, where f̄ is the mean of f over the n rows of ``fit``: with the posterior covariance A of f,
+        f(x) − f̄, where f̄ is the mean of f over the n rows of ``fit`` (300 rows spread over them if there are more):
+        with the posterior covariance A of f,
 
             std(x)² = A(x, x) − 2 Σ_j A(x, x_j) / n + Σ_jk A(x_j, x_k) / n².
 
         For the rows of ``fit`` these are the diagonal elements of C A C with C = I − 11ᵀ/n, as in ``posterior().std``.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        return_std : bool
-            Whether to return standard deviations too, without the noise of a judgement.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows, on the scale of the scores; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, determined up to a constant, and the standard deviations of their differences to the
-            mean score of the rows of ``fit`` (of 300 rows spread over them if there are more).
         """
         scores = super().predict(X, prior=prior)
         if not return_std:
