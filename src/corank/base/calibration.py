@@ -195,19 +195,7 @@ class Calibrated(Ranker):
             return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
 
     def ranker_scores(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Return the ranker's scores, before calibration.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order.
-        """
+        """Return the ranker's scores in input order, before calibration."""
         return np.asarray(self.ranker_._predict_queries(self._named_rows(X), qid, prior))
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
@@ -215,19 +203,7 @@ class Calibrated(Ranker):
 
     @available_if(_is_binary)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Predict the probabilities of scores 0 and 1.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            Probability of 0 and of 1.
-        """
+        """Predict the probabilities of scores 0 and 1, shape (n_rows, 2)."""
         p = self.predict(X, qid, prior=prior)
         return np.column_stack([1.0 - p, p])
 

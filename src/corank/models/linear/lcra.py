@@ -192,19 +192,8 @@ class LCRA(LinearDescent):
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows with each view.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_views)
-            One column of scores for each view, with the common bias; their mean is the result of ``predict``.
+        Score rows with each view, shape (n_rows, n_views), with the common bias; their mean is the result of
+        ``predict``.
         """
         scores = score_columns(self._checked_rows(X), self.view_coefs_.T) + self.intercept_
         return self._add_prior(scores, prior)

@@ -253,19 +253,7 @@ class CoRankingPursuit(Ranker):
         return np.asarray(self._views_of(X, n_terms).mean(axis=1))
 
     def predict_views(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Score rows by each view; these are the paper's several near-optimal solutions.
-
-        Parameters
-        ----------
-        X, n_terms, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, M)
-            Scores of each view.
-        """
+        """Score rows by each view, shape (n_rows, M): the paper's several near-optimal solutions."""
         return self._add_prior(self._views_of(X, n_terms), prior)
 
     def _views_of(self, X: Any, n_terms: int | None = None) -> Floats:

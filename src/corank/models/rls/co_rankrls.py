@@ -261,21 +261,7 @@ class CoRankRLS(LeastSquares):
         return np.asarray(self._views_of(X).mean(axis=1))
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
-        """
-        Score rows with each view.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_views)
-            One column of scores for each view.
-        """
+        """Score rows with each view, shape (n_rows, n_views)."""
         return self._add_prior(self._views_of(X), prior)
 
     def _views_of(self, X: Any) -> Floats:

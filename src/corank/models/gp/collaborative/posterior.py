@@ -156,19 +156,7 @@ class CollaborativePosterior(RatingsRanker):
         return (scores, np.sqrt(var)) if return_std else scores
 
     def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Compute the probability of each rating.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_levels)
-            Probabilities of `levels_`; each row sums to 1.
-        """
+        """Compute the probability of each rating of `levels_`; each row sums to 1."""
         mean, var, users = self._user_rows(X, qid, with_var=True)
         posteriors, scores = self._user_posteriors, self._add_prior(mean, prior)
         return posteriors.shares(scores, var, posteriors.thresholds[users], posteriors.noises[users])
@@ -176,21 +164,7 @@ class CollaborativePosterior(RatingsRanker):
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
     ) -> Floats:
-        """
-        Predict a rating for each row.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-        by : {"mode", "median"}
-            As in `OrdinalGP.predict_level`.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            One of `levels_` for each row.
-        """
+        """Predict a rating for each row, one of `levels_`."""
         check_values({"by": by}, {"by": one_of("mode", "median")})
         return self.levels_[chosen_level(self.predict_proba(X, qid, prior=prior), by)]
 
@@ -203,39 +177,16 @@ class CollaborativePosterior(RatingsRanker):
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_user_proba(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
-        """
-        Compute the probability of each rating of all items for a new user, from a few ratings.
-
-        Parameters
-        ----------
-        items, ratings : array-like of shape (k,)
-            As in `predict_user`.
-
-        Returns
-        -------
-        array of shape (n_items, n_levels)
-            Probabilities of `levels_`.
-        """
+        """Compute the probability of each of `levels_` of all items for a new user, from a few ratings."""
         return self._user_posteriors.shares(*self._new_user(items, ratings))
 
     def predict_new(self, item_features: Any, users: ArrayLike | None = None, return_std: bool = False) -> Any:
         """
-        Score items that were not in ``fit``, by regression of f on the items' features.
+        Score items that were not in ``fit``, shape (n_users, n), by regression of f on the items' features.
 
-        Parameters
-        ----------
-        item_features : array-like or CSR matrix of shape (n, d)
-            One row for each new item; similarities to the items of ``fit``, in the order of `items_`, if the kernel is
-            "precomputed".
-        users : array-like of shape (n_users,), optional
-            Ids of users of ``fit``; all of them by default.
-        return_std : bool
-            Whether to return standard deviations too.
-
-        Returns
-        -------
-        array of shape (n_users, n), or two of them
-            Scores, and their standard deviations.
+        item_features: one row for each new item; similarities to the items of ``fit``, in the order of `items_`, if the
+            kernel is "precomputed".
+        users: ids of users of ``fit``; all of them by default.
         """
         check_is_fitted(self)
         self._check_prior(None)

@@ -58,23 +58,7 @@ class PreferencePosterior(ProcessRanker):
         return items.rows[stored]
 
     def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Compute the probability that the first row of each pair is preferred.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        pairs : array-like of int, shape (n_pairs, 2)
-            Row numbers.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_pairs,)
-            Probabilities, including the noise of a judgement.
-        """
+        """Compute the probability that the first row of each pair is preferred, including the noise of a judgement."""
         rows = self._scaled_rows(X)
         checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
         mixture = self.process_
@@ -86,21 +70,7 @@ class PreferencePosterior(ProcessRanker):
         return np.asarray((mixture.weights[:, None] * each).sum(axis=0))
 
     def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
-        """
-        Return the joint Gaussian of f over rows, with the mean and covariance of the average over hyper-parameters.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
-            The rows; those of ``fit`` by default.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        Posterior
-            Mean and covariance.
-        """
+        """Return the joint Gaussian of f over rows (those of ``fit`` by default), averaged over hyper-parameters."""
         joint = self._joint(X)
         return replace(joint, mean=self._add_prior(joint.mean, prior))
 
@@ -117,12 +87,7 @@ class PreferencePosterior(ProcessRanker):
 
     def answered(self) -> Integers:
         """
-        List the distinct answers so far, as row numbers of the X that was fitted.
-
-        Returns
-        -------
-        array of int64, shape (n_answers, 2)
-            The preferred row first. Equal rows are represented by the first of them.
+        List the distinct answers so far as row numbers of ``fit``, the preferred row first; the first of equal rows.
         """
         check_is_fitted(self)
         return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))
