@@ -104,7 +104,7 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         if isinstance(X, RankingData):
             raise InputError("X is a RankingData, which cannot be split into folds; pass its X, y and qid.")
         if y is None:
-            raise InputError("y is missing; pass one score per row, NaN where unscored.")
+            raise InputError("y is missing; pass one score per row, NaN for an unjudged row.")
         require_unchanged(X)
         if sparse.issparse(X):  # scipy does not check it when it selects rows
             require_structure(X)
