@@ -188,7 +188,7 @@ def test_leaving_out_preferences_of_a_query_is_a_second_fit():
             assert score == pytest.approx(np.mean(errors), abs=1e-12)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(3)
 @query_weights
 @pytest.mark.parametrize("kernel", [GaussianKernel(0.1), LinearKernel()], ids=str)
 @pytest.mark.parametrize("weights", [None, np.repeat([1.0, 2.0], 9)], ids=["plain", "weighted"])

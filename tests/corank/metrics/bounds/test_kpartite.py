@@ -125,6 +125,7 @@ def test_the_interval_of_rows_holds_as_often_as_it_says(power, delta):
     assert width < 2**power * 0.35
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_models", [1, 20])
 def test_the_interval_of_queries_holds_for_the_best_of_many_models(n_models):
     """Models are noise; the best of them on these queries looks better than it is."""

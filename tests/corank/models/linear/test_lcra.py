@@ -71,6 +71,7 @@ def test_a_resumed_run_is_the_whole_run_bit_for_bit(changes, tmp_path):
     assert resumed.intercept_ == whole.intercept_
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS)
 def test_dense_and_csr_agree(changes):
     dense, csr = lcra(**changes).fit(X, Y, qid=QID), lcra(**changes).fit(sparse.csr_array(X), Y, qid=QID)
