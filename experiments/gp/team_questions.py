@@ -13,7 +13,6 @@ from corank.tables import Cell, ReportTable
 from corank_lab.preferences import PreferenceSession
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
 from corank_lab.preferences.model import PreferenceModel
-from corank_lab.preferences.team_session import TeamSession
 from experiments.options import ExperimentOptions
 from experiments.significance import p_text
 
@@ -57,13 +56,15 @@ def wrong_after(by: str, seed: int) -> float:
     rng = np.random.default_rng(seed)
     g = rng.normal(size=N_ITEMS)
     items = Items([f"item {number}" for number in range(N_ITEMS)])
-    done: dict[str, PreferenceAnswers] = {}
+    done: dict[str, list[PreferenceEntry]] = {}
     for number in range(N_JUDGES):
         f, judge = g + OWN * rng.normal(size=N_ITEMS), f"judge {number}"
-        done[judge] = PreferenceAnswers(items)
+        done[judge] = []
         if by == QUESTIONS[-1] and number:
-            others = {name: answers for name, answers in done.items() if name != judge}
-            session: PreferenceSession = TeamSession(items, judge, others, random_state=seed)
+            session = PreferenceSession(items, judge=judge, random_state=seed)
+            for name, entries in done.items():
+                for entry in entries:
+                    session.add(name, entry)
         else:
             strategy = "random" if by == QUESTIONS[0] else "bald"
             session = PreferenceSession(items, strategy=strategy, random_state=seed + number)
@@ -74,8 +75,9 @@ def wrong_after(by: str, seed: int) -> float:
             gap = f[question.left] - f[question.right] + NOISE * np.sqrt(2.0) * rng.normal()
             session.answer(question, "left" if gap > 0 else "right")
             names = items.names[question.left], items.names[question.right]
-            done[judge].add(PreferenceEntry("left" if gap > 0 else "right", *names, question.chosen_by))
-    model = PreferenceModel(items.X).learn_judges({judge: answers.pairwise for judge, answers in done.items()})
+            done[judge].append(PreferenceEntry("left" if gap > 0 else "right", *names, question.chosen_by))
+    answers = {judge: PreferenceAnswers(items, entries).pairwise for judge, entries in done.items()}
+    model = PreferenceModel(items.X).learn_judges(answers)
     return float(disagreement_error(g, model.overall.mean))
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from corank.base.pairs import Laplacian
-from corank.base.pairs import query_graph as query
+from corank.base.pairs import laplacian as query
 from corank.base.pairs.factors import weigh_queries
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
@@ -39,6 +39,7 @@ problems = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=120)
 @given(
     problems,

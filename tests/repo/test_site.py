@@ -1,160 +1,102 @@
-"""The pages of the site hang together: every link and anchor leads somewhere, every page and public name is listed."""
+"""Every link and anchor of the site leads somewhere, every page is listed, and generated pages are up to date."""
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
-import tomllib
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-
-import pytest
+from pkgutil import resolve_name
 
 import corank
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-# what Sphinx makes is not there before it ran
-MADE = ("_build/", "gallery/", "api/generated/")
-PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).as_posix().startswith(MADE))
-READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+GENERATED = ("_build/", "gallery/", "api/generated/", "map.md", "map/")
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).as_posix().startswith(GENERATED))
 LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", flags=re.DOTALL)
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+
+def text_of(path):
+    return path.read_text(encoding="utf-8")
 
 
 def prose(path):
-    """The text of a page without its blocks of code."""
-    return re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    """Return the text of a page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", text_of(path), flags=re.DOTALL | re.MULTILINE)
 
 
 @cache
 def anchors(path):
-    """The anchors of a page's headings as Markdown viewers make them."""
-    headings = re.findall(r"^#+ (.+)$", prose(path), flags=re.MULTILINE)
-    if path == DOCS / "contributing.md":
-        headings += re.findall(r"^#+ (.+)$", prose(ROOT / "CONTRIBUTING.md"), flags=re.MULTILINE)
+    """Return the anchors of the headings of a page as Markdown viewers make them."""
+    text = prose(path) + (prose(ROOT / "CONTRIBUTING.md") if path == DOCS / "contributing.md" else "")
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def links(path):
-    return [target for target in LINK.findall(prose(path)) if not re.match(r"\w+:", target)]
+def test_links_lead_to_files_and_headings():
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES):
+        for target in (target for target in LINK.findall(prose(page)) if not re.match(r"\w+:", target)):
+            name, _, anchor = target.partition("#")
+            path = (page.parent / name).resolve() if name else page
+            assert path.is_file(), f"{page} links to {target}, which does not exist"
+            assert not anchor or anchor in anchors(path), f"{page} links to {target}; there are {anchors(path)}"
+            assert path.is_relative_to(DOCS) or not page.is_relative_to(DOCS), f"{page}: {target} is outside the site"
 
 
-@pytest.mark.parametrize("page", READ, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_links_lead_to_files_and_headings(page):
-    for target in links(page):
-        name, _, anchor = target.partition("#")
-        path = (page.parent / name).resolve() if name else page
-        assert path.is_file(), f"{page.name} links to {target}, which is not there"
-        if anchor:
-            assert anchor in anchors(path), f"{page.name} links to {target}; {path.name} has {sorted(anchors(path))}"
-        if page.is_relative_to(DOCS):
-            assert path.is_relative_to(DOCS), f"{page.name} links to {target}, which is no part of the site"
-
-
-def test_there_are_links_to_check():
-    assert sum(len(links(page)) for page in READ) > 100
-
-
-def listed(page):
-    """The pages that the toctrees of a page name."""
-    for body in TOCTREE.findall(page.read_text(encoding="utf-8")):
-        for line in body.splitlines():
-            entry = re.sub(r"^.*<(.*)>$", r"\1", line.strip())
-            if entry and not entry.startswith(":"):
-                found = sorted(page.parent.glob(f"{entry}.md"))
-                assert found or f"{entry}/".startswith(MADE), f"{page.name} lists {entry}, which is not there"
-                yield from (path.resolve() for path in found)
+def toctree(page):
+    """Return the pages that the toctrees of a page name."""
+    for line in (line for body in TOCTREE.findall(text_of(page)) for line in body.splitlines()):
+        entry = re.sub(r"^.*<(.*)>$", r"\1", line.strip())
+        if entry and not entry.startswith(":"):
+            paths = sorted(page.parent.glob(f"{entry}.md"))
+            assert paths or f"{entry}/".startswith(GENERATED), f"{page} lists {entry}, which does not exist"
+            yield from (path.resolve() for path in paths)
 
 
 def test_every_page_is_reached_from_the_first():
     reached, waiting = set(), [DOCS / "index.md"]
     while waiting:
-        page = waiting.pop()
-        if page not in reached:
+        if (page := waiting.pop()) not in reached:
             reached.add(page)
-            waiting += listed(page)
-    left = [page.relative_to(DOCS).as_posix() for page in PAGES if page not in reached]
-    assert not left, f"no toctree lists {left}"
+            waiting += toctree(page)
+    assert set(PAGES) - reached == set(), "no toctree lists these"
 
 
-def make_api():
-    spec = importlib.util.spec_from_file_location("make_api", DOCS / "make_api.py")
-    module = importlib.util.module_from_spec(spec)
+def script(name):
+    spec = spec_from_file_location(name, DOCS / f"{name}.py")
+    module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def test_the_reference_is_as_the_code_is():
-    made = make_api().pages()
-    assert {path.name for path in (DOCS / "api").glob("*.md")} == set(made), "run: python docs/make_api.py"
-    for name, text in made.items():
-        assert (DOCS / "api" / name).read_text(encoding="utf-8") == text, "run: python docs/make_api.py"
+def test_generated_pages_are_up_to_date():
+    reference = script("make_api").pages()
+    assert {path.name: text_of(path) for path in (DOCS / "api").glob("*.md")} == reference, "python docs/make_api.py"
+    assert text_of(DOCS / "results.md") == script("make_results").full_results(), "python docs/make_results.py"
 
 
 def test_every_public_name_is_in_the_reference():
-    """By the names of `import corank`, and by the names that the folders export."""
-    shown = set()
-    for page in (DOCS / "api").glob("*.md"):
-        shown |= set(re.findall(r"^   (corank[\w.]+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    assert {f"corank.{name}" for name in corank.__all__ if name != "__version__"} <= shown
-    things = [getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in shown]
-    for folder in (
-        corank.base,
-        corank.clicks,
-        corank.comparison,
-        corank.data,
-        corank.metrics,
-        corank.text,
-    ):
-        for name in folder.__all__:
-            thing = getattr(folder, name)
-            if inspect.isclass(thing) or inspect.isfunction(thing):
-                assert any(thing is other for other in things), f"{folder.__name__}.{name} is in no page of docs/api"
+    names = set(re.findall(r"^   (corank[\w.]+)$", "\n".join(map(text_of, (DOCS / "api").glob("*.md"))), re.MULTILINE))
+    assert {f"corank.{name}" for name in corank.__all__ if name != "__version__"} <= names
 
 
-def test_every_example_has_a_task():
-    page = (DOCS / "examples.md").read_text(encoding="utf-8")
-    assert sorted(re.findall(r"examples/(plot_\w+\.py)", page)) == [path.name for path in EXAMPLES]
+def test_the_table_of_papers_names_code_and_tests_that_exist():
+    page = text_of(DOCS / "papers.md")
+    for path, function in re.findall(r"`([\w/]+\.py)::(\w+)`", page):
+        assert f"\ndef {function}(" in text_of(ROOT / "tests" / path), f"{path}::{function}"
+    for name, parameter in re.findall(r"`(corank\.[\w.]+)(?:\((\w+)=\))?`", page):
+        thing = resolve_name(name)
+        assert not parameter or parameter in inspect.signature(thing).parameters, f"{name}({parameter}=)"
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_begin_with_a_title_and_a_sentence(path):
-    title, line, empty, first, *_ = inspect.cleandoc(path.read_text(encoding="utf-8").split('"""')[1]).splitlines()
-    assert set(line) == {"="}
-    assert len(line) == len(title)
-    assert not empty
-    assert first
-
-
-def rows_of(page):
-    """The cells of the first table of a page, below its head."""
-    text = re.sub(r"<!--=.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
-
-
-@pytest.mark.parametrize("claim", rows_of(DOCS / "measured.md"), ids=lambda row: row[0][:40])
-def test_a_measured_figure_stands_on_the_page_it_points_to(claim):
-    _, figure, command, where = claim
-    assert command.startswith("`") or command == "the same"
-    text = (DOCS / LINK.findall(where)[0].partition("#")[0]).read_text(encoding="utf-8")
-    for number in re.findall(r"[+−]?\d*\.\d+|[+−]?\d+ %", figure):
-        assert re.search(rf"(?<!\d)0?{re.escape(number.lstrip('+'))}", text), f"{number} does not stand on {where}"
-
-
-def test_extras_of_the_site_are_those_it_loads():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    loaded = re.search(
-        r"^extensions = \[\n(.*?)^\]", (DOCS / "conf.py").read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
-    )
-    named = {name.split(".")[0].replace("_", "-") for name in re.findall(r'"([\w.]+)"', loaded[1])}
-    installed = {re.match(r"[\w-]+", one)[0] for one in extras["docs"]}
-    assert named <= installed
+def test_every_example_is_listed():
+    shown = re.findall(r"examples/(plot_\w+\.py)", text_of(DOCS / "examples.md"))
+    assert sorted(shown) == sorted(path.name for path in (ROOT / "examples").glob("plot_*.py"))
 
 
 def test_pages_ask_the_network_for_nothing():
     for path in (*(DOCS / "_static").glob("*.css"), *(DOCS / "_templates").rglob("*.rst"), DOCS / "conf.py"):
-        assert not re.search(r"https?://", path.read_text(encoding="utf-8")), path.name
+        assert not re.search(r"https?://", text_of(path)), path.name

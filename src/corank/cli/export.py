@@ -1,7 +1,8 @@
-"""`corank export`: write a saved model in the format of a search engine, of ONNX, Python, JavaScript or SQL."""
+"""`corank export`: write a saved model in another format. `corank card`: its model card."""
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from corank.cli.options import Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid
+from corank.cli.options import Convention, Drop, Force, IdColumn, Json, Keep, Label, ModelFile, Qid, Seed, Unjudged
 from corank.cli.output import emit
 from corank.errors import InputError
 
@@ -24,6 +25,10 @@ class Target(StrEnum):
     onnx = "onnx"
     json = "json"
     sql = "sql"
+    python = "python"
+    qdrant = "qdrant"
+    milvus = "milvus"
+    lancedb = "lancedb"
 
 
 class Dialect(StrEnum):
@@ -55,6 +60,10 @@ def export(
     uncalibrated: Annotated[
         bool, typer.Option("--uncalibrated", help="Leave out calibration, which does not change the order.")
     ] = False,
+    size: Annotated[int, typer.Option(help="Documents per retriever, in the queries of a fusion.")] = 100,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="Write the nearest fusion that the engine has, with its loss.")
+    ] = False,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -66,8 +75,14 @@ def export(
     """
     Write a model for the engine that serves it, and check that the engine will rank as corank does.
 
-    Models that depend on the other rows of a query, or on a prior, cannot run in an engine.
+    A fusion becomes the pipeline or query of a search engine. Models that depend on the other rows of a query, or on a
+    prior, cannot run in an engine.
     """
+    if model.suffix == ".json":  # a fusion
+        if verify or names or shift or double or uncalibrated:
+            raise InputError("--verify, --map, --shift, --double and --uncalibrated are for models, not for fusions.")
+        _export_fusion(model, to.value, output, name, size, dialect.value, nearest, as_json, force)
+        return
     from corank.cli.learn.models import load_ranker
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.deploy.export import export_model
@@ -95,6 +110,28 @@ def export(
             f"{output} does not score as the model does: {done.verification.unexplained_rows} rows differ by more than "
             "the precision of the engine explains; do not deploy it, and report this model."
         )
+
+
+def _export_fusion(
+    path: Path, to: str, output: Path, name: str | None, size: int, dialect: str, nearest: bool, as_json: bool,
+    force: bool,
+) -> None:  # fmt: skip
+    from corank.deploy.export.fusion import export_fusion
+    from corank.models.fusion import load_fusion
+
+    try:
+        done = export_fusion(
+            load_fusion(path), output, to, name=name or output.stem, size=size, dialect=dialect, nearest=nearest,
+            overwrite=force, inputs=[path],
+        )  # fmt: skip
+    except InputError as error:
+        raise InputError(str(error).replace("pass nearest", "pass --nearest")) from None
+    for remark in done.remarks:
+        typer.echo(f"corank: {remark}", err=True)
+    emit(
+        as_json, "export", {"output": output, "files": [*done.paths], "to": to, "verification": None},
+        f"wrote {', '.join(map(str, done.paths))}",
+    )  # fmt: skip
 
 
 def _sentences(found: Any) -> list[str]:
@@ -129,3 +166,54 @@ def read_names(path: Path) -> dict[str, str]:
         if not isinstance(new, str) or not new:
             raise InputError(f"{path}: {old} is {new!r}; write a new name in quotes, such as {old} = 'new'.")
     return found
+
+
+def card(
+    model: ModelFile,
+    data: Annotated[
+        Path, typer.Argument(help="Judged rows that the model has not seen: LETOR text, store, Parquet, CSV.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Card to write: .html or .md.", metavar="FILE")],
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option("--metric", "-m", help="Metric such as nDCG@10; repeatable.  [default: nDCG@10 and AP]"),
+    ] = None,
+    convention: Convention = "corank",
+    about: Annotated[str, typer.Option(help="A paragraph on what the model is for.")] = "",
+    seed: Seed = 0,
+    unjudged: Unjudged = None,
+    label: Label = None,
+    qid: Qid = None,
+    id_column: IdColumn = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Write a model card: the model, metrics with intervals, important features, calibration, limits, how to repeat."""
+    from corank.cli.learn.models import load_ranker, preferred_layout
+    from corank.cli.rows import ColumnOptions, read_rows
+    from corank.comparison.report.card import model_card
+    from corank.data.durable.atomic import atomic_file, require_place
+    from corank.data.rows import with_names
+
+    if output.suffix not in (".html", ".md"):
+        raise InputError(f"the card {output} would be neither HTML nor Markdown; name it .html or .md.")
+    require_place(output, overwrite=force)
+    fitted = load_ranker(model, [data])
+    columns = ColumnOptions(label=label, qid=qid, id_column=id_column, drop=drop, keep=keep)
+    rows = read_rows(
+        [data], columns, needs_labels=True, model=fitted, unjudged=unjudged, layout=preferred_layout(fitted.ranker)
+    )
+    names = metrics or ["nDCG@10", "AP"]
+    options = [f"--metric {one}" for one in names] + [f"--convention {convention}", f"--seed {seed}"]
+    if unjudged is not None:
+        options.append(f"--unjudged {unjudged:g}")
+    command = f"corank card {shlex.quote(model.name)} {shlex.quote(data.name)} {' '.join(options)} -o {output.name}"
+    made = model_card(
+        fitted.ranker, with_names(rows.X, rows.names), rows.y, rows.qid, metrics=names, convention=convention,
+        about=about, path=model, data=data.name, command=command, random_state=seed,
+    )  # fmt: skip
+    with atomic_file(output, overwrite=force) as scratch:
+        scratch.write_text(made.html() if output.suffix == ".html" else made.markdown(), encoding="utf-8")
+    emit(as_json, "card", {"output": output}, f"wrote {output}: a card of {made.title}, from {len(rows.y):,} rows")

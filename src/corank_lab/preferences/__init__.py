@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from corank.data import Items, read_items
-from corank_lab.preferences.answers import PairwiseAnswer, Question
-from corank_lab.preferences.journal import PreferenceJournal
+from corank_lab.preferences.answers import PairwiseAnswer, PreferenceJournal, Question
 from corank_lab.preferences.ranking import Ranking
 from corank_lab.preferences.session import PreferenceProgress, PreferenceSession
 from corank_lab.preferences.simulate import PreferenceReplay, simulate

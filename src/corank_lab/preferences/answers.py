@@ -1,15 +1,18 @@
-"""Questions about two items, entries of a journal, and what the answers amount to."""
+"""Questions about two items, the journal of answers, and what the answers amount to."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from corank.data import Items
 from corank.errors import InputError
 from corank_lab.database.entries import JournalEntry
+from corank_lab.database.journal import Journal
 
 # answers between a question and its repetition, so that the judge does not answer from memory
 _APART = 4
@@ -49,27 +52,19 @@ class PreferenceEntry(JournalEntry):
 
     action {"left", "right", "equal", "bad", "skip", "undo"}: which item is better; "bad" means that both are equally
         bad, "skip" gives no answer, "undo" withdraws the last entry.
-    left, right: names of the items.
-    by {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
-        the same pair.
     """
 
     ACTIONS: ClassVar[tuple[str, ...]] = ("left", "right", "equal", "bad", "skip", "undo")
 
-    left: str = ""
+    left: str = ""  # left, right: names of the items
     right: str = ""
+    # {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
+    # the same pair
     by: str = ""
 
 
 class PreferenceAnswers:
-    """
-    The answers so far.
-
-    items: the items that entries name.
-    entries: entries of a journal.
-
-    n_entries: number of entries, including withdrawn ones.
-    """
+    """The answers so far."""
 
     def __init__(self, items: Items, entries: Iterable[PreferenceEntry] = ()) -> None:
         self._items = items
@@ -156,3 +151,41 @@ def _answer(action: str, question: Question) -> PairwiseAnswer:
     if action == "right":
         return PairwiseAnswer(question.right, question.left)
     return PairwiseAnswer(question.left, question.right, action in ("equal", "bad"))
+
+
+class PreferenceJournal(Journal[PreferenceEntry]):  # noqa: D101
+    __doc__ = Journal.__doc__
+    entry = PreferenceEntry
+    kind = "compare"
+    folder = "preferences"
+
+    def begin(self, items: Items, file: str = "", **settings: Any) -> None:
+        """Use the project of items, which is made at the first time."""
+        self._items = items
+        payload = items_payload(items)
+        self._begin(self.hash_of(payload), lambda: payload, file, **settings)
+
+    @classmethod
+    def hash_of(cls, payload: Any) -> str:
+        """Return a hash of names, features and fields."""
+        return hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()
+
+    def shares(self, payload: Any) -> bool:
+        """Return whether all items of a project are among the items now, so that every answer stays valid."""
+        return all(name in self._items.number for name in payload["names"])
+
+    def completed(self, entry: PreferenceEntry) -> tuple[str, PreferenceEntry]:
+        """Return the key of the pair, and the entry."""
+        numbers = [self._items.number.get(name, 0) for name in (entry.left, entry.right)]
+        return pair_key(numbers), entry
+
+
+def items_payload(items: Items) -> dict[str, Any]:
+    """Return items as a project keeps them."""
+    fields = [dict(values) for values in items.fields]
+    return {"names": list(items.names), "X": items.X.tolist(), "fields": fields, "columns": list(items.columns)}
+
+
+def pair_key(pair: Sequence[Any]) -> str:
+    """Return the key of a pair of items, given their numbers first."""
+    return f"{min(pair[:2])}-{max(pair[:2])}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from corank.data import Items
 from corank.errors import InputError
 from corank.metrics import disagreement_error
-from corank_lab.preferences.session import TOL, PreferenceSession
+from corank_lab.preferences.session import STRATEGY, TOL, PreferenceSession
 
 Floats = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ def simulate(
     y: NDArray[Any],
     starts: int = 5,
     *,
-    strategy: str = "bald",
+    strategy: str = STRATEGY,
     tol: float = TOL,
     n_questions: int = 200,
     advance: Callable[[int], Any] | None = None,

@@ -7,8 +7,8 @@ import pytest
 
 from corank.data.io.items import Items
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
-from corank_lab.preferences.reliability import judge_reliability, wilson
-from corank_lab.preferences.team import TeamPreferences
+from corank_lab.preferences.ranking import judge_reliability, wilson
+from corank_lab.preferences.session import PreferenceSession
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 PAIRS = [(a, b) for a in range(6) for b in range(a + 1, 6)]
@@ -31,10 +31,10 @@ def ask(team, judge):
 
 
 def test_the_order_of_two_judges_is_found_and_questions_end():
-    team = TeamPreferences(Items(NAMES), repeat=0.1, overlap=0.2)
+    team = PreferenceSession(Items(NAMES), repeat=0.1, overlap=0.2)
     n = 0
     while any([ask(team, "ann"), ask(team, "bob")]):
-        team.install(team.fit(team.pairwise(), team.asked()))
+        team.model = team.learn(team.pairwise(), team.asked())
         n += 1
         assert n < 60
     assert team.model.ranking.order.tolist() == list(range(6))
@@ -48,10 +48,10 @@ def new_to(team, judge):
 
 
 def test_others_may_answer_when_each_pair_was_asked_but_the_order_is_uncertain():
-    team = TeamPreferences(Items(NAMES[:4]))
+    team = PreferenceSession(Items(NAMES[:4]))
     for number, pair in enumerate((a, b) for a in range(4) for b in range(a + 1, 4)):
         answer(team, "ann", pair, action="left" if number % 2 else "right")
-    team.install(team.fit(team.pairwise(), team.asked()))
+    team.model = team.learn(team.pairwise(), team.asked())
     assert team.model.ahead == ()
     assert not team.model.is_precise
     assert team.model.gain(team.model.best) > team.tol
@@ -59,24 +59,24 @@ def test_others_may_answer_when_each_pair_was_asked_but_the_order_is_uncertain()
 
 
 def test_a_judge_who_answers_at_random_gets_little_weight():
-    team, rng = TeamPreferences(Items(NAMES)), np.random.default_rng(0)
+    team, rng = PreferenceSession(Items(NAMES)), np.random.default_rng(0)
     pairs = [(a, b) for a in range(6) for b in range(a + 1, 6)] * 2
     for pair in pairs:
         for judge in ("ann", "bob"):
             answer(team, judge, pair)
         answer(team, "coin", pair, action="left" if rng.random() < 0.5 else "right")
-    model = team.fit(team.pairwise(), team.asked())
+    model = team.learn(team.pairwise(), team.asked())
     assert model.ranking.order.tolist() == list(range(6))
     assert model.weights["coin"] < 0.2 < 0.6 < model.weights["ann"]
     # the answer of a coin says less about the order of all
     assert model.gain((2, 3), "coin") < 0.5 * model.gain((2, 3), "ann")
     assert model.gain((2, 3), "new") == model.gain((2, 3))
-    alone = team.fit({"ann": team.pairwise()["ann"]}, team.asked())
+    alone = team.learn({"ann": team.pairwise()["ann"]}, team.asked())
     assert alone.weights == {}
 
 
 def test_a_judge_gets_the_same_choices_until_an_answer_and_a_new_team_the_same():
-    first, second = (TeamPreferences(Items(NAMES)) for _ in range(2))
+    first, second = (PreferenceSession(Items(NAMES)) for _ in range(2))
     assert first.choices("ann") == first.choices("ann") == second.choices("ann")
     pair = first.choices("ann")[0].pair
     assert first.question("ann", pair) == second.question("ann", pair)
@@ -86,7 +86,7 @@ def test_a_judge_gets_the_same_choices_until_an_answer_and_a_new_team_the_same()
 def test_shares_of_repeats_and_overlap():
     rng = np.random.default_rng(0)
     names = [f"i{k}" for k in range(40)]
-    team = TeamPreferences(Items(names), repeat=0.3, overlap=0.3)
+    team = PreferenceSession(Items(names), repeat=0.3, overlap=0.3)
     by = []
     for n in range(400):
         judge = f"j{n % 4}"
@@ -99,7 +99,7 @@ def test_shares_of_repeats_and_overlap():
 
 
 def test_pairs_of_others_are_shared_and_come_last():
-    team = TeamPreferences(Items(NAMES[:3]), repeat=0.0, overlap=0.0)
+    team = PreferenceSession(Items(NAMES[:3]), repeat=0.0, overlap=0.0)
     for pair in ((0, 1), (0, 2), (1, 2)):
         answer(team, "ann", pair)
     assert team.choices("ann") == []
@@ -111,13 +111,13 @@ def test_pairs_of_others_are_shared_and_come_last():
 
 
 def test_sides_are_random():
-    team = TeamPreferences(Items(NAMES))
+    team = PreferenceSession(Items(NAMES))
     sides = {team.question(f"judge {k}", (0, 1))[0].left for k in range(20)}
     assert sides == {0, 1}
 
 
 def test_wins_count_ties_as_halves():
-    team = TeamPreferences(Items(NAMES[:3]))
+    team = PreferenceSession(Items(NAMES[:3]))
     answer(team, "ann", (0, 1))
     answer(team, "bob", (1, 0))
     answer(team, "bob", (1, 2), action="bad")

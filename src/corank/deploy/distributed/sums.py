@@ -20,14 +20,13 @@ from scipy import sparse
 from corank.base.kernels.features import FeatureMap, stack_features
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import query_factors
-from corank.base.pairs.moment_blocks import RowPass, dense, prepare_pass, take
+from corank.base.pairs.moments import RowPass, dense, prepare_pass, take
 from corank.base.solvers.penalty import Freedom, freedom
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import MAX_COLUMNS
 from corank.core.rows.scaled import ScaledRows
 from corank.core.sums.bins import Bins, ExactSum, add_triangle, square
-from corank.core.sums.moments import fold
-from corank.core.sums.query_sums import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads
+from corank.core.sums.moments import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads, fold
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.column_scales import factors_of_spread
 from corank.data.inputs import require_squares
@@ -50,7 +49,7 @@ class SumSettings:
 
     query_weight: str = "pairs"  # query_weight, ties: see `corank.base.pairs.Moments.of`
     ties: bool = False
-    unscored: bool = False  # whether to sum over pairs of unscored rows, too
+    unscored: bool = False  # whether to sum over pairs of unjudged rows, too
     origin: Floats | None = None  # origin of sums over rows; None sums over pairs only
     maps: tuple[FeatureMap, ...] | None = None
     factors: Floats | None = None
@@ -77,9 +76,9 @@ class Sums:
     """
     Sums of some queries; those of different queries add up.
 
-    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None if not
+    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unjudged rows; None if not
         computed.
-    weights: weight of scored pairs, without and with pairs of a row with itself; the same for unscored rows; and
+    weights: weight of scored pairs, without and with pairs of a row with itself; the same for unjudged rows; and
         Σ c_q W_q² over the queries with pairs.
     """
 
@@ -101,7 +100,7 @@ class Sums:
         )  # fmt: skip
 
     def moments(self) -> tuple[Moments, Moments | None]:
-        """Return the sums over scored and over unscored rows."""
+        """Return the sums over scored and over unjudged rows."""
         weights = self.weights.value
         plain = None if self.plain is None else square(self.plain.value)
         unscored = None if self.unscored is None else Moments(square(self.unscored.value), None, float(weights[2]))
@@ -234,7 +233,7 @@ def _spread(data: RankingData) -> Spread:
 
 
 def _pair_weights(rows_pass: RowPass) -> Floats:
-    """Return the weight of the pairs of each query, see `corank.base.pairs.moment_blocks.RowPass.pair_weight`."""
+    """Return the weight of the pairs of each query, see `corank.base.pairs.moments.RowPass.pair_weight`."""
     slots = rows_pass.slots
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))

@@ -31,8 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import auto_basis
+from corank.base.kernels.basis import Basis, auto_basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.grams import require_square
 from corank.base.kernels.views import View
@@ -43,9 +42,16 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.models.rls.frame import Frame, RowFrame
-from corank.models.rls.hint import gaussian_is_better
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
-from corank.models.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for, require_pairs_memory
+from corank.models.rls.selection import (
+    EVIDENCE,
+    best,
+    candidates,
+    gaussian_is_better,
+    leave_out_scores,
+    metric_for,
+    require_pairs_memory,
+)
 from corank.models.rls.spectrum import Equations, ridge_of, solve_one
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import DenseSystem, FeatureSystem, System
@@ -302,21 +308,7 @@ class RankRLS(LeastSquares):
         return self._scores(X, self.coef_ if self.kernel_.is_linear else self.dual_coef_)
 
     def predict_path(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
-        """
-        Score rows with the model of each of `alphas`.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_alphas)
-            One column of scores for each alpha.
-        """
+        """Score rows with the model of each of `alphas`, shape (n_rows, n_alphas)."""
         check_is_fitted(self)
         if not hasattr(self, "alpha_path_"):
             raise InputError("this model was fitted for one alpha; pass alphas to fit a path.")

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from corank.cli import make_console
 from corank.console import printable
 from corank_lab.cli.screening.actions import Actions
-from corank_lab.cli.screening.lists import DONE, show_pages, turned
-from corank_lab.cli.screening.view import Highlights, View, draw, lay_out, texts
+from corank_lab.cli.screening.view import DONE, Highlights, View, draw, lay_out, show_pages, texts, turned
 from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
     from corank_lab.screening import Screening
-    from corank_lab.screening.adjudication import Adjudication
+    from corank_lab.screening.team import Adjudication
 
 KEYS = {
     "r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "g": "tag", "d": "duplicate",

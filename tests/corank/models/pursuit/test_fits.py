@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.models.pursuit.dictionary import Dictionary
+from corank.models.pursuit.dictionary import Dictionary, Target
 from corank.models.pursuit.fits import steps
-from corank.models.pursuit.inner import Target
 from corank.models.pursuit.path import Path
 
 
@@ -126,6 +125,7 @@ def test_a_duplicate_column_is_chosen_once_by_refitting():
         assert np.isfinite(path.coefs).all()
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("fitting", ["back", "pre"])
 @pytest.mark.parametrize("gamma", [2.0**-5, 2.0**-10, 2.0**-15])
 def test_refitting_is_stable_for_wide_kernels_and_equal_rows(fitting, gamma):

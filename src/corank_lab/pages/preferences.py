@@ -1,0 +1,298 @@
+"""The workspace of comparisons: two cards, and the order of all items."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import log
+from typing import Any
+
+import numpy as np
+
+from corank.data import Items, csv_text, read_items
+from corank.errors import InputError
+from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
+from corank_lab.database.entries import entry_values, read_entry
+from corank_lab.pages.markup import card, one_line, rich
+from corank_lab.pages.plots import Scale, Tick
+from corank_lab.pages.uploads import Upload
+from corank_lab.pages.workspaces import Export, NewProject, SaveResult, Setting, Workspace
+from corank_lab.preferences.answers import (
+    PreferenceAnswers,
+    PreferenceEntry,
+    PreferenceJournal,
+    Question,
+    items_payload,
+    pair_key,
+)
+from corank_lab.preferences.ranking import Ranking, agreement, judge_reliability
+from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceSession
+
+ACTIONS = PreferenceEntry.ACTIONS[:-1]
+
+
+class PreferenceWorkspace(Workspace):  # noqa: D101
+    __doc__ = Workspace.__doc__
+    kind = "compare"
+    settings = (
+        Setting("question", "", "text"),
+        Setting("guidelines", "", "lines"),
+        Setting("repeat", REPEAT, "share", 0.0, 0.5),
+        Setting("overlap", OVERLAP, "share", 0.0, 1.0),
+        Setting("tol", TOL, "number", 0.0, 0.69),
+    )
+
+    def __init__(self, store: Database, project: Project) -> None:
+        super().__init__(store, project)
+        found = store.payload(project.id)
+        self.items = Items(found["names"], np.array(found["X"], dtype=np.float64), found["fields"], found["columns"])
+        self.images = store.file_names(project.id)
+        options = {name: self.setting(name) for name in ("repeat", "overlap", "tol")}
+        self.session = PreferenceSession(self.items, **options)
+        self.log: list[tuple[StoredAnswer, PreferenceEntry]] = []
+
+    @classmethod
+    def create(cls, upload: Upload) -> NewProject:
+        """Read a table of items, or take images as items."""
+        if len(upload.tables) > 1:
+            raise InputError(
+                f"found {len(upload.tables)} tables; send one table of items, with images if they have some."
+            )
+        if upload.tables:
+            with upload.on_disk() as (path,):
+                try:
+                    items, _ = read_items(path)
+                except InputError as error:
+                    raise InputError(str(error).replace(str(path), upload.tables[0].name)) from None
+        else:
+            names = sorted(upload.images)
+            if len(names) < 2:
+                raise InputError(f"found {len(names)} images and no table; send a table of items, or several images.")
+            items = Items(names, fields=[{"image": name} for name in names])
+        if len(items) > 5000:
+            raise InputError(f"found {len(items)} items; 5,000 is the most that can be compared.")
+        payload = items_payload(items)
+        file = upload.tables[0].name if upload.tables else ""
+        return NewProject({"files": PreferenceJournal.hash_of(payload), "file": file}, payload)
+
+    def apply(self, answer: StoredAnswer) -> None:
+        """Take an answer of the store into account."""
+        entry = read_entry(PreferenceEntry, answer.entry, f"answer {answer.number}")
+        self.session.add(answer.judge, entry)
+        self.log.append((answer, entry))
+
+    def read_line(self, values: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+        """Read a line of `corank prefer`."""
+        entry = read_entry(PreferenceEntry, values, values["place"])
+        PreferenceAnswers(self.items).add(entry)  # checks the names
+        numbers = [self.items.number.get(name, 0) for name in (entry.left, entry.right)]
+        return pair_key(numbers), entry_values(entry), str(values.get("time", ""))
+
+    def question(self, judge: str, item: str | None = None) -> dict[str, Any] | None:
+        """Return two cards."""
+        with self.lock:
+            n_entries, seen = self.session.answers_of(judge).n_entries, self.last
+            pair = self._pair(item) if item else None
+            choices = self.session.choices(judge) if pair is None else []
+        is_change = pair is not None
+        if pair is None:
+            candidates = [Candidate(pair_key(pair), ANY_NUMBER if is_shared else 1) for pair, is_shared in choices]
+            held = self.store.held_by(self.project.id, judge)
+            if held is not None and candidates and held != candidates[0].item:
+                # the same question until it is answered
+                candidates.insert(0, Candidate(held, ANY_NUMBER))
+            claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
+            if claimed is None:
+                return None
+            pair = self._pair(claimed)
+        with self.lock:
+            asked, gain = self.session.question(judge, pair)
+            before = self._before(judge, pair) if is_change else None
+        if before is not None:
+            asked = before[1]
+        return {
+            "template": "compare_question.html",
+            "left": self.card(asked.left), "right": self.card(asked.right),
+            "left_number": asked.left, "right_number": asked.right,
+            "client_id": f"{n_entries}-{'change' if is_change else 'pair'}-{pair[0]}-{pair[1]}",
+            "gain": None if gain is None or is_change else min(gain / log(2), 1.0),
+            "is_change": is_change, "before": before[0] if before else "",
+            "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
+        }  # fmt: skip
+
+    def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
+        """Store the answer of a form."""
+        action = form.get("action", "")
+        if action not in ACTIONS:
+            raise InputError(f"the answer is {action!r}; choose one of {', '.join(ACTIONS)}.")
+        left, right = self._number(form.get("left")), self._number(form.get("right"))
+        pair = (min(left, right), max(left, right))
+        if left == right:
+            raise InputError("an item cannot be compared with itself; reload the page.")
+        with self.lock:
+            asked, _ = self.session.question(judge, pair)
+        asked = Question(left, right, "change" if form.get("change") else asked.chosen_by)
+        return self._append(judge, action, asked, form)
+
+    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
+        """Withdraw the last answer of a judge."""
+        with self.lock:
+            last = self.session.answers_of(judge).last
+        if last is None:
+            return SaveResult(False)
+        saved = self._append(judge, "undo", last, form)
+        if saved.is_new:
+            self.ask_again(judge, pair_key(last))
+        return saved
+
+    def history(self, judge: str) -> list[dict[str, Any]]:
+        """Return the answers of a judge, the newest first."""
+        names = self.items.names
+        with self.lock:
+            kept = list(self.session.answers_of(judge).kept)
+            times = {
+                frozenset((entry.left, entry.right)): answer.time for answer, entry in self.log if answer.judge == judge
+            }
+        return [
+            {
+                "left": names[question.left], "right": names[question.right], "action": action,
+                "is_left": action == "left", "is_right": action == "right", "by": question.chosen_by,
+                "time": times.get(frozenset((names[question.left], names[question.right])), ""),
+                "item": pair_key(question),
+                "text": f"{names[question.left]} {names[question.right]}",
+            }
+            for action, question in reversed(kept)
+        ]  # fmt: skip
+
+    def progress(self, judge: str) -> dict[str, Any]:
+        """Return counts for the head of a judge's page."""
+        with self.lock:
+            can_undo = self.session.answers_of(judge).last is not None
+            return {**asdict(self.session.progress(judge)), "can_undo": can_undo}
+
+    def overview(self) -> dict[str, Any]:
+        """Return order, win matrix and reliability of judges."""
+        with self.lock:
+            model = self.session.model
+            n_answers = sum(map(len, self.session.pairwise().values()))
+            reliability = judge_reliability(self.session.judges)
+            wins = self.session.wins() if len(self.items) <= 30 else None
+            same, both = agreement({judge: one.pairwise for judge, one in self.session.judges.items()})
+        order, ticks = ([], []) if model is None else self._rows(model.ranking)
+        return {
+            "template": "compare_overview.html",
+            "n_items": len(self.items), "n_answers": n_answers, "order": order, "ticks": ticks,
+            "expected_wrong": None if model is None else model.ranking.expected_disagreement,
+            "is_behind": model is not None and model.n_answers < n_answers,
+            "is_precise": model is not None and model.is_precise,
+            "next_gain": model.gain(model.best) / log(2) if model is not None and model.best is not None else None,
+            "reliability": {one.judge: one for one in reliability},
+            "weights": {} if model is None else model.weights,
+            "same": same, "both": both,
+            "wins": None if wins is None or not order else self._matrix(wins, [row["number"] for row in order]),
+        }  # fmt: skip
+
+    @property
+    def exports(self) -> Mapping[str, Export]:
+        """Scores and raw pairs."""
+        return {
+            "scores": Export("scores.csv", "text/csv", self._scores),
+            "pairs": Export("pairs.csv", "text/csv", self._pairs),
+            "log": Export("answers.jsonl", "application/jsonl", self._lines),
+        }
+
+    def card(self, number: int) -> dict[str, Any]:
+        """Return what is shown of an item."""
+        return {"name": one_line(self.items.names[number]), **card(self.items.fields[number], self.images)}
+
+    def _learn(self) -> None:
+        with self.lock:
+            answers, asked = self.session.pairwise(), self.session.asked()
+        model = self.session.learn(answers, asked)
+        with self.lock:
+            self.session.model = model
+
+    def _append(self, judge: str, action: str, question: Question, form: Mapping[str, str]) -> SaveResult:
+        entry = entry_values(self.session.entry(action, question))
+        return self.append(judge, pair_key(question), entry, form.get("client_id", ""))
+
+    def _before(self, judge: str, pair: Pair) -> tuple[str, Question] | None:
+        kept = self.session.answers_of(judge).kept
+        return next((one for one in reversed(kept) if set(one[1][:2]) == set(pair)), None)
+
+    def _number(self, text: str | None) -> int:
+        if text is None or not text.isascii() or not text.isdigit() or int(text) >= len(self.items):
+            raise InputError("the form names an item that this project does not have; reload the page.")
+        return int(text)
+
+    def _pair(self, item: str) -> Pair:
+        first, _, second = item.partition("-")
+        a, b = self._number(first), self._number(second)
+        if a >= b:
+            raise InputError("the address names a pair that this project does not have; open the project again.")
+        return a, b
+
+    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[Tick]]:
+        """Return the rows of the order with their error bars, and the marks of the axis below."""
+        std = ranking.std
+        low, high = float((ranking.score - std).min()), float((ranking.score + std).max())
+        margin = 0.04 * (high - low) + 1e-9
+        scale = Scale(low - margin, high + margin)
+        place = scale.percent
+        rows = [
+            {
+                "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
+                "score": float(ranking.score[at]), "std": float(std[at]),
+                "x": place(ranking.score[at]), "x1": place(ranking.score[at] - std[at]),
+                "x2": place(ranking.score[at] + std[at]), "zero": place(0.0),
+            }
+            for rank, at in enumerate(ranking.order.tolist(), 1)
+        ]  # fmt: skip
+        return rows, scale.ticks(4)
+
+    def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": one_line(self.items.names[row], 60),
+                "cells": [None if row == column else _count(wins[row, column]) for column in order],
+            }
+            for row in order
+        ]
+
+    def _scores(self) -> str:
+        self.background.wait()
+        with self.lock:
+            model = self.session.model
+        if model is None:
+            raise InputError("there are no answers yet; answer some questions first.")
+        rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
+        for rank, at in enumerate(model.ranking.order.tolist(), 1):
+            score, std = float(model.ranking.score[at]), float(model.ranking.std[at])
+            values = [f"{value:.6g}" for value in (score, std, score - 1.96 * std, score + 1.96 * std)]
+            rows.append([rank, self.items.names[at], *values])
+        return csv_text(rows)
+
+    def _pairs(self) -> str:
+        rows: list[list[object]] = [["number", "time", "judge", "left", "right", "answer", "chosen_by"]]
+        with self.lock:
+            for answer, entry in self.log:
+                rows.append([answer.number, answer.time, answer.judge, entry.left, entry.right, entry.action, entry.by])
+        return csv_text(rows)
+
+    def _lines(self) -> str:
+        with self.lock:
+            lines = [{"judge": one.judge, "time": one.time, **one.entry} for one, _ in self.log]
+        return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def warm_up() -> None:
+    """Load the compiled parts of the model before the first answer needs them."""
+    for X in (np.empty((0, 0)), np.arange(4.0)[:, None]):
+        session = PreferenceSession(Items(["a", "b", "c", "d"], X))
+        session.answer(Question(0, 1), "left")
+        session.next()
+
+
+def _count(value: float) -> str:
+    return f"{value:g}" if value else "·"
