@@ -81,8 +81,8 @@ class Fusion(Learner):
         What was judged, as in `corank.data.PoolPolicy`; None estimates it from the ranks of judged documents.
     allow_negative : bool, default False
         Whether weights may be negative, which most search engines cannot express.
-    random_state : int, default 0
-        Random seed of the candidates.
+    random_state : int, optional
+        Random seed of the candidates; None draws the same ones in each fit.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class Fusion(Learner):
         unjudged: Literal["auto", "missing", "irrelevant", "pooled"] = "auto",
         pool: Any = None,
         allow_negative: bool = False,
-        random_state: int | None = 0,
+        random_state: int | None = None,
     ) -> None:
         self.metric = metric
         self.k = k
@@ -222,7 +222,9 @@ class Fusion(Learner):
 
     def _evidence(self, features: Features, lists: RetrievedLists, judged: _Judged, queries: JudgedQueries) -> Evidence:
         beta = BETA_CONDENSED if judged.condensed else BETA
-        candidates = Candidates.of(features, shared_documents(lists), beta, rng_of(self.random_state))
+        candidates = Candidates.of(
+            features, shared_documents(lists), beta, rng_of(0 if self.random_state is None else self.random_state)
+        )
         if judged.sources is not None:
             candidates = restricted(candidates, judged.sources)
             return Evidence.of(features, candidates, queries, None, beta)
