@@ -6,7 +6,7 @@ BIN := .venv/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 
-.PHONY: demo experiment experiments test test-all test-numerics faults kills fuzz bench docs linkcheck lint size fresh clean
+.PHONY: demo experiment experiments test test-all test-numerics engines faults kills fuzz bench docs linkcheck lint size fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -16,8 +16,13 @@ test: lint .venv/.kernels .venv/.browser .venv/.axe
 
 # all tests, and kills of every writer; tests on real data if CORANK_DATA names its folder
 test-all: lint .venv/.kernels .venv/.browser .venv/.axe
-	$(PYTEST) -m ""
+	$(PYTEST) -m "not engines"
 	$(MAKE) kills
+
+# exported models and fusions in real search engines, one at a time; Java and Maven bring them (200 MB, once), and what is
+# missing is skipped with a sentence. Writes the table of docs/experiments/engines.md
+engines: .venv/.kernels
+	CORANK_ENGINES_TABLE=1 $(ONE_THREAD) $(BIN)/pytest -q -m engines tests/engines
 
 # the numerical tests with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
 NUMERICAL := corank/base corank/clicks corank/core corank/deploy/distributed corank/deploy/export corank/deploy/persist corank/metrics \

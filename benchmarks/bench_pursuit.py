@@ -21,9 +21,8 @@ from corank.base.kernels import GaussianKernel
 from corank.base.pairs import Laplacian
 from corank.models.pursuit import RankingPursuit
 from corank.models.pursuit.coupled import CoupledViews
-from corank.models.pursuit.dictionary import Dictionary
+from corank.models.pursuit.dictionary import Dictionary, InnerProduct, Target
 from corank.models.pursuit.fits import steps
-from corank.models.pursuit.inner import InnerProduct, Target
 from corank.models.pursuit.path import Path
 
 N_STEPS = 30

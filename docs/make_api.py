@@ -16,7 +16,8 @@ API = Path(__file__).parent / "api"
 SECTIONS = {
     "Learn a ranker": (
         "corank.models.auto", "corank.models.fusion", "corank.models.linear", "corank.models.rls",
-        "corank.models.pursuit", "corank.models.lambdarank", "corank.models.gp", "corank.models.ratings",
+        "corank.models.pursuit", "corank.models.lambdarank", "corank.models.gp", "corank.models.votes",
+        "corank.models.ratings",
         "corank.models.labels", "corank.text", "corank.clicks", "corank.deploy.distributed", "corank.base",
     ),
     "Decide what to judge": (

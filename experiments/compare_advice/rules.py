@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.expectation import Expectation
-from corank.comparison.winner import recommend
+from corank.comparison.winner import Expectation, recommend
 from corank.metrics.significance import holm, rank_balance, wilcoxon
 
 Floats = NDArray[np.float64]

@@ -200,7 +200,7 @@ def _offset_table(draws: Sequence[Draw], sizes: Sequence[int]) -> ReportTable:
     return ReportTable(
         "Result of each method minus the median of the learnt ones, on the collections that the rule was chosen on",
         ("method", *(f"{n} queries" for n in sizes)), rows,
-        note="`corank.comparison.expectation` holds these figures.", formats=("", *("+.4f" for _ in sizes)),
+        note="`corank.comparison.winner` holds these figures.", formats=("", *("+.4f" for _ in sizes)),
     )  # fmt: skip
 
 

@@ -20,8 +20,8 @@ from corank.data.inputs import as_scores, require_squares
 from corank.data.queries import Queries
 from corank.errors import InputError
 from corank.memory import require_memory
-from corank.models.pursuit.parameters import PURSUIT
 from corank.models.pursuit.path import as_n_terms
+from corank.models.pursuit.ranking_pursuit import PURSUIT
 from corank.parameters import check_values, rng_of
 from experiments.ranking_pursuit.many_kernels import BACK, BASIC, PRE, SmallProblems, pursue_many, score_many
 

@@ -47,6 +47,7 @@ from corank.models.ratings.collaborative import Collaborative as Collaborative
 from corank.models.rls.co_rankrls import CoRankRLS as CoRankRLS
 from corank.models.rls.rankrls import RankRLS as RankRLS
 from corank.models.rls.view_rankrls import ViewRankRLS as ViewRankRLS
+from corank.models.votes.leaderboard import Leaderboard as Leaderboard
 from corank.text.bm25 import BM25 as BM25
 from corank.text.link_learn import LinkLearn as LinkLearn
 

@@ -31,7 +31,7 @@ from types import FrameType
 from typing import Any
 
 from corank.data.durable.atomic import folder_exists
-from corank.data.durable.system import _rename
+from corank.data.durable.scratch import _rename
 from faults.commands import COMMANDS
 from faults.functions import FUNCTIONS, IN_PARTS, RESULTS
 from faults.writers import Writer, tree

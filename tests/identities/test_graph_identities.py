@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from corank.base.pairs import Laplacian
-from corank.base.pairs import query_graph as query
+from corank.base.pairs import laplacian as query
 from corank.base.pairs.factors import weigh_queries
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData

@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.contract import Learner, check_parameters, checked_rows, install, note_columns
 from corank.base.docs import shared_parameters
 from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.views import View
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_scales import column_factors

@@ -22,9 +22,9 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
 from corank.base.missing import MISSING
 from corank.base.pairs import Laplacian
-from corank.base.pairs.moment_blocks import dense
+from corank.base.pairs.moments import dense
 from corank.base.query_scaler import METHODS, QueryScaler
-from corank.base.solvers.targets import ordered
+from corank.base.solvers.solution import ordered
 from corank.data.column_roles import column_numbers
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names

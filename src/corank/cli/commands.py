@@ -18,12 +18,13 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from corank._version import __version__
-from corank.cli.card import card
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
-from corank.cli.export import export
+from corank.cli.export import card, export
+from corank.cli.fuse import fuse
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.suggest import suggest
+from corank.cli.leaderboard import leaderboard
 from corank.cli.learn.compare import compare
 from corank.cli.learn.evaluate import evaluate
 from corank.cli.learn.explain import explain
@@ -55,8 +56,14 @@ _LIBRARY: Sections = {
             "suggest model.safetensors train.txt --unjudged -1 --number 20",
         ),
         Verb(agreement, "Measure how far judges agree.", "agreement judged.csv --list"),
+        Verb(leaderboard, "Rank items from votes.", "leaderboard votes.csv --cheap llm.csv --report board.html"),
     ),
     "Search and clicks": (
+        Verb(
+            fuse,
+            "Combine retrievers (hybrid search).",
+            "fuse bm25.run vectors.run --qrels judgements.csv -o fusion.json",
+        ),
         Verb(index, "Index documents.", "index articles --output articles.index"),
         Verb(search, "Search an index.", "search articles.index 'heat pump'"),
         Verb(
@@ -84,8 +91,9 @@ _LIBRARY: Sections = {
 _OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
-    "annotate": "suggest", "query": "search", "clicks": "learn-clicks", "links": "learn-links", "import": "convert",
-    "deploy": "export", "kappa": "agreement", "alpha": "agreement",
+    "annotate": "suggest", "query": "search", "hybrid": "fuse", "fusion": "fuse", "rrf": "fuse",
+    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export", "kappa": "agreement",
+    "alpha": "agreement", "votes": "leaderboard", "arena": "leaderboard", "elo": "leaderboard",
 }  # fmt: skip
 
 GROUPS, OTHER_NAMES = with_added(_LIBRARY, _OTHER_NAMES)
@@ -247,7 +255,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "export", "plot", "per_query", "report", "target", "page")
+OUTPUTS = ("output", "vectors_output", "export", "plot", "per_query", "report", "target", "page")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)

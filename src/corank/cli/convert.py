@@ -217,7 +217,7 @@ def _target_kind(path: Path) -> str:
 def _require_place(target: Path, force: bool) -> None:
     from corank.data.durable.atomic import require_place
     from corank.data.io.compressed import require_text_place
-    from corank.data.io.store.folder import require_store_place
+    from corank.data.io.store.header import require_store_place
 
     require = {
         "text": require_text_place, "csv": require_text_place, "store": require_store_place, "parquet": require_place,

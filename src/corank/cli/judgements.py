@@ -15,10 +15,9 @@ from corank.cli.output import emit
 from corank.data.collection import Collection, as_texts
 from corank.data.io.compressed import is_stream, require_text_place
 from corank.data.io.json_values import at_path, json_values
-from corank.data.io.judgements.clicks import click_judgements
 from corank.data.io.judgements.judgement_list import JudgementList
 from corank.data.io.judgements.reading import JSON, is_ranklib, read_judgements
-from corank.data.io.judgements.writing import decode_name, write_judgements
+from corank.data.io.judgements.writing import click_judgements, decode_name, write_judgements
 from corank.data.io.read import is_number
 from corank.data.io.search_responses import as_collection, is_response, read_responses
 from corank.data.io.table_text import read_utf8, suffix_of

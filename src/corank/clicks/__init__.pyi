@@ -25,7 +25,7 @@ from corank.clicks.ranker import OnlineRanker as OnlineRanker
 from corank.clicks.sequential import InterleavingTest as InterleavingTest
 from corank.clicks.sequential import Verdict as Verdict
 from corank.clicks.simulation import ClickCurve as ClickCurve
+from corank.clicks.simulation import SimulatedUsers as SimulatedUsers
 from corank.clicks.simulation import simulate_clicks as simulate_clicks
-from corank.clicks.users import SimulatedUsers as SimulatedUsers
 
 __all__: list[str]

@@ -30,7 +30,7 @@ from corank.base.contract import check_parameters, install
 from corank.base.held_out import HeldOut
 from corank.base.solvers import smooth_loss
 from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.targets import in_unit, unit_range
+from corank.base.solvers.solution import in_unit, unit_range
 from corank.clicks.click_models import ClickModel
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, list_ndcg
 from corank.core.random import next_u64, random_below, seed_state

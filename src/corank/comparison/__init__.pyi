@@ -1,11 +1,11 @@
 from corank.comparison.methods import METHODS as METHODS
+from corank.comparison.report.blocks import Report as Report
 from corank.comparison.report.card import ModelCard as ModelCard
 from corank.comparison.report.card import model_card as model_card
-from corank.comparison.report.importance import query_importance as query_importance
+from corank.comparison.report.card import query_importance as query_importance
 from corank.comparison.report.page import CONTENT_POLICY as CONTENT_POLICY
 from corank.comparison.report.page import page as page
 from corank.comparison.report.page import section as section
-from corank.comparison.report.report import Report as Report
 from corank.comparison.report.study import study_html as study_html
 from corank.comparison.report.study import study_markdown as study_markdown
 from corank.comparison.report.study import write as write

@@ -10,7 +10,7 @@ from corank.data.durable.json_lines import JsonLines as JsonLines
 from corank.data.durable.regular import open_regular as open_regular
 from corank.data.durable.regular import read_regular as read_regular
 from corank.data.durable.regular import require_end as require_end
-from corank.data.durable.system import lock as lock
+from corank.data.durable.scratch import lock as lock
 from corank.data.inputs import MAX_VALUE as MAX_VALUE
 from corank.data.inputs import largest_value as largest_value
 from corank.data.io.budget import ROW_CELLS as ROW_CELLS
@@ -47,6 +47,9 @@ from corank.data.io.run_objects import as_dict as as_dict
 from corank.data.io.run_objects import as_frame as as_frame
 from corank.data.io.run_objects import qrels_of as qrels_of
 from corank.data.io.run_objects import run_of as run_of
+from corank.data.io.runs import Runs as Runs
+from corank.data.io.runs import read_grades as read_grades
+from corank.data.io.runs import read_runs as read_runs
 from corank.data.io.search_responses import SearchResponse as SearchResponse
 from corank.data.io.search_responses import read_responses as read_responses
 from corank.data.io.store.store import Store as Store
@@ -74,6 +77,10 @@ from corank.data.io.trec import read_run as read_run
 from corank.data.io.trec import read_scores as read_scores
 from corank.data.io.trec import write_qrels as write_qrels
 from corank.data.io.trec import write_run as write_run
+from corank.data.io.votes import Votes as Votes
+from corank.data.io.votes import as_votes as as_votes
+from corank.data.io.votes import looks_like_votes as looks_like_votes
+from corank.data.io.votes import read_votes as read_votes
 from corank.data.io.write_frames import write_parquet as write_parquet
 from corank.data.judges import JudgeGrades as JudgeGrades
 from corank.data.judges import krippendorff as krippendorff

@@ -3,9 +3,9 @@ from corank.deploy.distributed.engine import Engine as Engine
 from corank.deploy.distributed.engine import LocalEngine as LocalEngine
 from corank.deploy.distributed.fit import fit_parts as fit_parts
 from corank.deploy.distributed.fit import pair_sums as pair_sums
+from corank.deploy.distributed.fit import predict_parts as predict_parts
 from corank.deploy.distributed.parts import Parts as Parts
 from corank.deploy.distributed.parts import Pass as Pass
-from corank.deploy.distributed.scores import predict_parts as predict_parts
 from corank.deploy.export.describe import Description as Description
 from corank.deploy.export.describe import describe as describe
 from corank.deploy.export.export import TARGETS as TARGETS

@@ -37,13 +37,13 @@ from corank.metrics.measure import Metric as Metric
 from corank.metrics.measure import MetricResult as MetricResult
 from corank.metrics.names import MEASURES as MEASURES
 from corank.metrics.names import parse_metric as parse_metric
+from corank.metrics.names import scorer as scorer
 from corank.metrics.pairwise import disagreement_error as disagreement_error
 from corank.metrics.pairwise import kendall_tau as kendall_tau
 from corank.metrics.pairwise import kpartite_error as kpartite_error
 from corank.metrics.pairwise import mean_absolute_error as mean_absolute_error
 from corank.metrics.pairwise import mean_squared_error as mean_squared_error
 from corank.metrics.runs import evaluate_run as evaluate_run
-from corank.metrics.scorers import scorer as scorer
 from corank.metrics.significance import MeanTest as MeanTest
 from corank.metrics.significance import PairedTest as PairedTest
 from corank.metrics.significance import PairedTests as PairedTests

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.lists.ranked import first_relevant, irrelevant_above, precision_at_r, precision_sums
-from corank.core.lists.top_k import BLOCK, RELEVANT
+from corank.core.lists.ranked import BLOCK, RELEVANT, first_relevant, irrelevant_above, precision_at_r, precision_sums
 from corank.errors import InputError
 from corank.metrics.gains import depth, discounted_gains, tie_code
 from corank.metrics.judgements import Judgements, PerQuery, ratio

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.lists.ranked import ranked_gains
-from corank.core.lists.top_k import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.core.lists.ranked import EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, ranked_gains, top_gains
 from corank.errors import InputError
 from corank.metrics.judgements import Judgements
 
@@ -80,5 +79,5 @@ def depth(judged: Judgements, cut: int | None) -> int:
 
 
 def tie_code(judged: Judgements) -> int:
-    """Return the tie code of `corank.core.lists.top_k`; rows are already sorted by docid if ties need it."""
+    """Return the tie code of `corank.core.lists.ranked`; rows are already sorted by docid if ties need it."""
     return EXPECTED if judged.convention.ties == "expectation" else GIVEN

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.lists.ranked import cascade, mean_of_ndcgs
-from corank.core.lists.top_k import BEST, EXPONENTIAL, LINEAR
+from corank.core.lists.ranked import BEST, EXPONENTIAL, LINEAR, cascade, mean_of_ndcgs
 from corank.errors import InputError
 from corank.metrics.gains import depth, discounted_gains, discounts_of, gradable, ranked_gain_values, tie_code
 from corank.metrics.judgements import Judgements, PerQuery, ratio

@@ -1,5 +1,5 @@
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
-from corank.models.auto.leaderboard import Leaderboard as Leaderboard
+from corank.models.auto.leaderboard import CandidateTable as CandidateTable
 from corank.models.fusion.definition import FusionDefinition as FusionDefinition
 from corank.models.fusion.definition import load_fusion as load_fusion
 from corank.models.fusion.fusion import Fusion as Fusion
@@ -46,10 +46,11 @@ from corank.models.linear.spd import SPD as SPD
 from corank.models.pursuit.co_ranking_pursuit import CoRankingPursuit as CoRankingPursuit
 from corank.models.pursuit.ranking_pursuit import RankingPursuit as RankingPursuit
 from corank.models.ratings.collaborative import Collaborative as Collaborative
-from corank.models.ratings.item_mean import ItemMean as ItemMean
+from corank.models.ratings.ranker import ItemMean as ItemMean
 from corank.models.rls.co_rankrls import CoRankRLS as CoRankRLS
 from corank.models.rls.rankrls import RankRLS as RankRLS
 from corank.models.rls.summary import PairSums as PairSums
 from corank.models.rls.view_rankrls import ViewRankRLS as ViewRankRLS
+from corank.models.votes.leaderboard import Leaderboard as Leaderboard
 
 __all__: list[str]

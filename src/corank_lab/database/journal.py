@@ -33,7 +33,7 @@ from corank_lab.database.entries import (
     utc_now,
 )  # fmt: skip
 from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoreError
+from corank_lab.database.store import AnswerStore, Candidate, Project, StoreError
 
 NAME = "corank.db"
 """Name of the database next to a judged file."""
@@ -231,10 +231,10 @@ class Journal(ABC, Generic[E]):
         self.store.change_project(new.id, name=new.name, settings=new.settings, is_archived=new.is_archived)
         self.project = new
 
-    def claim(self, item: str, slots: int = ANY_NUMBER) -> bool:
-        """Hold an item for the judge; return False if others hold it, or have answered it since the last `refresh`."""
+    def claim(self, candidates: Sequence[Candidate]) -> str | None:
+        """Hold the first item that others neither hold nor have answered since the last `refresh`."""
         self._has_claimed = True
-        return self.store.claim(self.id, self.judge, [Candidate(item, slots)], self.last) is not None
+        return self.store.claim(self.id, self.judge, candidates, self.last)
 
     def held_by_others(self) -> set[str]:
         """Return what other judges hold."""

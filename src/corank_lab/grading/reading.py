@@ -30,6 +30,8 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _TEXTS = ("query_text", "query_string", "user_query")
 _NEEDS = ("information_need", "need", "narrative", "description_of_need")
 _POSITIONS = ("position", "rank")
+_REASONS = ("why", "probability")
+"""Columns of `corank suggest` that judges should not see."""
 _BLANK = re.compile(r"\s")
 _PLACE = re.compile(r"\d{1,9}(\.0*)?")
 MAX_GRADE = 100
@@ -85,7 +87,7 @@ def _of_table(path: Path) -> GradingFile:
     need_column = next((lower[one] for one in _NEEDS if one in lower), None)
     place_column = next((lower[one] for one in _POSITIONS if one in lower), None)
     shown = [one for one in columns if one not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
-    shown = [one for one in shown if one not in (text_column, need_column)]
+    shown = [one for one in shown if one not in (text_column, need_column) and one.casefold() not in _REASONS]
     builder = TaskBuilder(str(path))
     cells: list[dict[str, Any]] = []
     for where, row in rows:

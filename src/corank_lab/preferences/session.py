@@ -24,6 +24,7 @@ from corank.data import Items
 from corank.errors import InputError
 from corank.models import PAIR_STRATEGIES, JudgeModel, gains, suggest_pairs
 from corank.parameters import check_values, integer, number, one_of
+from corank_lab.database.store import ANY_NUMBER, Candidate
 from corank_lab.preferences.answers import (
     PairwiseAnswer,
     PreferenceAnswers,
@@ -181,7 +182,7 @@ class PreferenceSession:
             self._next = self.question(self.judge, choices[0].pair) if choices else (None, None)
         question = self._next[0]
         if self._journal is not None and question is not None:
-            self._journal.claim(pair_key(question))
+            self._journal.claim([Candidate(pair_key(question), ANY_NUMBER)])
         return question
 
     def answer(self, question: Question, answer: str) -> None:

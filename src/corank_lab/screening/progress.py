@@ -1,10 +1,31 @@
-"""The state of a screening."""
+"""The state of a screening, and the advice to go on or to stop."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from corank_lab.screening.stopping import RecallEstimate
+from corank_lab.screening.stopping.forecast import Forecast
+
+
+@dataclass(frozen=True)
+class ScreeningAdvice:
+    """
+    What is known of the recall.
+
+    lines: what is estimated, tested and proved, one sentence each.
+    may_stop, to_sample, evidence, advised_since: as in `ScreeningProgress`.
+    figures: the numbers behind the lines; None before the first forecast and while a sample is read.
+    n_found: number of relevant records known at the forecast.
+    """
+
+    lines: tuple[str, ...] = ()
+    may_stop: bool = False
+    to_sample: int = 0
+    evidence: str | None = None
+    advised_since: int | None = None
+    figures: Forecast | None = None
+    n_found: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,13 @@
-"""A screening session: the next record to read, the answers, and an estimate of the recall."""
+"""
+A screening session: the next record of each judge, the answers, and an estimate of the recall.
+
+One class serves a single judge, who is a team of one, and several judges. `next` fits the model first; pages, whose
+questions wait for no model, take records from `open_for` and run `fit` and `plan_advice` in another thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +16,25 @@ from numpy.typing import NDArray
 
 from corank.errors import InputError
 from corank.parameters import is_integer
-from corank_lab.database.store import ANY_NUMBER
+from corank_lab.database.store import ANY_NUMBER, Candidate
 from corank_lab.records.records import Records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, prior_entries
+from corank_lab.screening.answers import ScreeningEntry, prior_entries
 from corank_lab.screening.choosing import choose_first
 from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.progress import ScreeningProgress
-from corank_lab.screening.stopping import DEFAULT_RULE, stopping_rule
+from corank_lab.screening.progress import ScreeningAdvice, ScreeningProgress
+from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.forecast import Forecaster
 from corank_lab.screening.stopping.sampling import RandomSample
-from corank_lab.screening.team import TeamScreening
+from corank_lab.screening.team import OpenRecord, TeamAnswers
 from corank_lab.screening.views import Views, make_views
 
+N_AHEAD = 64
+"""Number of records that are offered to a judge of a team before all are."""
 
-class Screening:
+
+class Screening(TeamAnswers):
     """
     Find nearly all relevant records while reading few.
 
@@ -42,15 +50,16 @@ class Screening:
     labels: Whether labels of the records are used as known answers. If not, those that a journal holds are withdrawn.
     share: Whether to read together with the other judges of the journal's project: a record that another judge has
         answered, put aside or has on the screen is not shown, and the model learns from the answers of all.
-    overlap: Share of the records that every judge reads nevertheless. A hash of the record draws them, so that all
+    overlap: Share of the records that several judges read nevertheless. A hash of the record draws them, so that all
         judges draw the same.
+    readers: Number of judges who read a record of that share; all by default.
     rule: When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
         test agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric",
         "draws". By a proof: "sample". Rule of thumb, which missed the target in half of the replays: "consecutive".
     target: Recall to reach.
     confidence: Required probability that the target is reached.
     random_state: Random seed.
-    views: Views of the same records, made before.
+    views: Views of the same records, made before; else `prepare` makes them.
 
     >>> from corank_lab.screening import Records, Screening
     >>> titles = ["tin mines", "tin price", "gold price", "copper mines", "gold rush"]
@@ -71,75 +80,72 @@ class Screening:
         labels: bool = False,
         share: bool = False,
         overlap: float = 0.0,
+        readers: int = ANY_NUMBER,
         rule: str = DEFAULT_RULE,
         target: float = 0.95,
         confidence: float = 0.95,
         random_state: int = 0,
         views: Views | None = None,
     ) -> None:
-        self.unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
-        self.records = self.unique.unique
-        self._seed = random_state
-        if not 0.0 <= overlap <= 1.0:
-            raise InputError(f"overlap is {overlap!r}; pass a share of the records from 0 to 1, such as 0.1.")
-        self._journal, self._is_shared = journal, share and journal is not None
-        self._judge = "me" if journal is None else journal.judge
-        self._judges = TeamScreening(self.unique, overlap=ANY_NUMBER, shared=overlap if self._is_shared else 1.0)
-        self._answers = self._judges.answers_of(self._judge)
-        self._open = np.ones(len(self.records), dtype=np.bool_)
+        super().__init__(records, journal, share=share, overlap=overlap, readers=readers)
+        self.topic, self._seed = "", random_state
+        self.views = views
+        self._model: ScreeningModel | None = None
         self._scores: NDArray[np.float32] | None = None
         self._prefetched: tuple[int, dict[bool, NDArray[np.float32]]] | None = None
-        self._n_applied = 0
-        if journal is not None:
-            journal.begin(self.unique)
-            self._apply_log()
-        start = prior_entries(self._answers, known, rejected, labels=labels)
-        n_known = len(self._answers.beforehand) + sum(-1 if entry.action == "undo" else 1 for entry in start)
-        self._rule = stopping_rule(rule, len(self.records) - n_known, target, confidence)
-        self._forecaster = Forecaster(self._rule)
-        self.views = views if views is not None else make_views(self.unique.linked())
-        self._model = ScreeningModel(self.views)
-        self._record(*start)
-        if topic and topic != self._answers.topic:
-            self._record(ScreeningEntry("topic", text=topic))
         self._shown: tuple[int, ScreeningEntry] | None = None
+        self._rule = stopping_rule(rule, len(self.records), target, confidence)
+        self._forecaster = Forecaster(self._rule)
+        self._advice = ScreeningAdvice()
+        self.begin()
+        known, rejected = list(known), list(rejected)
+        if journal is not None or known or rejected or labels:
+            self._record(*prior_entries(self._mine, known, rejected, labels=labels))
+        if topic and topic != self._mine.topic:
+            self._record(ScreeningEntry("topic", text=topic))
 
     def next(self) -> int | None:
         """Choose the record to read next; None if every record is answered, or with another judge."""
-        journal = self._journal
-        if journal is None:
-            return self._choose(self._open)
-        while True:
-            journal.refresh()
+        if self._journal is not None:
+            self._journal.refresh()
             self._apply_log()
-            is_open = self._open
-            if self._is_shared:
-                is_open = is_open & ~self._judges.taken_from(self._judge)
-                is_open[[number for number in self._held() if self._judges.slots(number) == 1]] = False
-            record = self._choose(is_open)
-            if record is None:
-                journal.release()
-                return None
-            if journal.claim(self.records.ids[record], self._judges.slots(record)):
-                return record
+        if self.team.has_found and self._scores is None:
+            self._scores = self.fit(self.judged)
+        elif self.views is None:
+            self.prepare()
+        ids = self.records.ids
+        for most in (N_AHEAD if self._is_shared else 1, None):
+            is_open = self.open_for(self.judge, most, with_aside=not self._is_shared)
+            chosen: int | None = is_open[0].number if is_open else None
+            if self._journal is not None:
+                item = self._journal.claim([Candidate(ids[number], slots) for number, slots in is_open])
+                chosen = next((number for number, _ in is_open if ids[number] == item), None)
+            if chosen is not None:
+                self._shown = (chosen, self.why(chosen))
+                return chosen
+            if most is None or len(is_open) < most:
+                break
+        if self._journal is not None:
+            self._journal.release()
+        return None
 
     def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
         """Record an answer. If there is a journal, the answer is on the disk when this returns."""
         self._require_open(record)
         self._record(self._entry("relevant" if relevant else "not", record, reason=reason, tags=tuple(tags)))
         prefetched = self._prefetched
-        self._forget_scores()
+        self._hear()
         if prefetched is not None and prefetched[0] == record:
             self._scores = prefetched[1].get(relevant)
 
     def change(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
         """Change an earlier answer, or answer a record that was put aside."""
         self._require(record)
-        if record not in self._answers.current:
+        if record not in self.entries:
             raise InputError(f"record {self.records.ids[record]!r} is not answered; answer it when it is shown.")
         action = "relevant" if relevant else "not"
         self._record(ScreeningEntry(action, self.records.ids[record], "history", reason=reason, tags=tuple(tags)))
-        self._forget_scores()
+        self._hear()
 
     def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
         """Put a record aside until no other is left."""
@@ -152,12 +158,12 @@ class Screening:
         self._require(of)
         if record == of:
             raise InputError(f"record {self.records.ids[record]!r} cannot be a duplicate of itself; pass another one.")
-        if record in self._answers.relevant:
+        if record in self._mine.relevant:
             entry = ScreeningEntry("duplicate", self.records.ids[record], "history", of=self.records.ids[of])
         else:
             entry = self._entry("duplicate", record, of=self.records.ids[of])
         self._record(entry)
-        self._forget_scores()
+        self._hear()
 
     def distinct(self, record: int) -> None:
         """Record that the duplicates that are judged with a record are other works; the next session shows them."""
@@ -170,141 +176,176 @@ class Screening:
     def note(self, record: int, text: str) -> None:
         """Attach a note to a record."""
         self._require(record)
-        self._record(ScreeningEntry("note", self.records.ids[record], text=text))
+        super().note(record, text)
 
     def undo(self) -> int | None:
         """Withdraw the last answer, change or postponement, and return its record; an answer before it holds again."""
-        last = self._answers.last
+        last = self._mine.last
         if last is None:
             return None
         if self._journal is not None:
-            self._journal.claim(self.records.ids[last])
+            self._journal.claim([Candidate(self.records.ids[last], ANY_NUMBER)])
         self._record(ScreeningEntry("undo", self.records.ids[last]))
-        self._forget_scores()
+        self._hear()
         return last
 
     def prefetch(self, record: int) -> None:
         """Fit the model for both answers to a record while it is being read, so that `next` returns at once."""
         self._require(record)
         self._prefetched = None
-        if self._open[record]:
+        if record not in self._mine.relevant:
             numbers, answers = self.judged
-            possible = (False, True) if self._team.has_found else (True,)
-            fitted = {answer: self._model.scores([*numbers, record], [*answers, answer]) for answer in possible}
+            fitted = {}
+            for answer in (False, True):
+                scores = self.fit(([*numbers, record], [*answers, answer]))
+                if scores is not None:
+                    fitted[answer] = scores
             self._prefetched = (record, fitted)
 
     def progress(self) -> ScreeningProgress:
         """Return the state of the screening."""
-        team = self._team
-        sample = self._sample()
-        to_sample = len(sample.left) if sample is not None else 0
-        unread = len(self.records) - len(team.relevant)
-        may_stop = unread == 0 or (self._may_stop() and not to_sample)
-        by_rule = "sample" if self._rule.needs_sample else "model"
-        evidence = None if not may_stop else by_rule if unread else "all read"
-        since = None
-        if evidence == "model":
-            n_other = len(team.relevant) - len(team.ranked)
-            since = n_other + (self._rule.advised_since(team.finds, len(team.ranked), team.n_known) or 0)
-        elsewhere = self._judges.n_elsewhere(self._judge, self._held()) if self._is_shared else 0
-        estimate, lines = None, sample.lines() if sample is not None else ()
-        if not team.is_sampled:
-            forecast = self._forecaster.forecast(team.finds, len(team.ranked), team.n_known)
-            estimate, lines = forecast.estimate, forecast.lines()
+        team, advice = self.team, self.plan_advice()()
+        estimate = advice.figures.estimate if advice.figures is not None else None
         return ScreeningProgress(
-            len(self.records), len(team.relevant), team.n_found, estimate, may_stop, to_sample, evidence,
-            len(self._answers.later), elsewhere, lines, since,
+            len(self.records), len(team.relevant), team.n_found, estimate, advice.may_stop, advice.to_sample,
+            advice.evidence, len(self._mine.later), self._n_elsewhere(), advice.lines, advice.advised_since,
         )  # fmt: skip
-
-    def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
-        """Return the answered and postponed records, the last one first."""
-        return self._answers.search(search)
 
     @property
     def judged(self) -> tuple[list[int], list[bool]]:
         """The records and answers that the model learns from, those of other judges in a shared reading included."""
-        return self._team.judged
+        return self.team.judged
 
     @property
     def answers(self) -> dict[int, bool]:
         """The answers by record number, in the order of answering; duplicates of other records are not relevant."""
-        return dict(self._answers.relevant)
-
-    @property
-    def notes(self) -> dict[int, str]:
-        """The notes by record number."""
-        return self._answers.notes
-
-    @property
-    def tags(self) -> Mapping[int, tuple[str, ...]]:
-        """The tags that were last given to each record, by number; those of a withdrawn answer stay."""
-        return self._answers.tags
+        return dict(self._mine.relevant)
 
     @property
     def unread(self) -> int:
         """Number of records without an answer."""
-        return len(self.records) - len(self._answers.relevant)
+        return len(self.records) - len(self._mine.relevant)
 
     @property
     def unmatched(self) -> list[ScreeningEntry]:
         """Entries of the journal about records that are not among these; they stay in the journal."""
-        return self._answers.unmatched
+        return self._mine.unmatched
 
     @property
-    def entries(self) -> Mapping[int, ScreeningEntry]:
-        """The entry that holds for each answered or postponed record, by number."""
-        return self._answers.current
+    def rule(self) -> StoppingRule:
+        """The stopping rule for the records that the ranking orders; those that judges looked for are left out."""
+        n = len(self.records) - len(self.team.beforehand)
+        if n != self._rule.n:
+            self._rule = stopping_rule(self._rule.name, n, self._rule.target, self._rule.confidence)
+        return self._rule
+
+    def open_for(self, judge: str, most: int | None = None, *, with_aside: bool = True) -> list[OpenRecord]:
+        """
+        Return the records that a judge may read next, by decreasing priority.
+
+        Records that others have read and that need another judge come first, then a random sample, then the records
+        that the model finds most likely relevant. What the judge put aside comes after these, and last what others did.
+        """
+        later, is_open = self.answers_of(judge).later, self._is_open(judge)
+        aside = [number for number, judges in self._aside.items() if judges - {judge} and is_open[number]]
+        if not with_aside:  # they stay with the judge who put them aside
+            is_open[[number for number in aside if self._needed[number] == 1]] = False
+            aside = [number for number in aside if is_open[number]]
+        sample = self._sample()
+        drawn = [] if sample is None else [number for number in sample.left if is_open[number]]
+        drawn = [number for number in drawn if number not in later] or drawn
+        last = [number for number in dict.fromkeys([*later, *aside]) if is_open[number] and number not in drawn]
+        is_open[[*last, *drawn]] = False
+        again = set(np.flatnonzero(is_open & (self._n_read > 0)).tolist())
+        second = [number for number in self.team.relevant if number in again] if again else []
+        is_open[second] = False
+        chosen: list[int] = [*second, *drawn, *self._ranked(np.flatnonzero(is_open), most), *last]
+        return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]
+
+    def why(self, number: int, judge: str | None = None) -> ScreeningEntry:
+        """Return an entry without an action that says why a record is shown: by what, rank and score."""
+        sample = self._sample()
+        if sample is not None and number in sample.left:
+            return ScreeningEntry("", by="sample")
+        if not self.team.has_found or self._scores is None:
+            return ScreeningEntry("", by="start")
+        score = self._scores[number]
+        rank = 1 + int(np.count_nonzero(self._scores[self._is_open(judge or self.judge)] > score))
+        return ScreeningEntry("", by="model", rank=rank, score=round(float(score), 4))
+
+    def prepare(self) -> None:
+        """Make the views that the model needs."""
+        if self.views is None:
+            self.views = make_views(self.unique.linked())
+
+    def fit(self, judged: tuple[Sequence[int], Sequence[bool]]) -> NDArray[np.float32] | None:
+        """Return scores of all records; None before a relevant one is known. One thread may call it at a time."""
+        self.prepare()
+        if self._model is None:
+            assert self.views is not None
+            self._model = ScreeningModel(self.views)
+        return self._model.scores(*judged) if any(judged[1]) else None
+
+    def install(self, scores: NDArray[np.float32] | None) -> None:
+        """Use new scores."""
+        self._scores = scores
 
     @property
-    def _team(self) -> ScreeningAnswers:
-        """The answers of all judges in a shared reading, else the own ones."""
-        return self._judges.team
+    def advice(self) -> ScreeningAdvice:
+        """The last advice; it is withheld if the answers no longer fit it, until the next one is set."""
+        if self._advice.evidence == "all read":
+            holds = len(self.team.relevant) == len(self.records)
+        else:
+            holds = self._advice.n_found == self.team.n_found
+        if holds:
+            return self._advice
+        return replace(self._advice, may_stop=False, evidence=None, advised_since=None)
 
-    def _held(self) -> list[int]:
-        """Records that other judges hold."""
-        assert self._journal is not None
-        found = (self.unique.find(item) for item in self._journal.held_by_others())
-        return [number for number in found if number is not None]
+    @advice.setter
+    def advice(self, advice: ScreeningAdvice) -> None:
+        self._advice = advice
+
+    def plan_advice(self) -> Callable[[], ScreeningAdvice]:
+        """Return a function that computes the advice for the answers so far, in any thread."""
+        team, rule, sample = self.team, self.rule, self._sample()
+        finds, n_ranked, n_known = list(team.finds), len(team.ranked), team.n_known
+        n_found, n_other = team.n_found, len(team.relevant) - len(team.ranked)
+        unread = len(self.records) - len(team.relevant)
+        to_sample = len(sample.left) if sample is not None else 0
+        sampled = sample.lines() if sample is not None and team.is_sampled else None
+        if self._forecaster.rule is not rule:
+            self._forecaster = Forecaster(rule)
+        forecaster = self._forecaster
+
+        def compute() -> ScreeningAdvice:
+            advises = sample is not None if rule.needs_sample else rule.advises(finds, n_ranked, n_known)
+            may_stop = not unread or (advises and not to_sample)
+            by_rule = "sample" if rule.needs_sample else "model"
+            evidence = None if not may_stop else by_rule if unread else "all read"
+            since = None
+            if evidence == "model":
+                since = n_other + (rule.advised_since(finds, n_ranked, n_known) or 0)
+            if sampled is not None and unread:
+                return ScreeningAdvice(sampled, may_stop, to_sample, evidence, n_found=n_found)
+            figures = forecaster.forecast(finds, n_ranked, n_known)
+            return ScreeningAdvice(figures.lines(), may_stop, to_sample, evidence, since, figures, n_found)
+
+        return compute
 
     def _entry(self, action: str, record: int, **values: Any) -> ScreeningEntry:
         """Make an entry that says why the record was shown."""
         if self._shown is not None and self._shown[0] == record:
             why = self._shown[1]
         else:
-            why = ScreeningEntry("", by="model" if self._team.has_found else "start")
+            why = ScreeningEntry("", by="model" if self.team.has_found else "start")
         return replace(why, action=action, id=self.records.ids[record], **values)
 
-    def _record(self, *entries: ScreeningEntry) -> None:
-        """Write entries, then apply them."""
-        if self._journal is None:
-            for entry in entries:
-                self._apply(self._judge, entry)
-            return
-        self._journal.extend(entries)
-        self._apply_log(len(entries))
-
-    def _apply_log(self, n_own: int = 0) -> None:
-        """Apply what is new in the journal; `n_own` entries of it are of this session."""
-        assert self._journal is not None
-        new = self._journal.log[self._n_applied :]
-        self._n_applied += len(new)
-        heard = [(judge, entry) for judge, entry in new if self._is_shared or judge == self._judge]
-        for judge, entry in heard:
-            self._apply(judge, entry)
-        if len(heard) > n_own:
-            self._forget_scores()
-
-    def _apply(self, judge: str, entry: ScreeningEntry) -> None:
-        number = self._judges.add(judge, entry)
-        if number is not None:
-            self._open[number] = number not in self._answers.relevant
-
-    def _forget_scores(self) -> None:
+    def _hear(self) -> None:
         self._scores = self._prefetched = None
 
     def _require_open(self, record: int) -> None:
         self._require(record)
-        if not self._open[record]:
+        if record in self._mine.relevant:
             raise InputError(
                 f"record {self.records.ids[record]!r} is answered; withdraw the answer first with undo(), or change "
                 "it with change()."
@@ -314,42 +355,30 @@ class Screening:
         if not (is_integer(record) and 0 <= record < len(self.records)):
             raise InputError(f"record is {record!r}; pass a number from 0 to {len(self.records) - 1}.")
 
-    def _choose(self, is_open: NDArray[np.bool_]) -> int | None:
-        """Choose one of the open records; postponed ones only if there is no other."""
-        unread = np.flatnonzero(is_open)
+    def _ranked(self, unread: NDArray[np.intp], most: int | None) -> Iterable[int]:
+        """Order unread records; if only some are wanted, the others are not sorted."""
         if not len(unread):
-            return None
-        sample = self._sample()
-        if sample is not None and (left := [number for number in sample.left if is_open[number]]):
-            record = next((number for number in left if number not in self._answers.later), left[0])
-            self._shown = (record, ScreeningEntry("", by="sample"))
-            return record
-        if self._answers.later:
-            now = is_open.copy()
-            now[list(self._answers.later)] = False
-            unread = np.flatnonzero(now) if now.any() else unread
-        team = self._team
-        if not team.has_found:
-            record = choose_first(self.views, unread, team.relevant, topic=team.topic, seed=self._seed)
-            self._shown = (record, ScreeningEntry("", by="start"))
-            return record
-        if self._scores is None:
-            self._scores = self._model.scores(*self.judged)
-        record = int(unread[np.argmax(self._scores[unread])])
-        score = self._scores[record]
-        rank = 1 + int(np.count_nonzero(self._scores[is_open] > score))
-        self._shown = (record, ScreeningEntry("", by="model", rank=rank, score=round(float(score), 4)))
-        return record
-
-    def _may_stop(self) -> bool:
-        """Whether ranked reading may stop; it did if a sample has begun."""
-        answers = self._team
-        if self._rule.needs_sample and answers.is_sampled:
-            return True
-        return self._rule.advises(answers.finds, len(answers.ranked), answers.n_known)
+            return []
+        if self._scores is not None and self.team.has_found:
+            scores = self._scores[unread]
+            if most == 1:
+                return [int(unread[np.argmax(scores)])]
+            if most is not None and most < len(unread):
+                kept = np.sort(np.argpartition(-scores, most)[:most])
+                unread, scores = unread[kept], scores[kept]
+            return [int(number) for number in unread[np.argsort(-scores, kind="stable")]]
+        rejected, first = self.team.relevant, []
+        if self.views is not None and not self.team.has_found:
+            topic = self.topic or self.team.topic
+            first = [choose_first(self.views, unread, rejected, topic=topic, seed=self._seed)]
+        order = np.random.default_rng([self._seed, len(rejected)]).permutation(unread).tolist()
+        return list(dict.fromkeys([*first, *order]))
 
     def _sample(self) -> RandomSample | None:
-        """The random sample, if the rule needs one and ranked reading may stop."""
-        if not (self._rule.needs_sample and self._may_stop()):
+        """The random sample, if the rule needs one and ranked reading may stop; it did if a sample has begun."""
+        team, rule = self.team, self.rule
+        if not rule.needs_sample:
             return None
-        return RandomSample(self._team, len(self.records), self._rule, self._seed)
+        if not team.is_sampled and not rule.advises(team.finds, len(team.ranked), team.n_known):
+            return None
+        return RandomSample(team, len(self.records), rule, self._seed)

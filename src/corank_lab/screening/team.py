@@ -1,128 +1,85 @@
-"""
-A screening by several judges at once, whose answers are stored elsewhere: who reads what next, and what is known.
-
-Each record is read by `overlap` judges if it belongs to the shared part, else by one; a hash of the record draws that
-part. One model learns from all answers. Fitting (`fit`) and installing (`install`) are apart, so that a thread may fit
-while questions are answered from the last scores.
-"""
+"""The answers of all judges of one collection, who has read what, and a session that settles conflicts."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.errors import InputError
+from corank_lab.database.store import ANY_NUMBER
+from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, prior_entries
-from corank_lab.screening.choosing import choose_first
+from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.judges import combine, find_conflicts
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.stopping.forecast import Forecast, make_forecast
-from corank_lab.screening.stopping.rule import StoppingRule
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, stopping_rule
-from corank_lab.screening.stopping.sampling import RandomSample
-from corank_lab.screening.views import Views, make_views
 
 KNOWN = "labels of the file"
-"""Name under which labels of the file count as answers."""
+"""Name under which labels of the file count as answers on pages."""
+
+
+class JudgeVerdict(NamedTuple):
+    """What a judge answered, with reason and tags, and the judge's note, which may be empty."""
+
+    judge: str
+    entry: ScreeningEntry
+    note: str
 
 
 class OpenRecord(NamedTuple):
-    """
-    A record that a judge may get next.
-
-    number: of the record.
-    slots: number of judges who may still read it.
-    """
+    """The number of a record that a judge may get next, and of the judges who may still read it."""
 
     number: int
     slots: int
 
 
-@dataclass(frozen=True)
-class TeamForecast:
+class TeamAnswers:
     """
-    What is known of the recall.
+    The answers of all judges of one collection, in a journal or in memory.
 
-    lines: what is estimated, tested and proved, one sentence each.
-    may_stop: whether the stopping rule advises to stop, or all records are read.
-    evidence {"", "model", "sample", "all read"}: what the advice is based on.
-    figures: the numbers behind the lines; None before the first forecast and while a sample is read.
-    advised_since: number of records read when the present advice of a model came; None without it.
-    n_found: number of relevant records known at the forecast.
-    """
+    records: The records; with `UniqueRecords`, duplicates are judged as one.
+    journal: Journal of one of the judges, who is the judge of the session; `begin` reads it.
+    share, overlap, readers: As in `corank_lab.screening.Screening`.
 
-    lines: tuple[str, ...] = ()
-    may_stop: bool = False
-    evidence: str = ""
-    figures: Forecast | None = None
-    advised_since: int | None = None
-    n_found: int = 0
-
-
-class TeamScreening:
-    """
-    The answers of all judges of one collection.
-
-    unique: The records; duplicates are judged as one.
-    overlap: Number of judges who read a record of the shared part.
-    shared: Share of the records that `overlap` judges read.
-    topic: Description of relevant records, used until the first one is found.
-    labels: Whether labels of the records are used as known answers.
-    rule, target, confidence: As in `corank_lab.screening.Screening`.
-    random_state: Random seed.
-
+    unique, records: The records, and those that are judged.
     judges: The answers of each judge.
-    views: Views of the records; None until `prepare` is called.
-    forecast: The last forecast.
-
-    >>> from corank_lab.records.records import Records
-    >>> titles = ["tin mines", "tin price", "gold price", "gold rush"]
-    >>> team = TeamScreening(UniqueRecords(Records(list("abcd"), titles, [""] * 4)))
-    >>> team.add("ann", ScreeningEntry("relevant", "a"))
-    0
-    >>> team.prepare()
-    >>> team.install(team.fit(team.snapshot()))
-    >>> team.open_for("bob")[0].number
-    1
     """
 
     def __init__(
         self,
-        unique: UniqueRecords,
+        records: Records | UniqueRecords,
+        journal: ScreeningJournal | None = None,
         *,
-        overlap: int = 1,
-        shared: float = 1.0,
-        topic: str = "",
-        labels: bool = False,
-        rule: str = DEFAULT_RULE,
-        target: float = 0.95,
-        confidence: float = 0.95,
-        random_state: int = 0,
+        share: bool = True,
+        overlap: float = 0.0,
+        readers: int = ANY_NUMBER,
     ) -> None:
-        self.unique, self.records = unique, unique.unique
-        n = len(self.records)
-        known = label_answers(unique) if labels else ScreeningAnswers(unique)
-        self.judges: dict[str, ScreeningAnswers] = {KNOWN: known} if known.relevant else {}
-        self._rule = stopping_rule(rule, n - len(known.relevant), target, confidence)
-        self.topic, self._seed = topic, random_state
-        self._needed = np.where(drawn_records(self.records.ids, shared), max(overlap, 1), 1)
-        self._needed[list(known.relevant)] = 0
-        self._readers: dict[int, set[str]] = {}
-        self._n_read = np.zeros(n, dtype=np.int64)
-        self._aside: dict[int, set[str]] = {}
+        if not 0.0 <= overlap <= 1.0:
+            raise InputError(f"overlap is {overlap!r}; pass a share of the records from 0 to 1, such as 0.1.")
+        self.unique = records if isinstance(records, UniqueRecords) else UniqueRecords(records)
+        self.records = self.unique.unique
+        self.judge = "me" if journal is None else journal.judge
+        self.judges: dict[str, ScreeningAnswers] = {}
+        self._journal, self._is_shared = journal, share
         self._team: ScreeningAnswers | None = None
-        self.views: Views | None = None
-        self._model: ScreeningModel | None = None
-        self._scores: NDArray[np.float32] | None = None
-        self.forecast = TeamForecast()
+        self._n_applied = 0
+        self._needed = np.where(drawn_records(self.records.ids, overlap if share else 1.0), max(readers, 1), 1)
+        self._readers: dict[int, set[str]] = {}
+        self._aside: dict[int, set[str]] = {}
+        self._n_read = np.zeros(len(self.records), dtype=np.int64)
+        self._has_read: dict[str, NDArray[np.bool_]] = {}
+
+    def begin(self) -> None:
+        """Use the project of the records, and the answers in it."""
+        if self._journal is not None:
+            self._journal.begin(self.unique)
+            self._apply_log()
 
     def add(self, judge: str, entry: ScreeningEntry) -> int | None:
-        """Apply an entry of a judge."""
+        """Apply an entry of a judge, and return its record."""
         answers = self.answers_of(judge)
         number = answers.add(entry)
         if entry.action == "topic":
@@ -130,7 +87,8 @@ class TeamScreening:
         if number is None or entry.action == "note":
             return number
         readers, aside = (place.setdefault(number, set()) for place in (self._readers, self._aside))
-        is_read = number in answers.relevant and answers.chosen_by[number] != "adjudication"
+        is_read = self._read_by(judge)[number] = number in answers.relevant
+        is_read = is_read and answers.chosen_by[number] != "adjudication"
         (readers.add if is_read else readers.discard)(judge)
         (aside.add if number in answers.later else aside.discard)(judge)
         self._n_read[number] = len(readers)
@@ -154,173 +112,93 @@ class TeamScreening:
         return self._team
 
     @property
-    def rule(self) -> StoppingRule:
-        """The stopping rule for the records that the ranking orders; those that judges looked for are left out."""
-        n = len(self.records) - len(self.team.beforehand)
-        if n != self._rule.n:
-            self._rule = stopping_rule(self._rule.name, n, self._rule.target, self._rule.confidence)
-        return self._rule
-
-    @property
-    def conflicts(self) -> list[int]:
+    def unsettled(self) -> list[int]:
         """Records on which judges disagree, not settled, in the order of the file."""
         return find_conflicts(self.judges) if len(self.judges) > 1 else []
+
+    @property
+    def settled(self) -> dict[int, ScreeningEntry]:
+        """Records whose conflict was settled, and how."""
+        return {number: entry for answers in self.judges.values() for number, entry in answers.adjudicated.items()}
+
+    def verdicts(self, record: int) -> list[JudgeVerdict]:
+        """Return what the judges answered by reading."""
+        return [
+            JudgeVerdict(judge, answers.current[record], answers.notes.get(record, ""))
+            for judge, answers in self.judges.items()
+            if record in answers.relevant and answers.chosen_by[record] != "adjudication"
+        ]
+
+    def use_labels(self) -> None:
+        """Count labels of the records as known answers of nobody; no judge reads these records."""
+        labels = label_answers(self.unique)
+        if labels.relevant:
+            self.judges[KNOWN] = labels
+            self._needed[list(labels.relevant)] = 0
 
     @property
     def n_finished(self) -> int:
         """Number of records that as many judges have read as are needed, or that are known or settled."""
         done = self._n_read >= self._needed
-        done[self._settled] = True
+        done[list(self.settled)] = True
         return int(np.count_nonzero(done))
-
-    def open_for(self, judge: str, most: int | None = None) -> list[OpenRecord]:
-        """
-        Return the records that a judge may read next, by decreasing priority.
-
-        Records that others have read and that need another judge come first, then the records that the model finds
-        most likely relevant. What the judge put aside comes after these, and last what others put aside.
-        """
-        mine = self.answers_of(judge)
-        is_open = self._n_read < self._needed
-        is_open[[*mine.relevant, *self._settled]] = False
-        later = [number for number in mine.later if is_open[number]]
-        is_open[later] = False
-        others = [number for number, judges in self._aside.items() if judges and is_open[number]]
-        is_open[others] = False
-        second = [number for number in self.team.relevant if is_open[number] and self._n_read[number]]
-        is_open[second] = False
-        chosen: list[int] = [*second, *self._ranked(np.flatnonzero(is_open), most), *later, *others]
-        chosen = chosen if most is None else chosen[:most]
-        return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen]
 
     def slots_for(self, judge: str, number: int) -> int:
         """Return how many judges may still read a record, if this judge may; 0 if not, or if the judge put it aside."""
         mine = self.answers_of(judge)
-        if number in mine.relevant or number in mine.later or number in self._settled:
+        if number in mine.relevant or number in mine.later or number in self.settled:
             return 0
         return max(int(self._needed[number] - self._n_read[number]), 0)
 
-    def slots(self, number: int) -> int:
-        """Return how many judges read a record."""
-        return int(self._needed[number])
+    def note(self, record: int, text: str) -> None:
+        """Attach a note to a record."""
+        self._record(ScreeningEntry("note", self.records.ids[record], text=text))
 
-    def taken_from(self, judge: str) -> NDArray[np.bool_]:
-        """Return which records other judges have read or put aside, and this judge need not read."""
-        taken = self._n_read >= self._needed
-        aside = [number for number, judges in self._aside.items() if judges - {judge}]
-        taken[[number for number in aside if self._needed[number] == 1]] = True
-        return taken
-
-    def n_elsewhere(self, judge: str, held: Sequence[int]) -> int:
-        """Return the number of records that nobody has read, but that others hold or have put aside."""
-        numbers = {*held, *(number for number, judges in self._aside.items() if judges - {judge})}
-        return sum(self._needed[number] == 1 and not self._n_read[number] for number in numbers)
-
-    def why(self, number: int) -> ScreeningEntry:
-        """Return an entry without an action that says why a record is shown: by what, rank and score."""
-        sample = self._sample()
-        if sample is not None and number in sample.left:
-            return ScreeningEntry("", by="sample")
-        if not self.team.has_found or self._scores is None:
-            return ScreeningEntry("", by="start")
-        score = self._scores[number]
-        rank = 1 + int(np.count_nonzero(self._scores[self._n_read < self._needed] > score))
-        return ScreeningEntry("", by="model", rank=rank, score=round(float(score), 4))
-
-    def prepare(self, views: Views | None = None) -> None:
-        """Make the views that the model needs, or use those that were made before."""
-        if self.views is None:
-            views = make_views(self.records) if views is None else views
-            self._model = ScreeningModel(views)
-            self.views = views
-
-    def snapshot(self) -> tuple[list[int], list[bool]]:
-        """Return the records and answers that the model learns from."""
-        return self.team.judged
-
-    def fit(self, judged: tuple[Sequence[int], Sequence[bool]]) -> NDArray[np.float32] | None:
-        """Return scores of all records; None before a relevant one is known. One thread may call it at a time."""
-        if self._model is None or not any(judged[1]):
-            return None
-        return self._model.scores(*judged)
-
-    def install(self, scores: NDArray[np.float32] | None) -> None:
-        """Use new scores."""
-        self._scores = scores
+    def history(self, search: str = "") -> list[tuple[int, ScreeningEntry]]:
+        """Return the answered and postponed records of the judge, the last one first."""
+        return self._mine.search(search, self.entries)
 
     @property
-    def advice(self) -> TeamForecast:
-        """The last forecast; its advice is withheld if the answers no longer fit it, until the next forecast."""
-        if self.forecast.evidence == "all read":
-            holds = len(self.team.relevant) == len(self.records)
+    def entries(self) -> Mapping[int, ScreeningEntry]:
+        """The entry of the judge that holds for each answered or postponed record, by number."""
+        return self._mine.current
+
+    @property
+    def notes(self) -> Mapping[int, str]:
+        """The notes of the judge by record number."""
+        return self._mine.notes
+
+    @property
+    def tags(self) -> Mapping[int, tuple[str, ...]]:
+        """The tags that the judge last gave to each record, by number; those of a withdrawn answer stay."""
+        return self._mine.tags
+
+    @property
+    def _mine(self) -> ScreeningAnswers:
+        return self.answers_of(self.judge)
+
+    def _record(self, *entries: ScreeningEntry) -> None:
+        """Write entries of the judge, then apply them."""
+        if self._journal is None:
+            for entry in entries:
+                self.add(self.judge, entry)
         else:
-            holds = self.forecast.n_found == self.team.n_found
-        if holds:
-            return self.forecast
-        return replace(self.forecast, may_stop=False, evidence="", advised_since=None)
+            self._journal.extend(entries)
+            self._apply_log(len(entries))
 
-    def plan_forecast(self) -> Callable[[], TeamForecast]:
-        """Return a function that computes the forecast for the answers so far, in any thread."""
-        team, rule = self.team, self.rule
-        finds, n_ranked, n_known = list(team.finds), len(team.ranked), team.n_known
-        n_found, n_other = team.n_found, len(team.relevant) - len(team.ranked)
-        unread, is_sampled = len(self.records) - len(team.relevant), team.is_sampled
-        sample = self._sample()
-        to_sample = len(sample.left) if sample is not None else 0
+    def _apply_log(self, n_own: int = 0) -> None:
+        """Apply what is new in the journal; `n_own` entries of it are of this session."""
+        assert self._journal is not None
+        new = self._journal.log[self._n_applied :]
+        self._n_applied += len(new)
+        heard = [(judge, entry) for judge, entry in new if self._is_shared or judge == self.judge]
+        for judge, entry in heard:
+            self.add(judge, entry)
+        if len(heard) > n_own:
+            self._hear()
 
-        def compute() -> TeamForecast:
-            if not unread:
-                figures = make_forecast(rule, finds, n_ranked, n_known)
-                return TeamForecast(figures.lines(), True, "all read", figures, n_found=n_found)
-            may_stop = (is_sampled or rule.advises(finds, n_ranked, n_known)) and not to_sample
-            evidence = "" if not may_stop else "sample" if rule.needs_sample else "model"
-            if is_sampled:
-                done = f"{to_sample} records until its next test" if to_sample else "its test has succeeded"
-                line = f"Proof: the random sample is being read; {done}."
-                return TeamForecast((line,), may_stop, evidence, n_found=n_found)
-            since = None
-            if evidence == "model":
-                since = (rule.advised_since(finds, n_ranked, n_known) or 0) + n_other
-            figures = make_forecast(rule, finds, n_ranked, n_known)
-            return TeamForecast(figures.lines(), may_stop, evidence, figures, since, n_found)
-
-        return compute
-
-    def _ranked(self, unread: NDArray[np.intp], most: int | None) -> Iterable[int]:
-        """Order unread records; if only some are wanted, the others are not sorted."""
-        if not len(unread):
-            return []
-        sample = self._sample()
-        first: list[int] = []
-        if sample is not None:
-            is_unread = np.zeros(len(self.records), dtype=np.bool_)
-            is_unread[unread] = True
-            first = [number for number in sample.left if is_unread[number]]
-            unread = np.setdiff1d(unread, np.array(first, dtype=np.intp))
-        if self._scores is not None and self.team.has_found:
-            scores = self._scores[unread]
-            if most is not None and most < len(unread):
-                kept = np.argpartition(-scores, most)[:most]
-                unread, scores = unread[kept], scores[kept]
-            return [*first, *unread[np.argsort(-scores, kind="stable")].tolist()]
-        rejected = self.team.relevant
-        order = np.random.default_rng([self._seed, len(rejected)]).permutation(unread).tolist()
-        if self.views is not None and len(unread) and not self.team.has_found:
-            topic = self.topic or self.team.topic
-            first.append(choose_first(self.views, unread, rejected, topic=topic, seed=self._seed))
-        return list(dict.fromkeys([*first, *order]))
-
-    @property
-    def _settled(self) -> list[int]:
-        return [number for answers in self.judges.values() for number in answers.adjudicated]
-
-    def _sample(self) -> RandomSample | None:
-        team, rule = self.team, self.rule
-        if not rule.needs_sample:
-            return None
-        if not team.is_sampled and not rule.advises(team.finds, len(team.ranked), team.n_known):
-            return None
-        return RandomSample(team, len(self.records), rule, self._seed)
+    def _hear(self) -> None:
+        """Answers came that were not given in this session."""
 
     def _extend(self, number: int, entry: ScreeningEntry) -> None:
         """Add an answer to those of the team, or have them made anew if it changes an earlier one."""
@@ -331,9 +209,83 @@ class TeamScreening:
             if number not in team.current:
                 team.add(entry)
                 return
-            if team.current[number].action == entry.action and number not in self._settled:
+            if team.current[number].action == entry.action and number not in self.settled:
                 return
         self._team = None
+
+    def _n_elsewhere(self) -> int:
+        """Number of records that nobody has read, but that others hold or have put aside."""
+        if self._journal is None or not self._is_shared:
+            return 0
+        held = (self.unique.find(item) for item in self._journal.held_by_others())
+        aside = (number for number, judges in self._aside.items() if judges - {self.judge})
+        numbers = {number for number in (*held, *aside) if number is not None}
+        return sum(self._needed[number] == 1 and not self._n_read[number] for number in numbers)
+
+    def _read_by(self, judge: str) -> NDArray[np.bool_]:
+        if judge not in self._has_read:
+            self._has_read[judge] = np.zeros(len(self.records), dtype=np.bool_)
+        return self._has_read[judge]
+
+    def _is_open(self, judge: str) -> NDArray[np.bool_]:
+        """Which records a judge may still read."""
+        is_open = (self._n_read < self._needed) & ~self._read_by(judge)
+        is_open[list(self.settled)] = False
+        return is_open
+
+
+class Adjudication(TeamAnswers):
+    """
+    Settle the conflicts of judges, one record at a time.
+
+    records: The records.
+    journal: Journal of the adjudicator, which has the answers of all judges.
+
+    conflicts: Records in conflict, settled or not.
+    """
+
+    def __init__(self, records: Records | UniqueRecords, journal: ScreeningJournal) -> None:
+        super().__init__(records, journal)
+        self.begin()
+        self.conflicts = find_conflicts(self.judges, settled=True)
+        self._postponed: dict[int, None] = {}
+
+    @property
+    def left(self) -> list[int]:
+        """Records whose conflict is not settled, those put aside last."""
+        settled = self.settled
+        left = [number for number in self.conflicts if number not in settled]
+        return sorted(left, key=lambda number: number in self._postponed)
+
+    def next(self) -> int | None:
+        """Return the next record in conflict."""
+        return next(iter(self.left), None)
+
+    def answer(self, record: int, relevant: bool, *, reason: str = "", tags: Iterable[str] = ()) -> None:
+        """Settle a conflict; the answer is on the disk when this returns."""
+        if record not in self.conflicts:
+            raise InputError(f"record {record} is not in conflict; settle one of those that next() returns.")
+        action = "relevant" if relevant else "not"
+        self._record(ScreeningEntry(action, self.records.ids[record], "adjudication", reason=reason, tags=tuple(tags)))
+
+    change = answer
+
+    def later(self, record: int, *, tags: Iterable[str] = ()) -> None:
+        """Put a record aside until no other conflict is left, in this session."""
+        self._postponed.pop(record, None)
+        self._postponed[record] = None
+
+    def undo(self) -> int | None:
+        """Withdraw the adjudicator's last answer."""
+        last = self._mine.last_adjudicated
+        if last is not None:
+            self._record(ScreeningEntry("undo", self.records.ids[last], "adjudication"))
+        return last
+
+    @property
+    def entries(self) -> Mapping[int, ScreeningEntry]:
+        """The adjudicator's answers by record number."""
+        return self._mine.adjudicated
 
 
 def label_answers(unique: UniqueRecords) -> ScreeningAnswers:
@@ -345,7 +297,7 @@ def label_answers(unique: UniqueRecords) -> ScreeningAnswers:
 
 
 def drawn_records(ids: Sequence[str], share: float) -> NDArray[np.bool_]:
-    """Return which records every judge reads."""
+    """Return which records several judges read."""
     if share <= 0.0 or share >= 1.0:
         return np.full(len(ids), share >= 1.0)
     hashes = (hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=8).digest() for name in ids)

@@ -38,6 +38,22 @@ def _shown_lists(made: Any, rng: np.random.Generator) -> Iterator[str]:
             yield f"{number},{made.qid[row]},d{row},{place},{int(clicked)}\n"
 
 
+def write_runs(folder: Path, rng: np.random.Generator, n_queries: int = 12, n_documents: int = 30) -> None:
+    """Write the lists of two retrievers, of which vectors is better, and the grades of 10 documents of each query."""
+    lines = {"bm25": [], "vectors": []}
+    judged = ["query,docid,grade\n"]
+    for q in range(n_queries):
+        grades = rng.integers(0, 4, n_documents)
+        for name, noise in (("bm25", 3.0), ("vectors", 1.0)):
+            scores = grades + noise * rng.normal(size=n_documents)
+            top = np.argsort(-scores)[:20].tolist()
+            lines[name] += [f"q{q} Q0 d{d} {place} {scores[d]:.4f} {name}\n" for place, d in enumerate(top, 1)]
+        judged += [f"q{q},d{d},{grades[d]}\n" for d in range(0, n_documents, 3)]
+    for name, rows in lines.items():
+        (folder / f"{name}.run").write_text("".join(rows))
+    (folder / "judgements.csv").write_text("".join(judged))
+
+
 @cache
 def _made() -> Path:
     folder = Path(_KEPT.name)
@@ -68,6 +84,7 @@ def _made() -> Path:
         for judge in ("ann", "bob")
     ]
     (folder / "judged.csv").write_text("query,docid,judge,grade\n" + "".join(graded))
+    write_runs(folder, np.random.default_rng(2))
     items = rng.normal(size=(6, 2)).round(3)
     rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
     (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))

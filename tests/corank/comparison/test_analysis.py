@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.comparison.analysis import summarise
+from corank.comparison.plan import summarise
 from corank.comparison.problem import InputRows, make_problem
 
 

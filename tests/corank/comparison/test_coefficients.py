@@ -7,7 +7,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from corank import ColumnMean, QueryScaler, RankRLS
 from corank.base import OnTop
-from corank.comparison.analysis import coefficients
+from corank.comparison.plan import coefficients
 from corank.comparison.problem import InputRows, make_problem
 from corank.data.routing import fit_with_qid
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from corank.comparison.analysis import error_bounds
+from corank.comparison.plan import error_bounds
 from corank.comparison.problem import InputRows, make_problem
 
 N = 40

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from corank.comparison.expectation import INFLATION, OFFSETS, PSEUDO, SPREAD, SURE, Expectation, offsets_at
 from corank.comparison.methods import METHODS
+from corank.comparison.winner import INFLATION, OFFSETS, PSEUDO, SPREAD, SURE, Expectation, offsets_at
 
 
 def test_means_are_those_of_judged_and_pseudo_queries_together():

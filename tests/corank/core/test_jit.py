@@ -56,18 +56,18 @@ def heard(monkeypatch, stream, *modules):
 
 
 def test_a_terminal_is_told_once(monkeypatch):
-    said = heard(monkeypatch, Terminal(), "corank.core.lists.top_k", "corank.core.rows.blocks")
+    said = heard(monkeypatch, Terminal(), "corank.core.lists.ranked", "corank.core.rows.blocks")
     assert said == "corank: compiling for this machine, which takes some seconds, once...\n"
 
 
 def test_other_streams_and_other_libraries_are_left_alone(monkeypatch):
-    assert heard(monkeypatch, io.StringIO(), "corank.core.lists.top_k") == ""
+    assert heard(monkeypatch, io.StringIO(), "corank.core.lists.ranked") == ""
     assert heard(monkeypatch, Terminal(), "someone.else", "corankish") == ""
 
 
 def test_no_stream_at_all_is_no_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
-    CompileNotice().on_start(compiling("corank.core.lists.top_k"))
+    CompileNotice().on_start(compiling("corank.core.lists.ranked"))
 
 
 @pytest.mark.parametrize(("module", "calls"), [("corank.core.made_up", 1), ("tests.made_up", 0)])

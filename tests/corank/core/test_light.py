@@ -9,7 +9,7 @@ import pytest
 
 from corank.core.jit import PYTHON_ENTRIES, Kernel, _as_python, compile_kernels
 from corank.core.lists import ranked
-from corank.core.lists.top_k import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.core.lists.ranked import BLOCK, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 from corank.core.models.trees import measure_depths
 from corank.core.pairs.inversions import pair_losses
 from corank.core.pairs.squared_hinge import GradedBlock, squared_hinge_hessian_product, squared_hinge_loss

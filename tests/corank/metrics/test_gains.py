@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank.core.lists.top_k import EXPONENTIAL, LINEAR, RELEVANT
+from corank.core.lists.ranked import EXPONENTIAL, LINEAR, RELEVANT
 from corank.errors import InputError
 from corank.metrics import CONVENTIONS, evaluate
 from corank.metrics import gains as module

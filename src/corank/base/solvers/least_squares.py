@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 from corank.base.pairs import Moments
-from corank.base.pairs.moment_blocks import dense
+from corank.base.pairs.moments import dense
 from corank.base.solvers.comparisons import solve_by_products
 from corank.base.solvers.solution import Floats, Solution, require, require_numbers, require_products
 from corank.core.rows.scaled import factors_of, plain

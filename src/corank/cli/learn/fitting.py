@@ -54,7 +54,7 @@ from corank.data.rows import count_missing
 from corank.deploy.persist import save
 from corank.errors import InputError, import_extra, reason
 from corank.metrics import disagreement_error, scorer
-from corank.metrics.scorers import MetricScorer
+from corank.metrics.names import MetricScorer
 from corank.models.labels.ranker import LabelRanker
 
 ALPHAS = tuple(10.0**power for power in range(-5, 2))

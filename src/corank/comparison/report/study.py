@@ -157,7 +157,7 @@ def _data(study: Study) -> list[PageBlock]:
 
 
 def _leaderboard(study: Study) -> list[PageBlock]:
-    from corank.comparison.display import leaderboard, paired_table
+    from corank.comparison.values import leaderboard, paired_table
 
     if not study.outcomes:
         return []

@@ -6,7 +6,7 @@ Examples are drawn in proportion to their weight times their number c of constra
 c is an unbiased estimate of the gradient of the mean over all constraints. Only sums S_t of negative gradients are
 kept. The weights after step t are w = S_t / D_t with D_t = alpha t + 1/eta0: those of plain descent at the rate 1/D_t,
 while a step changes only the columns of its row. The sum of the iterates is mass · S + z, mass = Σ 1/D_k, as in
-`corank.core.pairs.descent`. With an L1 penalty, w is S_t moved towards 0 by t l1, divided by alpha t + √t/eta0: dual
+`corank.core.pairs.steps`. With an L1 penalty, w is S_t moved towards 0 by t l1, divided by alpha t + √t/eta0: dual
 averaging (Xiao, 2010), which keeps weights at exactly 0.
 """
 

@@ -16,8 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import jit
-from corank.core.labels.constraints import IRRELEVANT, RELEVANT, UNKNOWN, buffers_for, list_constraints
-from corank.core.labels.orders import footrule, kendall
+from corank.core.labels.constraints import (
+    IRRELEVANT,
+    RELEVANT,
+    UNKNOWN,
+    buffers_for,
+    footrule,
+    kendall,
+    list_constraints,
+)
 from corank.core.rows.access import add_scaled, dot
 
 # projection of utilities before they are compared with the truth: the order, the order of labels above the zero point,

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.jit import inline, jit
-from corank.core.pairs.descent import SMALLEST_SCALE, ZERO
 from corank.core.pairs.losses import negative_gradient, pair_target
 from corank.core.pairs.sampling import draw_pairs
 from corank.core.pairs.steps import (
@@ -39,7 +38,9 @@ from corank.core.pairs.steps import (
     NORM,
     OWED,
     SCALE,
+    SMALLEST_SCALE,
     UNSCORED_STREAM,
+    ZERO,
     add_prior,
     bias_rate_at,
     draw_examples,
@@ -225,7 +226,7 @@ def _shrink(state, plan, columns, etas):  # type: ignore[no-untyped-def]
 
 @jit
 def _fold(state, plan, columns):  # type: ignore[no-untyped-def]
-    """Reset every scale to 1, as in `corank.core.pairs.descent`."""
+    """Reset every scale to 1, as in `corank.core.pairs.steps`."""
     v, sums, ledger = state.weights, state.sums, state.ledger
     for s in range(np.uint64(len(v))):
         entry = ledger[columns.views[s]]

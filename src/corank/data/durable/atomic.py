@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from corank.data.durable.scratch import OLD, mode_of_new_file, remove_leftovers, scratch_folder
-from corank.data.durable.system import exchange, rename_new
+from corank.data.durable.scratch import OLD, exchange, mode_of_new_file, remove_leftovers, rename_new, scratch_folder
 from corank.errors import InputError, reason
 
 # suffixes of models and indices, which are not read as part of a folder of texts or tables

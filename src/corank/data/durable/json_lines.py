@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from corank.data.durable.atomic import atomic_file, explain_write_errors
 from corank.data.durable.regular import open_regular, read_regular
-from corank.data.durable.system import lock
+from corank.data.durable.scratch import lock
 from corank.errors import InputError
 
 

@@ -80,14 +80,14 @@ def separator_of(line: str, separators: str = ",;\t") -> str:
     return max(separators, key=_QUOTED.sub("", line).count)
 
 
-def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
-    """Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored."""
+def csv_cells(text: str, name: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Parse a table whose header determines the separator; return the header, and the line and cells of each row."""
     first = next((line for line in LINE_END.split(text) if line.strip()), "")
     limit = csv.field_size_limit(max(len(text), 1))
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator_of(first), strict=True)
         header: list[str] = []
-        rows: LocatedRows = []
+        rows: list[tuple[int, list[str]]] = []
         budget = current_budget()
         for row in lines:
             budget.take("cells", len(row) + ROW_CELLS, name)
@@ -102,12 +102,18 @@ def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
                     f"{name}, line {lines.line_num}: found {len(row)} cells, expected {len(header)}, one per column of "
                     "the header; quote cells that contain commas or line breaks."
                 )
-            rows.append((f"{name}, line {lines.line_num}", dict(zip(header, map(restore, row), strict=True))))
+            rows.append((lines.line_num, list(map(restore, row))))
     except csv.Error as error:
         raise InputError(f"{name}, line {lines.line_num}: {error}; write CSV with quoted cells.") from None
     finally:
         csv.field_size_limit(limit)
     return header, rows
+
+
+def csv_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:
+    """Parse a table whose header determines the separator: comma, semicolon or tab. Defused formulas are restored."""
+    header, rows = csv_cells(text, name)
+    return header, [(f"{name}, line {line}", dict(zip(header, cells, strict=True))) for line, cells in rows]
 
 
 def jsonl_rows(text: str, name: str) -> tuple[list[str], LocatedRows]:

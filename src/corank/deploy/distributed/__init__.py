@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 from corank._moved import find
 from corank.deploy.distributed.engine import DaskEngine, Engine, LocalEngine
-from corank.deploy.distributed.fit import fit_parts, pair_sums
+from corank.deploy.distributed.fit import fit_parts, pair_sums, predict_parts
 from corank.deploy.distributed.parts import Parts, Pass
-from corank.deploy.distributed.scores import predict_parts
 
 __all__ = [
     "DaskEngine",

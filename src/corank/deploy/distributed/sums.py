@@ -20,14 +20,13 @@ from scipy import sparse
 from corank.base.kernels.features import FeatureMap, stack_features
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import query_factors
-from corank.base.pairs.moment_blocks import RowPass, dense, prepare_pass, take
+from corank.base.pairs.moments import RowPass, dense, prepare_pass, take
 from corank.base.solvers.penalty import Freedom, freedom
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.products import MAX_COLUMNS
 from corank.core.rows.scaled import ScaledRows
 from corank.core.sums.bins import Bins, ExactSum, add_triangle, square
-from corank.core.sums.moments import fold
-from corank.core.sums.query_sums import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads
+from corank.core.sums.moments import add_pair_products, add_plain_products, add_sparse_spreads, add_spreads, fold
 from corank.core.threads import cut, n_threads, parallel_map
 from corank.data.column_scales import factors_of_spread
 from corank.data.inputs import require_squares
@@ -234,7 +233,7 @@ def _spread(data: RankingData) -> Spread:
 
 
 def _pair_weights(rows_pass: RowPass) -> Floats:
-    """Return the weight of the pairs of each query, see `corank.base.pairs.moment_blocks.RowPass.pair_weight`."""
+    """Return the weight of the pairs of each query, see `corank.base.pairs.moments.RowPass.pair_weight`."""
     slots = rows_pass.slots
     own = slots.diagonal - np.where(slots.grade < 0, slots.weight**2, 0.0)
     starts = np.flatnonzero(np.diff(slots.query, prepend=-1))

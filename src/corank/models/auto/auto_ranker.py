@@ -36,9 +36,8 @@ from corank.errors import InputError
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.best_column import find_best_column
-from corank.models.auto.candidates import chosen_candidates
-from corank.models.auto.leaderboard import Leaderboard, interval
+from corank.models.auto.candidates import chosen_candidates, find_best_column
+from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
 from corank.models.auto.trials import Trial, Trials
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
@@ -65,7 +64,7 @@ class FittedAutoRanker:
     members: list[Ranker]
     weights: Floats
     scales: Floats
-    leaderboard: Leaderboard
+    leaderboard: CandidateTable
     estimate: Floats
     skipped: tuple[str, ...]
     coef: Floats | None = None
@@ -100,7 +99,7 @@ class AutoRanker(Ranker):
         The rankers of the average, fitted to all judgements.
     weights_, scales_ : arrays of shape (n_members,)
         Weight of each member, and the number by which its scores are divided.
-    leaderboard_ : Leaderboard
+    leaderboard_ : CandidateTable
         All candidates, and up to 40 queries the best single column, with their value on left-out queries, its 95 %
         interval, weight and time.
     estimate_ : array of shape (3,)
@@ -186,7 +185,7 @@ class AutoRanker(Ranker):
                 names, seconds = [*names, column.name], [*seconds, 0.0]
                 values = np.vstack([values, column.values])
             means, lows, highs = np.array([interval(of_one) for of_one in values]).T
-            board = Leaderboard(
+            board = CandidateTable(
                 names=tuple(names), means=means, lows=lows, highs=highs,
                 weights=np.append(weights, np.zeros(len(names) - len(trials))), seconds=np.array(seconds),
                 metric="" if left_out is None else left_out.metric_name,
@@ -311,7 +310,7 @@ def _combined(
     trials: list[Trial],
     weights: Floats,
     spreads: Floats | None,
-    board: Leaderboard,
+    board: CandidateTable,
     estimate: Floats,
     advance: Callable[[int], Any],
 ) -> FittedAutoRanker:

@@ -1,4 +1,4 @@
-"""Leaderboard: what `AutoRanker` tried, with the value on left-out queries and the weight of each candidate."""
+"""CandidateTable: what `AutoRanker` tried, with the value on left-out queries and the weight of each candidate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Leaderboard:
+class CandidateTable:
     """
     Candidates of an `AutoRanker`, best first.
 
@@ -33,7 +33,7 @@ class Leaderboard:
     n_lists: int  # number of lists that were left out; 0 if there were too few judgements
     lists: str  # what the lists are: queries, queries that share rows with others, or parts of the one judged query
 
-    def sorted(self) -> Leaderboard:
+    def sorted(self) -> CandidateTable:
         """Return the candidates by falling mean."""
         order = np.argsort(-self.means, kind="stable")
         parts = {name: getattr(self, name)[order] for name in ("means", "lows", "highs", "weights", "seconds")}
@@ -65,3 +65,6 @@ def interval(values: Floats) -> tuple[float, float, float]:
     kept = values[~np.isnan(values)]
     low, high, _ = sign_flip(kept)
     return float(kept.mean()) if len(kept) else low, low, high
+
+
+Leaderboard = CandidateTable  # the name in models that versions up to 0.3 saved

@@ -3,6 +3,21 @@ Trials: fit candidates without each fold of the judged queries, and then those w
 
 A candidate is skipped if its estimated time would exceed the time limit. The estimate is its relative cost times the
 time per unit of cost of the candidate that was fitted last.
+
+SharedLeastSquares: least squares of one kernel without each fold; several penalties share features and sums.
+
+With Φ the features of the judged rows, Z = HΦ and t = H y (see `corank.models.rls.frame`), A = ZᵀZ and b = Zᵀt are
+means over the compared pairs of all queries. Without the rows f of a fold, the weights for a penalty λ are
+
+    w = (A − Z_fᵀZ_f + λI)⁻¹ (b − Z_fᵀt_f).
+
+With A = V diag(e) Vᵀ, E = diag(e + λ), B = Z_f V and c = Vᵀ(b − Z_fᵀt_f), a small fold costs O(n_f² k) for each λ:
+
+    Vᵀw = E⁻¹c + E⁻¹Bᵀ (I − B E⁻¹Bᵀ)⁻¹ B E⁻¹c.
+
+Larger ones are solved by a factorisation, in O(k³). λ is (1 − s) alpha if the fold has a share s of the weight of all
+pairs, since the mean over the other pairs is 1/(1 − s) times their sum. With a prior, t = H y − c H s₀, with a slope c
+for each fold.
 """
 
 from __future__ import annotations
@@ -17,22 +32,135 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from corank.base.base import Ranker
+from corank.base.kernels.features import FeatureMap
+from corank.base.kernels.views import View
+from corank.base.pairs import Moments
 from corank.base.priors import prior_slope
-from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.targets import ordered
-from corank.core.rows.scaled import ScaledRows
+from corank.base.solvers.penalty import default_alpha, freedom
+from corank.base.solvers.solution import ordered
+from corank.core.rows.scaled import ScaledRows, factors_of
 from corank.data.column_scales import column_factors
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.errors import InputError, UsageWarning, reason
 from corank.models.auto.candidates import Candidate
-from corank.models.auto.least_squares import SharedLeastSquares
 from corank.models.auto.left_out import LeftOut
+from corank.models.rls import RankRLS
+from corank.models.rls.frame import Frame, PairFrame
+from corank.models.rls.spectrum import FLOOR, Equations, solve_one
+from corank.models.rls.summary import PairSums
+from corank.parameters import rng_of
 
 Floats = NDArray[np.float64]
+
+# with more features, or more numbers in Φ, each candidate is fitted by itself
+_MOST_FEATURES, _MOST_NUMBERS = 1000, 1 << 24
+# rows of a small fold, relative to the number of features
+_SMALL = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """The part of a fold."""
+
+    out: NDArray[np.bool_]  # (n,): mask of the left-out rows
+    b: Floats  # (k, 2): Z_fᵀT_f
+    share: float  # s
+    B: Floats | None  # (n_f, k): z_f V of a small fold
+    gram: Floats | None  # (k, k): Z_fᵀZ_f of a larger one
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLeastSquares:
+    """Least squares of one kernel."""
+
+    data: RankingData  # the problem, with scaled columns and without its prior
+    phi: FeatureMap  # the features
+    Phi: Floats  # (n, k): of the left-out rows
+    T: Floats  # (m, 2): H y and H s₀ of the compared rows or preferences
+    A: Floats  # A (k, k), b (k, 2): ZᵀZ and ZᵀT
+    b: Floats
+    values: Floats  # values, vectors: e and V; empty if folds are large
+    vectors: Floats
+    folds: list[Fold]
+
+    @classmethod
+    def of(cls, model: RankRLS, left_out: LeftOut, names: tuple[str, ...] | None) -> SharedLeastSquares | None:
+        """Compute the features and sums."""
+        data, prior = replace(left_out.data, prior=None, names=names), left_out.data.prior
+        data = replace(data, X=ScaledRows(data.X, column_factors(data)))
+        frame = Frame.of(data, "pairs", ties=False)
+        n_basis = None if model.n_basis == "auto" else model.n_basis  # "auto" is all rows or columns here
+        k = min(len(frame.rows), n_basis or np.inf, data.n_features if model.kernel == "linear" else np.inf)
+        if (
+            not left_out.is_by_query
+            or left_out.shared is not None
+            or k > _MOST_FEATURES
+            or k * len(frame.targets) > _MOST_NUMBERS
+        ):
+            return None
+        rng = rng_of(model.random_state).spawn(2)[1]
+        phi = model._map(View(None, model.kernel).fit(data.X, rng, data.weights), data, frame.rows, rng, n_basis)
+        rows = np.union1d(frame.rows, left_out.rows)
+        places = np.zeros(data.n_rows, dtype=np.int64)
+        places[rows] = np.arange(len(rows))
+        Phi = phi(data.X[rows]).astype(np.float64, copy=False)
+        Z = np.concatenate([Z for _, _, Z, _ in frame.designs(places, lambda at: Phi[at])])
+        T = np.column_stack([frame.targets, np.zeros(len(Z))])
+        if prior is not None:
+            T[:, 1] = frame.targets - Frame.of(replace(data, prior=prior), "pairs", ties=False).targets
+        fold_of_query = np.full(len(data.queries), -1)
+        fold_of_query[data.queries.codes[left_out.rows]] = left_out.folds
+        compared = frame.winners if isinstance(frame, PairFrame) else frame.rows
+        fold_of_row = fold_of_query[data.queries.codes[compared]]
+        fold_of_share = fold_of_row[frame.starts[:-1]]
+        parts = [fold_of_row == fold for fold in range(left_out.n_folds)]
+        is_small = max(np.count_nonzero(part) for part in parts) < _SMALL * Z.shape[1]
+        grams: list[Floats] = [] if is_small else [Z[part].T @ Z[part] for part in parts]
+        unused = Z[fold_of_row < 0]
+        A = Z.T @ Z if is_small else unused.T @ unused + np.sum(grams, axis=0)
+        values, vectors = linalg.eigh(A, check_finite=False) if is_small else (np.zeros(0), np.zeros((0, 0)))
+        folds = [
+            Fold(
+                left_out.folds == fold, Z[part].T @ T[part], float(frame.shares[fold_of_share == fold].sum()),
+                Z[part] @ vectors if is_small else None, None if is_small else grams[fold],
+            )
+            for fold, part in enumerate(parts)
+        ]  # fmt: skip
+        return cls(data, phi, Phi[places[left_out.rows]], T, A, Z.T @ T, np.maximum(values, 0.0), vectors, folds)
+
+    def left_out_scores(self, alpha: float, slopes: Floats) -> Floats:
+        """Score the left-out rows."""
+        scores, floor = np.empty(len(self.Phi)), FLOOR * float(np.trace(self.A)) or 1.0
+        for fold, slope in zip(self.folds, slopes, strict=True):
+            c, shift = (self.b - fold.b) @ [1.0, -slope], max((1.0 - fold.share) * alpha, floor)
+            if fold.B is None:
+                assert fold.gram is not None
+                rest = self.A - fold.gram
+                w = solve_one(Equations(rest, c, np.full(len(rest), np.trace(rest) / len(rest)), 0.0), shift)[0]
+            else:
+                c, e = self.vectors.T @ c, self.values + shift
+                scaled = fold.B / e
+                inner = np.linalg.solve(np.eye(len(scaled)) - scaled @ fold.B.T, scaled @ c)
+                w = self.vectors @ (c / e + scaled.T @ inner)
+            scores[fold.out] = self.Phi[fold.out] @ w
+        return scores
+
+    def fit(self, model: RankRLS, slope: float) -> Ranker:
+        """Fit to all judgements."""
+        b, t = self.b @ [1.0, -slope], self.T @ [1.0, -slope]
+        sums = np.block([[self.A, b[:, None]], [b, t @ t]])
+        summary = PairSums(
+            (self.phi,), Moments(sums, None, 1.0), None, (1.0, 1.0), freedom(self.data), "pairs", False,
+            factors_of(self.data.X), self.data.n_features, self.data.names,
+        )  # fmt: skip
+        return model.fit_pair_sums(summary)
+
+
 Advance = Callable[[int], Any]
 
 

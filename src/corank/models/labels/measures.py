@@ -13,26 +13,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.core.labels import orders as label_orders
-from corank.core.labels.orders import compare_orders
+from corank.core.labels.constraints import FOOTRULE, KENDALL, RHO, compare_orders
 from corank.core.pairs.inversions import pair_losses
 from corank.errors import InputError
 from corank.metrics.pairwise import tau_b
-from corank.models.labels.tables import as_indicator, as_positions
+from corank.models.labels.preferences import as_indicator, as_positions
 
 Floats = NDArray[np.float64]
 
 
 def kendall_distance(true: Any, predicted: Any) -> Floats:
     """Share of pairs of labels that two orders rank differently: Fagin's K^(½) over d(d − 1)/2."""
-    return _compared(label_orders.KENDALL, true, predicted)
+    return _compared(KENDALL, true, predicted)
 
 
 def footrule_distance(true: Any, predicted: Any) -> Floats:
     """
     Spearman's footrule: sum of the differences of positions over its largest value, ⌊d²/2⌋; ties share a mean position.
     """
-    return _compared(label_orders.FOOTRULE, true, predicted)
+    return _compared(FOOTRULE, true, predicted)
 
 
 def kendall_tau(true: Any, predicted: Any) -> Floats:
@@ -50,7 +49,7 @@ def kendall_tau(true: Any, predicted: Any) -> Floats:
 
 def spearman_rho(true: Any, predicted: Any) -> Floats:
     """Spearman's ρ, the correlation of average positions."""
-    return _compared(label_orders.RHO, true, predicted)
+    return _compared(RHO, true, predicted)
 
 
 def top_positions(positions: Any) -> Floats:

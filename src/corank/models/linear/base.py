@@ -19,7 +19,7 @@ from corank.base.pairs.losses import LOSSES, Loss
 from corank.base.pairs.sampling import DRAWS
 from corank.base.solvers.least_squares import MAX_DENSE, MAX_SUMS
 from corank.base.solvers.penalty import default_alpha
-from corank.base.solvers.targets import Range, unit_range
+from corank.base.solvers.solution import Range, unit_range
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import SGDPlan
 from corank.core.rows.scaled import factors_of, plain

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from corank.base.solvers.early_stopping import EarlyStopping, run_training
 from corank.core.pairs.coupled_descent import Columns, descend_coupled
-from corank.core.pairs.descent import descend
 from corank.core.pairs.steps import (
     ADAGRAD,
     BIAS,
@@ -25,6 +24,7 @@ from corank.core.pairs.steps import (
     SCALE,
     SGDPlan,
     SGDState,
+    descend,
 )
 from corank.core.random import seed_state
 from corank.core.threads import parallel_map

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from corank.base.pairs.losses import Loss
 from corank.base.pairs.sampling import NO_PAIRS, PairSampler
-from corank.base.solvers.solution import require_products
-from corank.base.solvers.targets import Range, in_unit, ordered
+from corank.base.solvers.solution import Range, in_unit, ordered, require_products
 from corank.core.pairs import steps as sgd_parts
 from corank.core.pairs.coupled_descent import Columns
 from corank.core.pairs.steps import Examples, RowIndex

@@ -26,8 +26,7 @@ from corank.base.base import Ranker
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.grams import require_square
 from corank.base.kernels.views import View

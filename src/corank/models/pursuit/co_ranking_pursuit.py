@@ -40,10 +40,9 @@ from corank.choices import QueryWeight, Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError
 from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
-from corank.models.pursuit.dictionary import choose_rows, require_columns, split_views
-from corank.models.pursuit.inner import Floats, Target
-from corank.models.pursuit.parameters import CO_PURSUIT
+from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
+from corank.models.pursuit.ranking_pursuit import CO_PURSUIT
 from corank.parameters import Rules, one_of
 from corank.progress import progress
 

@@ -30,8 +30,7 @@ from corank.core.models.pursuit import joint_best
 from corank.core.threads import parallel_map
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.models.pursuit.dictionary import Dictionary, kernel_columns
-from corank.models.pursuit.inner import Floats, InnerProduct, Target
+from corank.models.pursuit.dictionary import Dictionary, Floats, InnerProduct, Target, kernel_columns
 
 SEARCHES = ("joint", "shared")
 RESIDUALS = ("shared", "separate")

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from corank.base.pairs import QueryLaplacian
-from corank.models.pursuit.dictionary import Dictionary
-from corank.models.pursuit.inner import Floats, InnerProduct, Target
+from corank.models.pursuit.dictionary import Dictionary, Floats, InnerProduct, Target
 from corank.models.pursuit.path import Path, Step
 
 FITTINGS = ("basic", "back", "pre")

@@ -29,15 +29,15 @@ from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel
 from corank.base.kernels.basis import Basis, Terms
 from corank.base.missing import MISSING
+from corank.base.pairs.factors import QUERY_WEIGHTS
 from corank.choices import Fitting, QueryWeight
 from corank.core.rows.scaled import factors_of
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
-from corank.models.pursuit.dictionary import Candidates, require_columns
-from corank.models.pursuit.fits import disjoint_paths, steps
-from corank.models.pursuit.inner import Floats, Target, without_mean
-from corank.models.pursuit.parameters import PURSUIT
+from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
+from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
+from corank.models.pursuit.fits import FITTINGS, disjoint_paths, steps
 from corank.models.pursuit.path import (
     Path,
     PathValidation,
@@ -48,8 +48,45 @@ from corank.models.pursuit.path import (
     sum_terms,
     term_contributions,
 )
-from corank.parameters import Rules, one_of
+from corank.parameters import Rules, boolean, integer, items, kernel, listing, number, one_of, seed
 from corank.progress import progress
+
+SPLITS = ("columns", "dictionary")
+
+_ROWS = integer(1) | listing
+_BOTH: Rules = {
+    "n_basis": integer(1),
+    "kernel": kernel,
+    "query_weight": one_of(*QUERY_WEIGHTS),
+    "scale": boolean,
+    "tol": number(0, 1, inside="[)"),
+    "early_stopping": boolean,
+    "validation_fraction": number(0, 1, inside="()"),
+    "n_iter_no_change": integer(1),
+    "random_state": seed,
+    "verbose": boolean,
+}
+
+PURSUIT: Rules = {
+    **_BOTH,
+    "mix": number(0, 1),
+    "fitting": one_of(*FITTINGS),
+    "fit_intercept": boolean,
+    "dictionary": one_of("auto", "scored", "all", "columns") | _ROWS,
+    "n_solutions": integer(1),
+}
+"""Of `RankingPursuit`."""
+
+CO_PURSUIT: Rules = {
+    **_BOTH,
+    "views": integer(1) | items,
+    "coupling": number(0, float(np.finfo(np.float64).max)),
+    "search": one_of(*SEARCHES),
+    "split": one_of(*SPLITS),
+    "dictionary": one_of("scored", "all") | _ROWS,
+    "residual": one_of(*RESIDUALS),
+}
+"""Of `CoRankingPursuit`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,18 +13,152 @@ costs O(k² q + k³), or O(k q² + q³) for k > q; new users need no refit.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import svds
 
 from corank.base.docs import shared_parameters
+from corank.base.solvers.choice import choose as best_of
 from corank.core.models.user_ridge import ridge_users
 from corank.errors import InputError
-from corank.models.ratings.item_kernel import ALPHAS, POWERS, ItemSpectrum, choose
-from corank.models.ratings.item_mean import item_means, residuals, user_levels
-from corank.models.ratings.ranker import FittedRatings, Floats, RatingsRanker
+from corank.models.ratings.ranker import FittedRatings, Floats, RatingsRanker, item_means, residuals, user_levels
 from corank.models.ratings.ratings import Ids
 from corank.parameters import Rules, integer, n_jobs, none, number, seed
+
+ALPHAS = tuple(2.0**power for power in range(-2, 6))
+POWERS = (1.0, 1.5, 2.0)
+ALPHA, POWER = 2.0, 1.5
+"""Defaults if there are too few users to choose on; close to the choice on MovieLens."""
+BLOCK = 10
+"""Each rating is predicted from the others of its block, as for a new user with few ratings."""
+_MIN_USERS = 20
+_MAX_HELD_OUT = 300
+_BATCH = 1000
+# all eigenvalues are computed if the smaller side of the matrix is at most this multiple of n_basis
+_FEW = 3
+# rows of a dense block
+_DENSE_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class ItemSpectrum:
+    """The largest eigenvalues and eigenvectors of EᵀE, E the residuals of the ratings, 0 for missing ratings."""
+
+    values: Floats  # (q,): eigenvalues, descending
+    directions: Floats  # (N, q): eigenvectors, one row per item
+    shares: Floats  # (N,): share of each item in the ratings
+
+    @classmethod
+    def of(cls, residuals: Any, n_basis: int) -> ItemSpectrum:
+        """
+        Decompose the residuals, by a dense Gram matrix of the smaller side if it is small, else by Lanczos iterations.
+        """
+        if min(residuals.shape) <= _FEW * n_basis:
+            values, directions = _by_gram(residuals)
+        else:
+            # a fixed start, so that the same data give the same bits
+            start = np.random.default_rng(0).standard_normal(min(residuals.shape))
+            _, sigmas, V = svds(residuals, n_basis, v0=start, return_singular_vectors="vh")
+            values, directions = sigmas**2, V.T
+        order = np.argsort(-values, kind="stable")[:n_basis]
+        order = order[values[order] > 1e-12 * values.max(initial=0.0)]
+        counts = np.bincount(residuals.indices, minlength=residuals.shape[1])
+        return cls(values[order], np.ascontiguousarray(directions[:, order]), counts / counts.sum())
+
+    def features(self, power: float) -> Floats:
+        """
+        Return features Z (N, q) of the items, with ZZᵀ = K = V diag(values^power) Vᵀ.
+
+        K is scaled so that the mean of K_ii over ratings is 1.
+        """
+        if not len(self.values):
+            return np.zeros((len(self.directions), 0))
+        Z = self.directions * (self.values / self.values[0]) ** (power / 2.0)
+        return np.asarray(Z / np.sqrt(self.shares @ np.einsum("ij,ij->i", Z, Z)))
+
+
+def _by_gram(E: Any) -> tuple[Floats, Floats]:
+    """All eigenvalues of EᵀE above rounding errors, and their eigenvectors."""
+    tall = E if E.shape[0] >= E.shape[1] else E.T.tocsr()
+    G = np.zeros((tall.shape[1], tall.shape[1]))
+    for first in range(0, tall.shape[0], _DENSE_ROWS):
+        block = tall[first : first + _DENSE_ROWS].toarray()
+        G += block.T @ block
+    values, V = np.linalg.eigh(G)
+    kept = values > 1e-12 * values.max(initial=0.0)
+    values, V = values[kept], V[:, kept]
+    return values, (V if tall is E else np.asarray(E.T @ V) / np.sqrt(values))
+
+
+def choose(
+    ratings: Any, shrink: float, n_basis: int, alphas: tuple[float, ...], powers: tuple[float, ...],
+    rng: np.random.Generator,
+) -> tuple[float, float, str]:  # fmt: skip
+    """
+    Choose by the squared error on held-out users.
+
+    A fifth of the users is held out, 300 at most; means and kernel come from the others. The ratings of a held-out user
+    are split into random blocks of ten, and each rating is predicted from the others of its block.
+    """
+    n_users = ratings.shape[0]
+    if len(alphas) == len(powers) == 1:
+        return alphas[0], powers[0], "given"
+    default = (alphas[0] if len(alphas) == 1 else ALPHA), (powers[0] if len(powers) == 1 else POWER), "default"
+    if n_users < _MIN_USERS:
+        return default
+    order = rng.permutation(n_users)
+    held, rest = np.split(order, [min(n_users // 5, _MAX_HELD_OUT)])
+    m = item_means(ratings[np.sort(rest)], shrink)
+    spectrum = ItemSpectrum.of(residuals(ratings[np.sort(rest)], m), n_basis)
+    blocks = _blocks(ratings[held], m, rng)
+    if not blocks or not len(spectrum.values):
+        return default
+    errors = np.array([_errors(spectrum.features(power), blocks, alphas) for power in powers])
+    power, alpha = best_of(-errors, alphas, np.reshape(powers, (-1, 1)), size=0.0)
+    return alphas[alpha], powers[power], "held-out users"
+
+
+def leave_one_out(K: Floats, t: Floats, alpha: float) -> Floats:
+    """
+    Leave-one-out residuals of kernel ridge regression with a free level, by one inverse per problem.
+
+    K (B, k, k): Gram matrices of B problems.
+    t (B, k): targets, k ≥ 2.
+    Returns: targets minus predictions, (B, k).
+    """
+    G = np.linalg.inv(K + alpha * np.eye(K.shape[1]))
+    g = G.sum(axis=2)
+    s = g.sum(axis=1, keepdims=True)
+    a = np.einsum("bij,bj->bi", G, t) - g * ((g * t).sum(axis=1, keepdims=True) / s)
+    return np.asarray(a / (np.diagonal(G, axis1=1, axis2=2) - g**2 / s))
+
+
+def _blocks(ratings: Any, m: Floats, rng: np.random.Generator) -> list[tuple[NDArray[np.int64], Floats]]:
+    """Items (B, k) and residuals (B, k) of B blocks of equal size k."""
+    blocks: dict[int, list[tuple[Any, Any]]] = {}
+    for start, stop in zip(ratings.indptr[:-1], ratings.indptr[1:], strict=True):
+        shuffled = rng.permutation(np.arange(start, stop))
+        for first in range(0, len(shuffled) - 1, BLOCK):
+            entries = shuffled[first : first + BLOCK]
+            if len(entries) > 1:
+                items = ratings.indices[entries]
+                blocks.setdefault(len(entries), []).append((items, ratings.data[entries] - m[items]))
+    return [
+        (np.array([items for items, _ in part]), np.array([t for _, t in part]))
+        for k in sorted(blocks)
+        for part in (blocks[k][first : first + _BATCH] for first in range(0, len(blocks[k]), _BATCH))
+    ]
+
+
+def _errors(Z: Floats, blocks: list[tuple[NDArray[np.int64], Floats]], alphas: tuple[float, ...]) -> list[float]:
+    grams = [Z[items] @ Z[items].transpose(0, 2, 1) for items, _ in blocks]
+    return [
+        sum(float((leave_one_out(K, t, alpha) ** 2).sum()) for K, (_, t) in zip(grams, blocks, strict=True))
+        for alpha in alphas
+    ]
 
 
 @shared_parameters

@@ -15,8 +15,7 @@ from corank import parameters
 from corank._moved import old_method
 from corank.base.base import Ranker
 from corank.base.contract import check_parameters, install, named_columns
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.grams import RANK_TOLERANCE
 from corank.base.kernels.views import View

@@ -31,8 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, SumKernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import auto_basis
+from corank.base.kernels.basis import Basis, auto_basis
 from corank.base.kernels.features import FeatureMap
 from corank.base.kernels.grams import require_square
 from corank.base.kernels.views import View
@@ -43,9 +42,16 @@ from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.models.rls.frame import Frame, RowFrame
-from corank.models.rls.hint import gaussian_is_better
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
-from corank.models.rls.selection import EVIDENCE, best, candidates, leave_out_scores, metric_for, require_pairs_memory
+from corank.models.rls.selection import (
+    EVIDENCE,
+    best,
+    candidates,
+    gaussian_is_better,
+    leave_out_scores,
+    metric_for,
+    require_pairs_memory,
+)
 from corank.models.rls.spectrum import Equations, ridge_of, solve_one
 from corank.models.rls.summary import PairSums
 from corank.models.rls.systems import DenseSystem, FeatureSystem, System

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from corank_lab.screening import Screening, ScreeningProgress
-    from corank_lab.screening.adjudication import Adjudication
+    from corank_lab.screening.team import Adjudication
 
 ADVICE = {
     "model": "the stopping rule advises to stop (since record {since}). It relies on this model, which was wrong for "

@@ -16,7 +16,7 @@ from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:
     from corank_lab.screening import Screening
-    from corank_lab.screening.adjudication import Adjudication
+    from corank_lab.screening.team import Adjudication
 
 KEYS = {
     "r": "relevant", "n": "not", "l": "later", "u": "undo", "o": "note", "g": "tag", "d": "duplicate",

@@ -56,6 +56,7 @@ def read(
                 unique, journal=journal, labels=not ignore_labels, share=overlap is not None, overlap=overlap or 0.0,
                 **options,
             )  # fmt: skip
+            screening.prepare()
         notices += [*said, *_unmatched(screening.unmatched), *_about(screening, n_labelled, ignore_labels, is_first)]
         read_all(screening, reasons=given, highlights=highlights, notices=notices)
     make_console().print(f"Your answers are saved in {files.database}. Run the same command to continue.")
@@ -68,7 +69,7 @@ def adjudicate(files: ScreeningFiles, judge: str, *, reasons: Sequence[str], hig
     from corank_lab.cli.screening.files import store_reasons
     from corank_lab.cli.screening.pages import read_all
     from corank_lab.cli.terminal import has_terminal
-    from corank_lab.screening.adjudication import Adjudication
+    from corank_lab.screening.team import Adjudication
 
     has_terminal()
     judges = files.judges

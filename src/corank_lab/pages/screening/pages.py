@@ -47,25 +47,16 @@ def conflicts(page: PageRequest) -> Response:
     workspace = _screening(page)
     with workspace.lock:
         session = workspace.session
-        left = session.conflicts
-        everything = find_conflicts(session.judges, settled=True) if len(session.judges) > 1 else []
-        settled = [
-            (number, entry)
-            for answers in session.judges.values()
-            for number, entry in answers.adjudicated.items()
-            if number in set(everything)
-        ]
+        left = session.unsettled
+        conflicts = set(find_conflicts(session.judges, settled=True))
+        settled = [(number, entry) for number, entry in session.settled.items() if number in conflicts]
         found: dict[str, Any] = {}
         if left:
             number = left[0]
             found = {
                 "record": record_values(session.unique, number, workspace.words),
                 "item": session.records.ids[number],
-                "verdicts": [
-                    {"judge": judge, "entry": answers.current[number], "note": answers.notes.get(number, "")}
-                    for judge, answers in session.judges.items()
-                    if number in answers.relevant and answers.chosen_by[number] != "adjudication"
-                ],
+                "verdicts": session.verdicts(number),
                 "client_id": f"settle-{workspace.last}-{number}",
             }
         rows = [
@@ -87,7 +78,7 @@ def report(page: PageRequest) -> Response:
     return page.render(
         "screen_report.html", counts=facts.counts.table(), methods=methods_paragraph(facts), number=workspace.last,
         pairs=agreement_rows(agreement), n_conflicts=agreement.n_conflicts, n_settled=agreement.n_settled,
-        forecast=workspace.session.forecast,
+        forecast=workspace.session.advice,
     )  # fmt: skip
 
 

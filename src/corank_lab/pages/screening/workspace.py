@@ -26,11 +26,9 @@ from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
 from corank_lab.screening.choosing import similar_records, telling_words
 from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.screening import N_AHEAD, Screening
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
-from corank_lab.screening.team import TeamScreening
 
-AHEAD = 64
-"""Number of records that are offered before all are."""
 MAX_REASONS = 9
 N_TELLING = 30
 N_SIMILAR = 6
@@ -169,8 +167,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             if is_unread and session.team.is_sampled:
                 raise InputError("the random sample is being read; other records can be opened when it is finished.")
             if not is_change:
-                self._shown[judge, number] = session.why(number)
-            judged, n_entries = session.snapshot(), self.counts.get(judge, 0)
+                self._shown[judge, number] = session.why(number, judge)
+            judged, n_entries = session.judged, self.counts.get(judge, 0)
         words = dict(self.words)
         if session.views is not None:
             text = f"{session.records.titles[number]} {session.records.abstracts[number]}"
@@ -205,7 +203,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         with self.lock:
             mine, id = self.session.answers_of(judge), self.session.records.ids[number]
             is_answered, note = number in mine.relevant, mine.notes.get(number, "")
-            why = self._shown.get((judge, number)) or self.session.why(number)
+            why = self._shown.get((judge, number)) or self.session.why(number, judge)
         is_change = bool(form.get("change"))
         if is_answered and not is_change:
             return Saved(False)
@@ -246,7 +244,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         id = self.session.records.ids[number]
         client_id = form.get("client_id", "")
         with self.lock:
-            is_conflict = number in self.session.conflicts
+            is_conflict = number in self.session.unsettled
         if action == "distinct":
             first, *others = (self.everything.ids[one] for one in self.session.unique.members(number))
             saved = Saved(False)  # without duplicates, such as those that were separated before
@@ -313,9 +311,9 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 "finished": session.n_finished, "unread": n - len(team.relevant), "known": len(team.beforehand),
                 "n_files": len(self.everything.sources), "n_everything": len(self.everything),
                 "n_duplicates": len(self.everything) - n, "forecast": session.advice,
-                "n_conflicts": len(session.conflicts), "target": session.rule.target,
+                "n_conflicts": len(session.unsettled), "target": session.rule.target,
                 "curve": curve(
-                    list(team.finds), len(team.ranked), session.rule.n, team.n_known, session.forecast.figures
+                    list(team.finds), len(team.ranked), session.rule.n, team.n_known, session.advice.figures
                 ),
                 "since": _since(team),
             }  # fmt: skip
@@ -332,27 +330,30 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         session = self.session
         session.prepare()
         with self.lock:
-            judged, forecast = session.snapshot(), session.plan_forecast()
+            judged, plan = session.judged, session.plan_advice()
         scores = session.fit(judged)
         with self.lock:
             session.install(scores)
-        state = forecast()
+        advice = plan()
         with self.lock:
-            session.forecast = state
+            session.advice = advice
 
-    def _session(self) -> TeamScreening:
+    def _session(self) -> Screening:
         groups = self.groups.without(self.separate) if self.separate else self.groups
-        unique = UniqueRecords(self.everything, groups)
-        return TeamScreening(
-            unique, overlap=int(self.setting("readers")), shared=self.setting("shared_records"),
-            topic=self.setting("topic"), labels=self.setting("use_labels"), rule=self.setting("rule"),
-            target=self.setting("target"), confidence=self.setting("confidence"),
+        session = Screening(
+            UniqueRecords(self.everything, groups), share=True, readers=int(self.setting("readers")),
+            overlap=self.setting("shared_records"), rule=self.setting("rule"), target=self.setting("target"),
+            confidence=self.setting("confidence"),
         )  # fmt: skip
+        session.topic = self.setting("topic")
+        if self.setting("use_labels"):
+            session.use_labels()
+        return session
 
     def _next(self, judge: str) -> int | None:
         """Hold the next record for a judge: the one that the judge holds already, else the best free one."""
         held = self.store.held_by(self.project.id, judge)
-        for most in (AHEAD, None):
+        for most in (N_AHEAD, None):
             with self.lock:
                 found, seen = self.session.open_for(judge, most), self.last
                 ids = self.session.records.ids
@@ -363,7 +364,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
             if claimed is not None:
                 return self._number(claimed)
-            if len(found) < AHEAD:
+            if len(found) < N_AHEAD:
                 return None
         return None
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.base.kernels.basis_choice import choose_basis
+from corank.base.kernels.basis import choose_basis
 from corank.base.kernels.views import View
 from corank.core.rows.scaled import ScaledRows
 from corank.errors import InputError

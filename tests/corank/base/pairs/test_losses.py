@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 from corank.base.pairs.losses import LOSSES, Loss
 from corank.base.pairs.sampling import PairSampler
 from corank.base.solvers import smooth_loss
-from corank.core.pairs.descent import descend
-from corank.core.pairs.steps import CONSTANT, N_ENTRIES, N_STREAMS, SCALE, Examples, RowIndex, SGDPlan, SGDState
+from corank.core.pairs.steps import (
+    CONSTANT,
+    N_ENTRIES,
+    N_STREAMS,
+    SCALE,
+    Examples,
+    RowIndex,
+    SGDPlan,
+    SGDState,
+    descend,
+)
 from corank.core.random import alias_table, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.data.ranking import RankingData

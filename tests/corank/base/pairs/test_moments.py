@@ -11,10 +11,9 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 from corank.base.pairs import Laplacian, Moments
-from corank.base.pairs import moment_blocks as walk
+from corank.base.pairs import moments as walk
 from corank.base.pairs.factors import weigh_queries
-from corank.base.pairs.moment_blocks import dense
-from corank.base.pairs.moments import pair_squares
+from corank.base.pairs.moments import dense, pair_squares
 from corank.core.rows.scaled import ScaledRows
 from corank.data.ranking import RankingData
 from corank.errors import InputError

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 from corank.base.pairs import Moments
-from corank.base.pairs import moment_blocks as walk
+from corank.base.pairs import moments as walk
 from corank.base.solvers import least_squares, smooth_loss, squared, squared_views
 from corank.base.solvers import smooth_losses as smooth
 from corank.base.solvers.penalty import default_alpha

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from corank import SPD, RankSVM, make_ranking
-from corank.base.solvers.targets import in_unit, ordered, unit_range
+from corank.base.solvers.solution import in_unit, ordered, unit_range
 from corank.data.ranking import RankingData
 
 NAN = float("nan")

@@ -11,6 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from corank.core.lists.ranked import (
+    BLOCK,
+    EXPECTED,
+    GIVEN,
     SMALL_TIE,
     cascade,
     first_relevant,
@@ -20,7 +23,6 @@ from corank.core.lists.ranked import (
     precision_sums,
     ranked_gains,
 )
-from corank.core.lists.top_k import BLOCK, EXPECTED, GIVEN
 
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6)
 cuts = st.integers(1, 7)

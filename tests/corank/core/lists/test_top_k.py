@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from corank.core.lists.top_k import BEST, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
+from corank.core.lists.ranked import BEST, EXPECTED, EXPONENTIAL, GIVEN, LINEAR, RELEVANT, top_gains
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=6)
 

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from corank.base.pairs.losses import LOSSES
 from corank.core.pairs.coupled_descent import descend_coupled
-from corank.core.pairs.descent import descend
 from corank.core.pairs.losses import HINGE, LOGISTIC, SQUARED, SQUARED_HINGE
 from corank.core.pairs.sampling import draw_pairs
 from corank.core.pairs.steps import (
@@ -21,6 +20,7 @@ from corank.core.pairs.steps import (
     SQRT,
     UNSCORED_STREAM,
     SGDPlan,
+    descend,
     draw_examples,
 )
 from corank.core.random import seed_state

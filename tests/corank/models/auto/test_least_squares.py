@@ -10,9 +10,9 @@ import pytest
 from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
-from corank.models.auto import least_squares
-from corank.models.auto.least_squares import SharedLeastSquares
+from corank.models.auto import trials as least_squares
 from corank.models.auto.left_out import LeftOut
+from corank.models.auto.trials import SharedLeastSquares
 from corank.models.rls import RankRLS
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)

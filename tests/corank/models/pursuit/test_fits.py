@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.models.pursuit.dictionary import Dictionary
+from corank.models.pursuit.dictionary import Dictionary, Target
 from corank.models.pursuit.fits import steps
-from corank.models.pursuit.inner import Target
 from corank.models.pursuit.path import Path
 
 

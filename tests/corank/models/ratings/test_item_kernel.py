@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.models.ratings.item_kernel import ItemSpectrum
+from corank.models.ratings.collaborative import ItemSpectrum
 from some_ratings import some_ratings
 
 
@@ -39,6 +39,6 @@ def test_it_is_deterministic_and_has_no_zero_directions():
 def test_many_rows_are_summed_block_by_block(monkeypatch):
     E = some_ratings(100, 9)
     whole = ItemSpectrum.of(E, 5).features(1.0)
-    monkeypatch.setattr("corank.models.ratings.item_kernel._DENSE_ROWS", 7)
+    monkeypatch.setattr("corank.models.ratings.collaborative._DENSE_ROWS", 7)
     part = ItemSpectrum.of(E, 5).features(1.0)
     np.testing.assert_allclose(part @ part.T, whole @ whole.T, atol=1e-10)

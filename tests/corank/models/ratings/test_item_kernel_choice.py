@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from corank.models.ratings import Collaborative
-from corank.models.ratings.item_kernel import ALPHAS, POWERS, ItemSpectrum, _blocks, choose, leave_one_out
-from corank.models.ratings.item_mean import item_means, residuals
+from corank.models.ratings.collaborative import ALPHAS, POWERS, ItemSpectrum, _blocks, choose, leave_one_out
+from corank.models.ratings.ranker import item_means, residuals
 from some_ratings import some_ratings
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from corank.models.ratings.item_mean import item_means, residuals, user_levels
+from corank.models.ratings.ranker import item_means, residuals, user_levels
 from some_ratings import some_ratings
 
 

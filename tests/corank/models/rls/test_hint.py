@@ -13,7 +13,7 @@ from corank.base.kernels.views import View
 from corank.data.ranking import RankingData
 from corank.errors import UsageWarning
 from corank.metrics import evaluate
-from corank.models.rls import RankRLS, ViewRankRLS, hint
+from corank.models.rls import RankRLS, ViewRankRLS, selection
 from corank.models.rls.frame import Frame
 
 ALPHAS = [1e-3, 1e-2, 0.1, 1.0]
@@ -71,7 +71,7 @@ def test_left_out_values_are_those_of_fits_without_the_fold(kernel):
         phi = FeatureMap.of_columns(view, X.shape[1])
     else:
         phi = FeatureMap.on_basis(Basis.of(view, X, rows), X)
-    found = hint._values(data, frame, phi, np.array([0.02, 0.5]), "disagreement")
+    found = selection._values(data, frame, phi, np.array([0.02, 0.5]), "disagreement")
     compared = QID[frame.rows[frame.starts[:-1]]]
     for alpha, values in zip((0.02, 0.5), found, strict=True):
         for fold in range(5):

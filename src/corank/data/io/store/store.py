@@ -30,8 +30,7 @@ from corank.data.durable.regular import map_array, require_unchanged
 from corank.data.inputs import as_scores
 from corank.data.io.group_files import with_groups
 from corank.data.io.letor.reader import read_letor
-from corank.data.io.store.folder import StoreFolder, digest, store_folder
-from corank.data.io.store.header import read_header
+from corank.data.io.store.header import StoreFolder, digest, read_header, store_folder
 from corank.data.io.text import Source, TextFile, open_text
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData

@@ -35,9 +35,16 @@ from corank.base.kernels.views import View
 from corank.choices import Likelihood
 from corank.data.ranking import RankingData
 from corank.errors import InputError
-from corank.models.gp.collaborative.item_rows import item_rows, match_items, reordered, scaled, with_unrated
 from corank.models.gp.collaborative.posterior import CollaborativePosterior
-from corank.models.gp.collaborative.shared_prior import FittedCollaborativeGP, SharedPrior
+from corank.models.gp.collaborative.shared_prior import (
+    FittedCollaborativeGP,
+    SharedPrior,
+    item_rows,
+    match_items,
+    reordered,
+    scaled,
+    with_unrated,
+)
 from corank.models.ratings.ratings import Ids, ratings_matrix
 from corank.parameters import Rules, boolean, integer, kernel, n_jobs, none, number, one_of, seed
 

@@ -16,9 +16,8 @@ from corank.base.kernels.grams import is_precomputed
 from corank.core.rows.scaled import ScaledRows
 from corank.data.queries import Queries
 from corank.errors import InputError
-from corank.models.gp.collaborative.item_rows import item_rows, with_levels
 from corank.models.gp.collaborative.population import Population, coefficients
-from corank.models.gp.collaborative.shared_prior import grade_numbers
+from corank.models.gp.collaborative.shared_prior import grade_numbers, item_rows, with_levels
 from corank.models.gp.collaborative.user_likelihoods import (
     GaussianLikelihood,
     OrdinalLikelihood,

@@ -25,8 +25,7 @@ from sklearn.utils import ClassifierTags
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels import Kernel, as_kernel
-from corank.base.kernels.basis import Basis
-from corank.base.kernels.basis_choice import choose_basis, require_choice
+from corank.base.kernels.basis import Basis, choose_basis, require_choice
 from corank.base.kernels.views import View
 from corank.base.missing import MISSING
 from corank.choices import Likelihood

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 from corank.data.io.click_log import ClickLog
-from corank.data.io.judgements.clicks import click_judgements
 from corank.data.io.judgements.judgement_list import JudgementList
 from corank.data.io.judgements.reading import is_ranklib, read_judgements
-from corank.data.io.judgements.writing import COMPLETE, JUDGEMENT_WRITERS, decode_name, encode_name, write_judgements
+from corank.data.io.judgements.writing import (
+    COMPLETE,
+    JUDGEMENT_WRITERS,
+    click_judgements,
+    decode_name,
+    encode_name,
+    write_judgements,
+)
 from corank.errors import InputError
 
 SUFFIX = {"table": ".csv", "quepid": ".csv", "qrels": ".txt", "ranklib": ".txt", "pairs": ".csv"}

@@ -1,0 +1,521 @@
+"""
+Read votes on pairs of items: who won, as a side, a name, a tie or "both bad", by whom and about what.
+
+Tables (CSV, JSON, JSON lines, Parquet, DataFrames) have two columns of items and one of winners, such as
+``model_a,model_b,winner`` or ``left,right,label``, or the columns ``winner,loser``; one row per vote, or with a column
+of counts, or counts of both sides and ties. JSON objects may hold ``scores`` of two or more items instead, as
+comparative evaluations of LangSmith do. Journals of `corank prefer` have actions; "undo" and "change" correct earlier
+lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.io.frames import parquet_rows
+from corank.data.io.json_values import at_path, json_values, plain_text, shortened
+from corank.data.io.table_text import csv_cells, read_utf8, suffix_of
+from corank.errors import InputError, suggest_names
+
+Integers = NDArray[np.int64]
+
+FIRST, TIE, SECOND = 0, 1, 2
+"""Outcomes of a vote: the first item wins, neither, the second."""
+_STEMS = (
+    "model",
+    "",
+    "item",
+    "system",
+    "option",
+    "candidate",
+    "player",
+    "variant",
+    "experiment",
+    "run",
+    "design",
+    "name",
+)
+_SIDES = (("a", "b"), ("left", "right"), ("1", "2"), ("first", "second"), ("x", "y"))
+_WINNERS = ("winner", "label", "vote", "outcome", "preference", "result", "choice", "verdict", "preferred", "action",
+            "judgement", "judgment", "answer", "better", "winnermodel")  # fmt: skip
+_LOSERS = (("winner", "loser"), ("chosen", "rejected"), ("preferred", "rejected"), ("better", "worse"))
+_COUNTS = ("count", "counts", "n", "votes", "nvotes", "times", "frequency", "weight")
+_JUDGES = ("judge", "worker", "annotator", "rater", "reviewer", "assessor", "evaluator", "voter", "user")
+_GROUPS = ("prompt", "question", "example", "task", "query", "topic", "group", "language", "category")
+_TIES = ("tie", "tied", "ties", "draw", "equal", "same", "even", "bothgood", "both")
+_BAD = ("bothbad", "tiebothbad", "bad", "neither")
+_NONE = ("", "skip", "none", "null", "nan", "na")
+_NAME_LISTS = ("models", "items", "experiments", "runs", "options", "candidates", "systems")
+_PUNCTUATION = re.compile(r"[\W_]+")
+_VERDICT = re.compile(r"\b([ab])\s*(>+|<+|=+)\s*([ab])\b", re.IGNORECASE)
+_SHOWN = 6
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Votes:
+    """
+    Votes on pairs of items.
+
+    items: names; numbers in `first` and `second` are positions in this list.
+    first, second (n,): the items in the order in which they were shown.
+    outcome (n,): 0 if the first item won, 1 for a tie, 2 if the second won.
+    count (n,): number of equal votes.
+    judge, group (n,): positions in `judges` and `groups`; None if unknown.
+    has_sides: whether the order of the items is that on the screen; not so for winners and losers.
+    n_both_bad: ties that were votes for "both bad".
+    notes: how the file was read, one sentence each.
+    """
+
+    items: tuple[str, ...]
+    first: Integers
+    second: Integers
+    outcome: Integers
+    count: Integers
+    judge: Integers | None = None
+    judges: tuple[str, ...] = ()
+    group: Integers | None = None
+    groups: tuple[str, ...] = ()
+    has_sides: bool = True
+    n_both_bad: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.count.sum())
+
+    def __repr__(self) -> str:
+        return f"<Votes: {len(self):,} votes on {len(self.items)} items>"
+
+    @property
+    def n_ties(self) -> int:
+        """Number of ties, "both bad" included."""
+        return int(self.count[self.outcome == TIE].sum())
+
+    def on(self, items: Sequence[str]) -> Votes:
+        """Return the same votes with item numbers of another list of names, which contains all items."""
+        number = {name: at for at, name in enumerate(items)}
+        at = np.array([number[name] for name in self.items], dtype=np.int64)
+        return replace(self, items=tuple(items), first=at[self.first], second=at[self.second])
+
+    def components(self) -> list[list[str]]:
+        """Return groups of items that chains of votes connect, the largest first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        n, voted = len(self.items), self.count > 0
+        edges = coo_array((np.ones(int(voted.sum())), (self.first[voted], self.second[voted])), shape=(n, n))
+        n_parts, part = connected_components(edges, directed=False)
+        parts = [[self.items[at] for at in np.flatnonzero(part == number)] for number in range(n_parts)]
+        return sorted(parts, key=len, reverse=True)
+
+
+def read_votes(
+    path: str | os.PathLike[str],
+    *,
+    items: tuple[str, str] | None = None,
+    winner: str | None = None,
+    judge: str | None = None,
+    group: str | None = None,
+    count: str | None = None,
+) -> Votes:
+    """Read votes from a file; parameters name columns that have unusual names."""
+    suffix, name = suffix_of(path), str(path)
+    if suffix == ".parquet":
+        columns, located = parquet_rows(path)
+        table = {column: [row.get(column) for _, row in located] for column in columns}
+        places: Callable[[int], str] = lambda row: located[row][0]  # noqa: E731
+    elif suffix in (".json", ".jsonl", ".ndjson"):
+        rows, lines = _json_votes(read_utf8(path), name)
+        table = _table(rows)
+        places = lambda row: lines[row]  # noqa: E731
+    else:
+        header, cells = csv_cells(read_utf8(path), name)
+        values = zip(*(row for _, row in cells), strict=True) if cells else [()] * len(header)
+        table = dict(zip(header, map(list, values), strict=True))
+        places = lambda row: f"{name}, line {cells[row][0]}"  # noqa: E731
+    return _Reader(table, name, places, items, winner, judge, group, count).votes()
+
+
+def as_votes(votes: Any, **columns: Any) -> Votes:
+    """Return votes of a file, a DataFrame, a list of dictionaries or a dictionary of columns; see `read_votes`."""
+    if isinstance(votes, Votes):
+        return votes
+    if isinstance(votes, str | os.PathLike):
+        return read_votes(votes, **columns)
+    if hasattr(votes, "columns") and hasattr(votes, "__getitem__"):
+        table = {str(name): list(votes[name]) for name in votes.columns}
+    elif isinstance(votes, Mapping):
+        table = {str(name): list(values) for name, values in votes.items()}
+    elif isinstance(votes, Sequence) and votes and all(isinstance(row, Mapping) for row in votes):
+        table = _table([row for value in votes for row in _json_rows(dict(value))])
+    else:
+        raise InputError(
+            f"votes is a {type(votes).__name__}; pass a file, a DataFrame, a list of dicts, or winners and losers."
+        )
+    lengths = {len(values) for values in table.values()}
+    if len(lengths) > 1:
+        raise InputError(
+            f"columns of votes have different lengths, {min(lengths)} and {max(lengths)}; pass equal ones."
+        )
+    return _Reader(table, "votes", lambda row: f"votes, row {row}", **columns).votes()
+
+
+def pair_votes(winners: Any, losers: Any, *, judge: Any = None, group: Any = None, ties: Any = None) -> Votes:
+    """Return votes of arrays of winners and losers; `ties` marks votes without a winner."""
+    table = {"winner": list(winners), "loser": list(losers)}
+    if len(table["winner"]) != len(table["loser"]):
+        raise InputError(
+            f"there are {len(table['winner'])} winners and {len(table['loser'])} losers; pass one each per vote."
+        )
+    for name, values in (("judge", judge), ("group", group)):
+        if values is not None:
+            table[name] = list(values)
+            if len(table[name]) != len(table["winner"]):
+                raise InputError(
+                    f"{name} has {len(table[name])} values for {len(table['winner'])} votes; pass one per vote."
+                )
+    votes = _Reader(table, "votes", lambda row: f"votes, row {row}").votes()
+    if ties is None:
+        return votes
+    is_tie = np.asarray(ties, dtype=bool)
+    if is_tie.shape != votes.outcome.shape:
+        raise InputError(f"ties has {is_tie.size} values for {len(votes.outcome)} votes; pass one per vote.")
+    return replace(votes, outcome=np.where(is_tie, TIE, votes.outcome))
+
+
+def looks_like_votes(columns: Iterable[str]) -> bool:
+    """Return whether the columns of a table are those of votes."""
+    reader = _Reader({str(column): [] for column in columns}, "", str)
+    return reader.losers() is not None or (reader.pair() is not None and bool(reader.winner_column() or reader.wide()))
+
+
+@dataclass
+class _Reader:
+    """A table of votes: its columns by role."""
+
+    table: dict[str, list[Any]]
+    name: str
+    place: Callable[[int], str]
+    items: tuple[str, str] | None = None
+    winner: str | None = None
+    judge: str | None = None
+    group: str | None = None
+    count: str | None = None
+
+    def __post_init__(self) -> None:
+        self.folded = {_fold(column): column for column in reversed(list(self.table))}
+        for column in (*(self.items or ()), self.winner, self.judge, self.group, self.count):
+            if column is not None and column not in self.table:
+                raise InputError(f"{self.name} has no column {column!r}; {suggest_names(column, list(self.table))}.")
+
+    def losers(self) -> tuple[str, str] | None:
+        """Columns of winners and losers."""
+        if self.items or self.winner:
+            return None
+        found = [pair for pair in _LOSERS if pair[0] in self.folded and pair[1] in self.folded]
+        return (self.folded[found[0][0]], self.folded[found[0][1]]) if found else None
+
+    def pair(self) -> tuple[str, str] | None:
+        """Columns of the two items."""
+        if self.items:
+            return self.items
+        for one, other in _SIDES:
+            for stem in _STEMS:
+                for names in ((stem + one, stem + other), (one + stem, other + stem)):
+                    if names[0] in self.folded and names[1] in self.folded:
+                        return self.folded[names[0]], self.folded[names[1]]
+        return None
+
+    def winner_column(self) -> str | None:
+        """Column of the winners."""
+        return self.winner or self._usual(_WINNERS)
+
+    def wide(self) -> tuple[str, str, str | None] | None:
+        """Columns of the numbers of votes for the first, the second and neither item."""
+        for one, other in _SIDES:
+            for names in ((f"wins{one}", f"wins{other}"), (f"{one}wins", f"{other}wins"), (f"win{one}", f"win{other}")):
+                if names[0] in self.folded and names[1] in self.folded:
+                    return self.folded[names[0]], self.folded[names[1]], self._usual(("ties", "tie", "draws"))
+        return None
+
+    def _usual(self, names: Iterable[str]) -> str | None:
+        return next((self.folded[name] for name in names if name in self.folded), None)
+
+    def votes(self) -> Votes:
+        """Read all rows."""
+        notes: list[str] = []
+        losers, pair, wide, column = self.losers(), self.pair(), self.wide(), self.winner_column()
+        if losers is None and (pair is None or not (wide or column)):
+            raise InputError(
+                f"{self.name} has the columns {_listed(self.table)}, but no votes; expected two columns of items and "
+                "one of winners, such as model_a,model_b,winner, or the columns winner,loser."
+            )
+        used = list(losers or pair or ())
+        texts = [[_text(cell) for cell in self.table[name]] for name in used]
+        n = len(texts[0])
+        bad = np.zeros(n, dtype=bool)
+        if losers is not None:
+            outcome = np.zeros(n, dtype=np.int64)
+        elif column is not None and not (wide and self.winner is None):
+            used.append(column)
+            texts, outcome, bad = self._outcomes(column, used, texts, notes)
+        else:
+            assert wide is not None
+            outcome = np.zeros(n, dtype=np.int64)
+        named = {"judge": self.judge or self._role(_JUDGES, used), "group": self.group or self._role(_GROUPS, used)}
+        numbers, who = {}, {}
+        for role, name in named.items():
+            if name is not None:
+                used.append(name)
+                numbers[role], who[role] = _codes([_text(cell) for cell in self.table[name]])
+        counted = self.count or next((one for one in map(self.folded.get, _COUNTS) if one and one not in used), None)
+        count = np.ones(n, dtype=np.int64) if counted is None else self._counts(counted)
+        used += [counted] if counted else []
+        first, second, items = _both_codes(*texts)
+        self._require_items(first, second, items, texts, outcome >= 0)
+        columns = {"first": first, "second": second, "outcome": outcome, "count": count, **numbers}
+        if wide and column not in used and losers is None:
+            parts = [(FIRST, wide[0]), (SECOND, wide[1])] + ([(TIE, wide[2])] if wide[2] else [])
+            used += [name for _, name in parts]
+            columns["outcome"] = np.repeat([code for code, _ in parts], n)
+            for name in ("first", "second", *numbers):
+                columns[name] = np.tile(columns[name], len(parts))
+            columns["count"] = np.concatenate([self._counts(name) for _, name in parts])
+            bad = np.zeros(len(columns["count"]), dtype=bool)
+        kept = (columns["outcome"] >= 0) & (columns["count"] > 0)
+        kept &= self._uncorrected(columns, column)
+        n_both_bad = int(columns["count"][kept & bad].sum())
+        columns = {name: values[kept] for name, values in columns.items()}
+        if not kept.any():
+            raise InputError(f"{self.name} has no votes; write one row per vote, such as model_a,model_b,winner.")
+        present = np.unique(np.concatenate([columns["first"], columns["second"]]))
+        position = np.full(len(items), -1)
+        position[present] = np.arange(len(present))
+        columns |= {side: position[columns[side]] for side in ("first", "second")}
+        unused = [name for name in self.table if name not in used]
+        if unused:
+            notes.append(f"{self.name}: not used: column{'s' * (len(unused) > 1)} {_listed(unused)}")
+        return Votes(
+            tuple(items[at] for at in present), **columns, judges=who.get("judge", ()), groups=who.get("group", ()),
+            has_sides=losers is None, n_both_bad=n_both_bad, notes=tuple(notes),
+        )  # fmt: skip
+
+    def _role(self, names: Iterable[str], used: Sequence[str]) -> str | None:
+        """Find a column by its usual name, with or without "id"; the id comes first."""
+        found = (self.folded.get(name + end) for name in names for end in ("id", "", "name"))
+        return next((one for one in found if one is not None and one not in used), None)
+
+    def _outcomes(
+        self, column: str, used: list[str], texts: list[list[str]], notes: list[str]
+    ) -> tuple[list[list[str]], Integers, NDArray[np.bool_]]:
+        """Decode winners; −1 for rows without a vote."""
+        cells = [_text(cell) for cell in self.table[column]]
+        codes, values = _codes(cells)
+        sides, numbers = self._words(used), _numeric(values)
+        if numbers:
+            meaning = ", ".join(
+                f"{value} means {('the first wins', 'a tie', 'the second wins')[code]}"
+                for value, code in numbers.items()
+            )
+            notes.append(f"{self.name}: column {column!r} holds numbers; {meaning}")
+        decoded = np.array([numbers.get(value, _decoded(value, sides)) for value in values], dtype=np.int64)
+        outcome = decoded[codes] if len(codes) else np.empty(0, dtype=np.int64)
+        first, second = (np.array(side, dtype=object) == np.array(cells, dtype=object) for side in texts)
+        outcome = np.where(first, FIRST, np.where(second, SECOND, outcome))
+        unknown = np.flatnonzero(outcome == -2)
+        if len(unknown):
+            row = int(unknown[0])
+            raise InputError(
+                f"{self.place(row)}: the winner is {shortened(cells[row])}, which is neither {texts[0][row]!r} nor "
+                f"{texts[1][row]!r}, nor a side, nor a tie; write the winner's name, its column, tie or both bad."
+            )
+        n_empty = sum(outcome[row] == -1 and _fold(cells[row]) != "undo" for row in np.flatnonzero(outcome == -1))
+        if n_empty:
+            notes.append(f"{self.name}: {n_empty} rows without a vote are left out")
+        bad = np.array([_fold(value) in _BAD for value in values] or [False])[codes] & (outcome == TIE)
+        return texts, outcome, bad
+
+    def _words(self, used: list[str]) -> dict[str, int]:
+        """Words for the outcomes: the columns' own names, sides, ties, none."""
+        words = dict.fromkeys(_TIES + _BAD, TIE) | dict.fromkeys((*_NONE, "undo"), -1)
+        for one, other in _SIDES[:2] + _SIDES[3:]:
+            for stem in _STEMS:
+                words |= {stem + one: FIRST, one + stem: FIRST, stem + other: SECOND, other + stem: SECOND}
+        words |= {"win": FIRST, "loss": SECOND, "lose": SECOND}
+        return words | {_fold(used[0]): FIRST, _fold(used[1]): SECOND}
+
+    def _counts(self, column: str) -> Integers:
+        numbers = np.zeros(len(self.table[column]), dtype=np.int64)
+        for row, cell in enumerate(self.table[column]):
+            try:
+                value = float(_text(cell) or 0.0)
+            except ValueError:
+                value = np.nan
+            if not (value >= 0.0 and value == int(min(value, 2**53))):
+                raise InputError(
+                    f"{self.place(row)}: the number of votes in column {column!r} is {shortened(cell)}; expected a "
+                    "whole number of at least 0."
+                )
+            numbers[row] = int(value)
+        return numbers
+
+    def _require_items(
+        self,
+        first: Integers,
+        second: Integers,
+        items: tuple[str, ...],
+        texts: list[list[str]],
+        voted: NDArray[np.bool_],
+    ) -> None:
+        for side in texts:
+            if "" in side and voted[side.index("")]:
+                raise InputError(
+                    f"{self.place(side.index(''))}: the name of an item is empty; name both items of a vote."
+                )
+        same = np.flatnonzero((first == second) & voted)
+        if len(same):
+            row = int(same[0])
+            raise InputError(
+                f"{self.place(row)}: {texts[0][row]!r} is compared with itself; expected two different items."
+            )
+        if 0 < len(set(items) - {""}) < 2:
+            raise InputError(f"{self.name} has one item only, {items[0]!r}; votes compare two items.")
+
+    def _uncorrected(self, columns: dict[str, Any], column: str | None) -> NDArray[np.bool_]:
+        """Mark rows of a journal that no later "undo" or "change" of the same judge withdrew."""
+        kept = np.ones(len(columns["outcome"]), dtype=bool)
+        actions = (
+            [] if column is None or _fold(column) != "action" else [_fold(_text(one)) for one in self.table[column]]
+        )
+        by = self.folded.get("by")
+        changes = [False] * len(actions) if by is None else [_fold(_text(one)) == "change" for one in self.table[by]]
+        if "undo" not in actions and not any(changes):
+            return kept
+        judge = columns.get("judge", np.zeros(len(actions), dtype=np.int64))
+        history: dict[int, list[int]] = {}
+        for row, action in enumerate(actions):
+            rows = history.setdefault(int(judge[row]), [])
+            pair = {int(columns["first"][row]), int(columns["second"][row])}
+            if action == "undo":
+                kept[row] = False
+                if rows:
+                    kept[rows.pop()] = False
+                continue
+            before = [at for at in rows if {int(columns["first"][at]), int(columns["second"][at])} == pair]
+            if changes[row] and before:
+                kept[before[-1]] = False
+                rows.remove(before[-1])
+            rows.append(row)
+        return kept
+
+
+def _decoded(value: str, words: Mapping[str, int]) -> int:
+    """Return the outcome that a word or a verdict such as A>>B stands for; −2 if it is unknown."""
+    verdict = _VERDICT.search(value)
+    if verdict is None:
+        return words.get(_fold(value), -2)
+    if "=" in verdict[2] or verdict[1].casefold() == verdict[3].casefold():
+        return TIE
+    return FIRST if (verdict[1].casefold() == "a") == (">" in verdict[2]) else SECOND
+
+
+def _numeric(values: Sequence[str]) -> dict[str, int]:
+    """Return the meaning of outcomes that are numbers: 1 is the first item; 0 or −1 or 2 the second; the rest a tie."""
+    numbers: dict[str, float] = {}
+    for value in values:
+        if _fold(value) in _NONE + _TIES + _BAD:
+            continue
+        try:
+            numbers[value] = float(value)
+        except ValueError:
+            return {}
+    present = set(numbers.values())
+    for meaning in (
+        {1.0: FIRST, 0.0: SECOND, 0.5: TIE},
+        {1.0: FIRST, 2.0: SECOND, 0.0: TIE},
+        {1.0: FIRST, -1.0: SECOND, 0.0: TIE},
+    ):
+        if present and present <= set(meaning) and (len(present) > 1 or 1.0 in present or 2.0 in present):
+            return {value: meaning[number] for value, number in numbers.items()}
+    return {}
+
+
+def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for where, value in json_values(text, name):
+        for number, element in enumerate(value if isinstance(value, list) else [value], 1):
+            place = f"{where}, element {number}" if isinstance(value, list) else where
+            if not isinstance(element, dict):
+                raise InputError(
+                    f"{place}: found {shortened(element)}; expected an object with model_a, model_b and winner."
+                )
+            found = _json_rows(element)
+            rows += found
+            lines += [place] * len(found)
+    return rows, lines
+
+
+def _json_rows(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one row per vote of an object: itself, or all pairs of its scores."""
+    nested = (at_path(value, *path, "scores") for path in ((), ("feedback",), ("evaluation",), ("result",)))
+    scores = next((one for one in nested if isinstance(one, dict)), None)
+    if scores is not None and len(scores) > 1 and all(isinstance(one, int | float) for one in scores.values()):
+        rest = {name: one for name, one in value.items() if not isinstance(one, dict | list)}
+        return [
+            {
+                **rest,
+                "model_a": a,
+                "model_b": b,
+                "winner": a if scores[a] > scores[b] else b if scores[b] > scores[a] else "tie",
+            }
+            for a, b in combinations(scores, 2)
+        ]
+    for name in _NAME_LISTS:
+        pair = value.get(name)
+        if isinstance(pair, list) and len(pair) == 2:
+            both = [at_path(one, "name") or at_path(one, "id") or one for one in pair]
+            rest = {key: one for key, one in value.items() if key != name}
+            return [{**rest, "model_a": both[0], "model_b": both[1]}]
+    return [value]
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return {str(name): [row.get(name) for row in rows] for name in names}
+
+
+def _fold(name: Any) -> str:
+    return _PUNCTUATION.sub("", str(name).casefold())
+
+
+def _text(cell: Any) -> str:
+    if cell is None or cell != cell:  # NaN
+        return ""
+    if isinstance(cell, float) and cell.is_integer():
+        cell = int(cell)
+    return cell.strip() if isinstance(cell, str) else plain_text(cell).strip()
+
+
+def _codes(texts: Sequence[str]) -> tuple[Integers, tuple[str, ...]]:
+    numbers: dict[str, int] = {}
+    codes = np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), np.int64, len(texts))
+    return codes, tuple(numbers)
+
+
+def _both_codes(first: list[str], second: list[str]) -> tuple[Integers, Integers, tuple[str, ...]]:
+    codes, names = _codes([*first, *second])
+    return codes[: len(first)], codes[len(first) :], names
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = [repr(name) for name in names]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more

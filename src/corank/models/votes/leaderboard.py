@@ -1,0 +1,479 @@
+"""
+Leaderboard: rank items from votes on pairs, with a prior from cheap votes or features.
+
+The model is in `corank.models.votes.laplace`, its hyper-parameters in `corank.models.votes.hyper`, dependent votes in
+`corank.models.votes.scores`, and what follows from the posterior in `corank.models.votes.ranks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from corank.data.io.items import Items, read_items
+from corank.data.io.votes import Votes, as_votes, pair_votes
+from corank.errors import InputError, suggest_names, warn
+from corank.models.votes.hyper import CheapScores, explanations
+from corank.models.votes.laplace import log_probabilities
+from corank.models.votes.ranks import ScorePosterior, groups_of, rank_sets
+from corank.models.votes.scores import ScoreFit, fit_scores
+from corank.parameters import check_values, number, one_of
+from corank.tables import ReportTable
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MAX_ITEMS = 5000
+"""Largest number of items: memory holds several square matrices over items."""
+GOALS = ("best", "order")
+"""What the next votes should find: the best item, or the order of all."""
+
+
+class Leaderboard(BaseEstimator):
+    """
+    Rank items from votes on pairs: who wins, with what probability, and what is not decided yet.
+
+    One model for few and many votes: scores with a Gaussian prior whose variance is learnt, ties (Davidson, 1970), the
+    advantage of the first place, and a reliability for each judge. Many votes of a cheap judge, such as a language
+    model, or features of the items serve as a prior; how much they say about the votes of people is learnt, so that a
+    poor or a reversed judge does no harm.
+
+    Parameters
+    ----------
+    level : float
+        Probability of intervals and sets of ranks.
+
+    Attributes
+    ----------
+    items_ : tuple of str
+        Names, the best first.
+    scores_ : array of shape (n_items,)
+        Posterior means, relative to the mean item; a difference of 1 is a win probability of about 0.73 without ties.
+    std_ : array of shape (n_items,)
+        Standard deviations of the scores relative to the mean item.
+    lower_, upper_ : arrays of shape (n_items,)
+        Ends of the intervals of these differences.
+    covariance_ : array of shape (n_items, n_items)
+        Covariance of the scores.
+    ranks_ : array of shape (n_items, 2)
+        Best and worst rank of each item; all sets together contain the true ranks with probability `level`.
+    groups_ : list of lists of str
+        Runs of items that cannot be told apart.
+    n_votes_ : array of shape (n_items,)
+        Number of votes on each item, without cheap votes.
+    side_bias_ : float
+        Advantage of the item that is shown first, on the scale of the scores; 0 if the order is unknown.
+    tie_weight_ : float
+        Weight of a tie between equal items; 0 without ties.
+    judges_ : tuple of str
+        Judges with a reliability of their own.
+    reliabilities_, reliability_std_ : arrays of shape (n_judges,)
+        Reliability of each judge: 1 is typical, 0 a coin, below 0 the reverse order; and its standard deviation.
+    slope_ : float or None
+        Slope between the scores of the cheap votes and those of people; None without cheap votes.
+    tau_ : float
+        Standard deviation of scores that nothing explains.
+    dispersion_ : float
+        Factor of the variance because votes of the same group depend on each other; 1 without groups.
+    votes_ : Votes
+        The votes.
+
+    See Also
+    --------
+    PreferenceGP : scores of items with features, of which most were not compared.
+
+    Examples
+    --------
+    >>> from corank import Leaderboard
+    >>> board = Leaderboard().fit(["b", "b", "b", "c", "b", "c"], ["a", "a", "c", "a", "a", "a"])
+    >>> board.items_
+    ('b', 'c', 'a')
+    >>> board.predict_proba("b", "a").round(2)
+    array([[0.76, 0.  , 0.24]])
+    """
+
+    def __init__(self, level: float = 0.95) -> None:
+        self.level = level
+
+    def fit(
+        self,
+        votes: Any,
+        losers: ArrayLike | None = None,
+        *,
+        cheap: Any = None,
+        features: Any = None,
+        judge: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        ties: ArrayLike | None = None,
+    ) -> Self:
+        """
+        Learn from votes.
+
+        Parameters
+        ----------
+        votes : Votes, path, DataFrame, list of dicts, or array-like of winners
+            Votes, or winners if `losers` is given.
+        losers : array-like, optional
+            Losers of the votes.
+        cheap : Votes, path, DataFrame or list of dicts, optional
+            Votes of a cheap judge on the same items, from which the prior is learnt.
+        features : Items, path, or mapping of names to numbers, optional
+            Features of all items, from which the prior is learnt.
+        judge, group : array-like, optional
+            Judge and group, such as the prompt, of each vote, if `losers` is given.
+        ties : array-like of bool, optional
+            Whether a vote is a tie, if `losers` is given.
+
+        Returns
+        -------
+        self
+            The fitted leaderboard.
+        """
+        check_values({"level": self.level}, {"level": number(0, 1, inside="()")})
+        if losers is not None:
+            votes = pair_votes(votes, losers, judge=judge, group=group, ties=ties)
+        elif judge is not None or group is not None or ties is not None:
+            raise InputError("judge, group or ties was given without losers; name them in the table of votes instead.")
+        people, cheap_votes = as_votes(votes), None if cheap is None else as_votes(cheap)
+        rows = None if features is None else _as_items(features)
+        names = tuple(
+            dict.fromkeys([*people.items, *(cheap_votes.items if cheap_votes else ()), *(rows.names if rows else ())])
+        )
+        if len(names) > MAX_ITEMS:
+            raise InputError(f"there are {len(names):,} items; a leaderboard takes at most {MAX_ITEMS:,}.")
+        people = people.on(names)
+        scores = None
+        if cheap_votes is not None:
+            other = fit_scores(cheap_votes.on(names), explanations(len(names), None, None))
+            scores = CheapScores(other.mean - other.mean.mean(), other.covariance)
+        F = None if rows is None else _standardised(rows, names)
+        if scores is None and F is None:
+            _warn_disconnected(people)
+        self._install(people, fit_scores(people, explanations(len(names), scores, F), scores), scores)
+        return self
+
+    def _install(self, votes: Votes, fit: ScoreFit, cheap: CheapScores | None) -> None:
+        order = np.argsort(-fit.mean, kind="stable")
+        covariance = fit.covariance[np.ix_(order, order)]
+        mean = fit.mean[order] - fit.mean.mean()
+        posterior = ScorePosterior(mean, covariance, fit.kappa, fit.degrees)
+        half = posterior.quantile(self.level) * posterior.std
+        quantile = posterior.simultaneous_quantile(self.level)
+        better = posterior.is_separated(quantile)
+        position = np.empty(len(order), dtype=np.int64)
+        position[order] = np.arange(len(order))
+        names = tuple(votes.items[at] for at in order)
+        n_votes = np.bincount(votes.first, votes.count, len(order)) + np.bincount(votes.second, votes.count, len(order))
+        self.items_, self.scores_, self.std_, self.covariance_ = names, mean, posterior.std, covariance
+        self.lower_, self.upper_, self.ranks_ = mean - half, mean + half, rank_sets(better)
+        self.groups_ = [[names[at] for at in group] for group in groups_of(better, np.arange(len(order)))]
+        self.n_votes_ = n_votes[order].astype(np.int64)
+        self.side_bias_, self.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
+        self.judges_, self.reliabilities_, self.reliability_std_ = fit.judges, fit.r, fit.r_std
+        self.slope_, self.tau_, self.dispersion_ = None if cheap is None else fit.slope, fit.tau, fit.dispersion
+        self.votes_, self._posterior, self._quantile = votes.on(names), posterior, quantile
+
+    def predict_proba(self, a: Any, b: Any) -> Floats:
+        """
+        Return the probabilities that a wins, that there is a tie, and that b wins.
+
+        Parameters
+        ----------
+        a, b : str or array-like of str
+            Names of items; one name is compared with all of the other side.
+
+        Returns
+        -------
+        array of shape (n, 3)
+            Probabilities of a vote of a typical judge, without the advantage of the first place.
+        """
+        check_is_fitted(self, "items_")
+        numbers = [self._numbers(side) for side in (a, b)]
+        if len({len(one) for one in numbers} - {1}) > 1:
+            raise InputError(f"a has {len(numbers[0])} names and b {len(numbers[1])}; pass as many, or one.")
+        first, second = np.broadcast_arrays(*numbers)
+        return self._posterior.outcomes(first, second)
+
+    def win_matrix(self) -> Floats:
+        """
+        Return P(win) + P(tie)/2 of each item (row) against each other (column), in the order of `items_`.
+
+        Returns
+        -------
+        array of shape (n_items, n_items)
+            The probabilities; 0.5 on the diagonal.
+        """
+        check_is_fitted(self, "items_")
+        n = len(self.items_)
+        a, b = np.triu_indices(n, 1)
+        p = self._posterior.outcomes(a, b)
+        matrix = np.full((n, n), 0.5)
+        matrix[a, b] = p[:, 0] + 0.5 * p[:, 1]
+        matrix[b, a] = 1.0 - matrix[a, b]
+        return matrix
+
+    def is_better(self, a: str, b: str) -> float:
+        """
+        Return the probability that the score of a is higher than that of b.
+
+        Parameters
+        ----------
+        a, b : str
+            Names of items.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
+        from scipy import stats
+
+        check_is_fitted(self, "items_")
+        mean, sd = self._posterior.difference(self._numbers(a), self._numbers(b))
+        return float(stats.t.cdf(mean[0] / sd[0], self._posterior.degrees)) if sd[0] > 0 else 0.5
+
+    def next_votes(self, n: int = 5, goal: str = "best") -> list[tuple[str, str, str | None]]:
+        """
+        Choose the pairs to vote on next.
+
+        Parameters
+        ----------
+        n : int
+            Number of pairs.
+        goal : {"best", "order"}
+            What the votes should find: the best item, or the order of all.
+
+        Returns
+        -------
+        list of (str, str, str or None)
+            Two items and the most reliable judge, None if judges are unknown.
+        """
+        check_is_fitted(self, "items_")
+        check_values({"goal": goal}, {"goal": one_of(*GOALS)})
+        reliability, who = 1.0, None
+        if self.judges_:
+            at = int(np.argmax(self.reliabilities_))
+            reliability, who = max(float(self.reliabilities_[at]), 0.0), self.judges_[at]
+        pairs = self._posterior.next_pairs(n, goal, reliability)
+        return [(self.items_[a], self.items_[b], who) for a, b in pairs.tolist()]
+
+    def votes_to_separate(self, a: str | None = None, b: str | None = None) -> int | None:
+        """
+        Return how many votes on a pair would separate it: 0 if it is separated, None if more than a million.
+
+        The first two items by default. The estimate assumes that their difference stays as it is. Separated means the
+        same as in `ranks_`: all pairs are judged at once.
+
+        Parameters
+        ----------
+        a, b : str, optional
+            Names of items.
+
+        Returns
+        -------
+        int or None
+            Number of votes of a typical judge.
+        """
+        check_is_fitted(self, "items_")
+        first = 0 if a is None else int(self._numbers(a)[0])
+        second = 1 if b is None else int(self._numbers(b)[0])
+        return self._posterior.votes_to_separate(first, second, self._quantile)
+
+    def judge_worth(self) -> Floats:
+        """
+        Return how many votes of a typical judge one vote of each judge of `judges_` is worth.
+
+        Returns
+        -------
+        array of shape (n_judges,)
+            Ratios of Fisher informations, averaged over pairs of items.
+        """
+        check_is_fitted(self, "items_")
+        a, b = np.triu_indices(len(self.items_), 1)
+        delta = (self.scores_[a] - self.scores_[b])[:: max(len(a) // 2000, 1)]
+
+        def information_of(r: float) -> float:
+            p = np.exp(log_probabilities(r * delta, self._posterior.kappa))
+            return float(r * r * np.mean(p[:, 0] + p[:, 2] - (p[:, 0] - p[:, 2]) ** 2))
+
+        typical = information_of(1.0)
+        return np.array([information_of(float(r)) / typical for r in self.reliabilities_])
+
+    def table(self) -> ReportTable:
+        """
+        Return the items with scores, intervals, ranks and numbers of votes.
+
+        Returns
+        -------
+        ReportTable
+            The table, the best item first.
+        """
+        check_is_fitted(self, "items_")
+        matrix = self.win_matrix()
+        n = len(self.items_)
+        against = (matrix.sum(axis=1) - 0.5) / max(n - 1, 1)
+        rows = tuple(
+            (_rank(*self.ranks_[at].tolist()), name, float(self.scores_[at]), float(self.lower_[at]),
+             float(self.upper_[at]), float(against[at]), int(self.n_votes_[at]))
+            for at, name in enumerate(self.items_)
+        )  # fmt: skip
+        return ReportTable(
+            "", ("ranks", "item", "score", "low", "high", "wins", "votes"), rows, digits=2,
+            note=f"score: difference to the mean item, with its {self.level:.0%} interval; ranks: sets that hold "
+            f"together with probability {self.level:.0%}; wins: expected share of wins against the others, ties half.",
+        )  # fmt: skip
+
+    def judge_table(self) -> ReportTable:
+        """
+        Return the judges with their votes, reliability and worth, the most reliable first.
+
+        Returns
+        -------
+        ReportTable
+            The table; without rows if judges are unknown.
+        """
+        check_is_fitted(self, "items_")
+        votes = self.votes_
+        who = np.zeros(0, dtype=np.int64) if votes.judge is None else np.repeat(votes.judge, votes.count)
+        counts = dict(zip(votes.judges, np.bincount(who, minlength=len(votes.judges)).tolist(), strict=True))
+        worth, half = self.judge_worth(), self._posterior.quantile(self.level) * self.reliability_std_
+        rows = tuple(
+            (self.judges_[at], int(counts[self.judges_[at]]), float(self.reliabilities_[at]),
+             float(self.reliabilities_[at] - half[at]), float(self.reliabilities_[at] + half[at]), float(worth[at]))
+            for at in np.argsort(-self.reliabilities_, kind="stable").tolist()
+        )  # fmt: skip
+        return ReportTable(
+            "Judges", ("judge", "votes", "reliability", "low", "high", "worth"), rows, digits=2,
+            note="reliability: 1 is typical, 0 a coin, below 0 the reverse order; worth: votes of a typical judge "
+            "that one vote of this judge replaces.",
+        )  # fmt: skip
+
+    def sentences(self) -> tuple[str, ...]:
+        """
+        Return what the votes decide, one sentence each.
+
+        Returns
+        -------
+        tuple of str
+            The sentences, the most important first.
+        """
+        check_is_fitted(self, "items_")
+        first, second = self.items_[:2]
+        win, tie, _ = self.predict_proba(first, second)[0].tolist()
+        n = self.votes_to_separate()
+        lead = f"{first} leads {second}: it gets {win + 0.5 * tie:.0%} of their votes, ties half"
+        if n == 0:
+            lead += f"; the difference is certain at {self.level:.0%}."
+        elif n is None:
+            lead += "; more than a million votes on the two would be needed to separate them."
+        else:
+            lead += f"; about {n:,} more votes on the two would separate them if the difference stays."
+        out = [lead]
+        top = next(group for group in self.groups_ if first in group)
+        if len(top) > 1:
+            out.append(f"{len(top)} items may be the best: {_listed(top)}.")
+        if self.slope_ is not None:
+            out.append(
+                f"One unit of the cheap scores is {self.slope_:.2f} of the people's; {self.tau_:.2f} is not explained."
+            )
+        if abs(self.side_bias_) >= 0.005:
+            p = np.exp(log_probabilities(np.array([self.side_bias_]), self._posterior.kappa))[0]
+            out.append(
+                f"The item shown first gets {p[0] + 0.5 * p[1]:.0%} of the votes on equal items; scores exclude this."
+            )
+        if self.votes_.n_ties:
+            bad = f", of which {self.votes_.n_both_bad:,} are both bad" if self.votes_.n_both_bad else ""
+            out.append(f"{self.votes_.n_ties:,} of {len(self.votes_):,} votes are ties{bad}.")
+        if self.dispersion_ > 1.0:
+            out.append(f"Votes of a group depend on each other: variances are multiplied by {self.dispersion_:.2f}.")
+        if len(self.votes_.judges) == 1:
+            out.append("All votes are from one judge, so that reliability and agreement cannot be estimated.")
+        return (*out, *(f"{note}." for note in self.votes_.notes))
+
+    def summary(self) -> str:
+        """
+        Return the table and what the votes decide as text.
+
+        Returns
+        -------
+        str
+            Markdown.
+        """
+        parts = [self.table().markdown(), *self.sentences()]
+        return "\n\n".join([*parts, self.judge_table().markdown()] if self.judges_ else parts)
+
+    def plot(self, path: Any = None) -> Any:
+        """
+        Draw intervals and win probabilities.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure.
+        """
+        from corank.models.votes.plot import draw
+
+        check_is_fitted(self, "items_")
+        return draw(self, path)
+
+    def _numbers(self, names: Any) -> Integers:
+        position = {name: at for at, name in enumerate(self.items_)}
+        wanted = [names] if isinstance(names, str) or not hasattr(names, "__iter__") else list(names)
+        for name in map(str, wanted):
+            if name not in position:
+                raise InputError(f"there is no item {name!r}; {suggest_names(name, self.items_[:20])}.")
+        return np.array([position[str(name)] for name in wanted], dtype=np.int64)
+
+
+def _as_items(features: Any) -> Items:
+    if isinstance(features, Items):
+        return features
+    if isinstance(features, Mapping):
+        return Items(
+            [str(name) for name in features],
+            np.array([np.atleast_1d(row) for row in features.values()], dtype=np.float64),
+        )
+    return read_items(features)[0]
+
+
+def _standardised(rows: Items, names: Sequence[str]) -> Floats:
+    """Return features of all items with mean 0 and standard deviation 1, divided by √d."""
+    missing = [name for name in names if name not in rows.number]
+    if missing:
+        raise InputError(f"features has no row for {_listed(missing)}; add one for each item that is voted on.")
+    X = rows.X[[rows.number[name] for name in names]]
+    deviation = X.std(axis=0)
+    varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
+    if not varies.any():
+        raise InputError("features has no numeric column that differs between items; add one, or leave features out.")
+    X = (X[:, varies] - X[:, varies].mean(axis=0)) / deviation[varies]
+    return np.asarray(X / np.sqrt(X.shape[1]))
+
+
+def _warn_disconnected(votes: Votes) -> None:
+    parts = votes.components()
+    if len(parts) > 1:
+        shown = "; ".join(f"({_listed(part)})" for part in parts[:4])
+        warn(
+            f"no chain of votes connects {len(parts)} groups of items, so that their difference is not determined "
+            f"and comes from the prior only: {shown}{' and others' * (len(parts) > 4)}; add votes between them, or "
+            "cheap votes."
+        )
+
+
+def _listed(names: Sequence[str], n: int = 6) -> str:
+    return ", ".join(names[:n]) + (f" and {len(names) - n} more" if len(names) > n else "")
+
+
+def _rank(best: int, worst: int) -> str:
+    return str(best) if best == worst else f"{best}–{worst}"
