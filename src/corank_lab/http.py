@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corank.errors import InputError
-from corank_lab.database.store import StoreError
+from corank_lab.database.connections import DatabaseError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1 << 20
@@ -82,7 +82,7 @@ async def answer(request: Request, endpoint: Endpoint, refuse: Refuse) -> Respon
         return await endpoint(request)
     except HTTPError as error:
         return refuse(request, error)
-    except StoreError as error:
+    except DatabaseError as error:
         refusal, refusal.__cause__ = HTTPError(503, str(error), 1.0), error
         return refuse(request, refusal)
     except InputError as error:

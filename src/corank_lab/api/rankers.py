@@ -36,17 +36,11 @@ Resolve = Callable[[str, int], "ServedModel"]
 
 
 class Drawn(NamedTuple):
-    """
-    A list that was drawn.
+    """A list that was drawn."""
 
-    rows: numbers of the rows shown, from the top.
-    scores: score of every row.
-    arrays: what learning from the list needs, and the features.
-    """
-
-    rows: NDArray[np.int64]
-    scores: Floats
-    arrays: Arrays
+    rows: NDArray[np.int64]  # numbers of the rows shown, from the top
+    scores: Floats  # score of every row
+    arrays: Arrays  # what learning from the list needs, and the features
 
 
 class ServedModel(ABC):

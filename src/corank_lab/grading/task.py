@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
+from corank_lab.database.entries import JournalEntry
 
 DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
 
@@ -165,3 +166,39 @@ def title_column(fields: Mapping[str, str]) -> str | None:
     """Return the column of the title of a document."""
     lower = {column.casefold(): column for column in reversed(list(fields))}
     return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)
+
+
+@dataclass(frozen=True)
+class GradingEntry(JournalEntry):
+    """
+    One line of a log of grades.
+
+    action {"grade", "unrateable", "later", "settle", "undo"}: what the judge did; "unrateable" and "later" are not
+        grades, "settle" fixes the grade of a document that judges grade differently, "undo" withdraws the last entry.
+    query, document: ids.
+    grade: the grade, for "grade" and "settle".
+    text: explanation.
+    by {"model", "depth", "query", "change", "file"}: why the document was shown.
+    """
+
+    ACTIONS: ClassVar[tuple[str, ...]] = ("grade", "unrateable", "later", "settle", "undo")
+
+    query: str = ""
+    document: str = ""
+    grade: str = ""
+    text: str = ""
+    by: str = ""
+
+
+class Judgement(NamedTuple):
+    """
+    The last answer of a judge about a document.
+
+    action: What the judge did.
+    grade: The grade, None for the other actions.
+    text: Explanation.
+    """
+
+    action: str
+    grade: int | None
+    text: str = ""

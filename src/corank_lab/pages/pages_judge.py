@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
-from corank_lab.database.store import StoreError
+from corank_lab.database.connections import DatabaseError
 from corank_lab.pages.site import FRAGMENT, PageRequest
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import image_type
@@ -89,7 +89,7 @@ def _question(page: PageRequest, item: str | None = None, notice: str = "") -> R
     progress = workspace.progress(page.me.name)
     try:
         found = workspace.question(page.me.name, item)
-    except StoreError:
+    except DatabaseError:
         raise
     except InputError as error:
         return page.render("message.html", 404, title=text("error.missing"), message=str(error))

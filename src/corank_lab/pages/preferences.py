@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from corank.data import Items, csv_text, read_items
 from corank.errors import InputError
+from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.pages.markup import link, one_line, rich
 from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
@@ -46,7 +46,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         Setting("tol", TOL, "number", 0.0, 0.69),
     )
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
         found = store.payload(project.id)
         self.items = Items(found["names"], np.array(found["X"], dtype=np.float64), found["fields"], found["columns"])

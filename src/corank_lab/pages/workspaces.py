@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank import __version__
 from corank.errors import InputError
+from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import utc_now
-from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -36,22 +36,14 @@ MOST_REST = 5.0
 
 @dataclass(frozen=True)
 class Setting:
-    """
-    An option of a project that the owner may change.
+    """An option of a project that the owner may change."""
 
-    name: key of the settings; the texts of the page are `setting.<name>` and `setting.<name>.help`.
-    default: value of a new project.
-    kind: "number", "share", "text", "lines", "choice" or "flag".
-    low, high: limits of a number.
-    choices: names of the choices; their texts are `choice.<name>`.
-    """
-
-    name: str
-    default: Any
-    kind: str
-    low: float = 0.0
+    name: str  # key of the settings; the texts of the page are `setting.<name>` and `setting.<name>.help`
+    default: Any  # value of a new project
+    kind: str  # "number", "share", "text", "lines", "choice" or "flag"
+    low: float = 0.0  # low, high: limits of a number
     high: float = 1.0
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # names of the choices; their texts are `choice.<name>`
 
     def read(self, text: str | None) -> Any:
         """Return the value of a form's field; raise `InputError` if it is not allowed."""
@@ -100,45 +92,29 @@ def require_time(time: str, where: str) -> str:
 
 
 class Export(NamedTuple):
-    """
-    A file that the owner may save.
+    """A file that the owner may save."""
 
-    suffix: end of its name.
-    media_type: for the browser.
-    content: makes the text or bytes.
-    """
-
-    suffix: str
-    media_type: str
-    content: Callable[[], str | bytes]
+    suffix: str  # end of its name
+    media_type: str  # for the browser
+    content: Callable[[], str | bytes]  # makes the text or bytes
 
 
 class Saved(NamedTuple):
-    """
-    Result of an answer.
+    """Result of an answer."""
 
-    is_new: False if it had been stored before.
-    item: question to show next; None for the one that is due.
-    """
-
-    is_new: bool
-    item: str | None = None
+    is_new: bool  # false if it had been stored before
+    item: str | None = None  # question to show next; None for the one that is due
 
 
 @dataclass(frozen=True)
 class Created:
-    """
-    What an upload becomes.
+    """What an upload becomes."""
 
-    settings: besides the defaults.
-    payload: what is judged, as JSON values.
-    answers: answers that the files hold: judge, item and entry.
-    files: media type and content of files that are kept, by name.
-    """
-
-    settings: Mapping[str, Any]
-    payload: Any
+    settings: Mapping[str, Any]  # besides the defaults
+    payload: Any  # what is judged, as JSON values
+    # answers that the files hold: judge, item and entry
     answers: Sequence[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    # media type and content of files that are kept, by name
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
 
 
@@ -157,7 +133,7 @@ class Workspace(ABC):
     conflicts_place: ClassVar[str] = "#conflicts"
     """Where the owner continues after a conflict was settled, behind the address of the project."""
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         self.store, self.project = store, project
         self.lock = threading.RLock()
         self.last = 0
@@ -347,7 +323,7 @@ class Workspaces:
     kinds: classes of workspaces by name.
     """
 
-    def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
+    def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self._store, self.kinds = store, kinds
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}

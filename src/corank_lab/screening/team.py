@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
-from corank_lab.database.store import ANY_NUMBER
+from corank_lab.database.database import ANY_NUMBER
 from corank_lab.records.records import Records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, prior_entries
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts, prior_entries
 from corank_lab.screening.journal import ScreeningJournal
-from corank_lab.screening.judges import combine, find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 
 KNOWN = "labels of the file"

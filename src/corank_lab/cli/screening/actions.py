@@ -6,8 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from corank.errors import InputError
-from corank_lab.cli.screening.lists import DONE, ListScreen, entry_words, record_foot, show_pages
-from corank_lab.cli.screening.view import Highlights, View, details_of, record_name, texts
+from corank_lab.cli.screening.view import (
+    DONE,
+    Highlights,
+    ListScreen,
+    View,
+    details_of,
+    entry_words,
+    record_foot,
+    record_name,
+    show_pages,
+    texts,
+)
 from corank_lab.cli.terminal import Ask
 
 if TYPE_CHECKING:
@@ -193,7 +203,7 @@ class Actions:
             found = self.session.unique.find(text) if text else None
             self.message = "" if found is not None else f"There is no record {text!r}; write duplicate and an id."
             return None if found is None or found == self.record else int(found)
-        from corank_lab.screening.choosing import similar_records
+        from corank_lab.screening.model import similar_records
 
         assert self.record is not None
         numbers, listed = (
@@ -342,7 +352,7 @@ class Actions:
         return [f"{one.judge}: {entry_words(one.entry, one.note)}" for one in self.session.verdicts(number)]
 
     def _telling_words(self) -> list[tuple[str, float]]:
-        from corank_lab.screening.choosing import telling_words
+        from corank_lab.screening.model import telling_words
 
         assert self.record is not None
         records = self.session.records

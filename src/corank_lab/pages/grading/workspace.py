@@ -11,15 +11,13 @@ import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
+from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.grading import export
-from corank_lab.grading.agreement import AlphaInterval, alpha_interval
-from corank_lab.grading.answers import GradingEntry
 from corank_lab.grading.features import GradingFeatures, grading_features, own_columns
 from corank_lab.grading.reading import read_grading_task
-from corank_lab.grading.session import ORDERS, GradingSession
-from corank_lab.grading.task import GradingScale, GradingTask, title_column
+from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
+from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column
 from corank_lab.pages.grading import training
 from corank_lab.pages.markup import clean, link, one_line, rich
 from corank_lab.pages.uploads import Upload
@@ -48,7 +46,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         Setting("index", "documents", "text"),
     )
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
         self.task = GradingTask.from_json(store.payload(project.id))
         self.images = store.file_names(project.id)

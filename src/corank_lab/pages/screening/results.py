@@ -20,10 +20,9 @@ from corank_lab.screening.journal import RECORDS
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 from corank_lab.screening.reporting.certificate_page import certificate_page
 from corank_lab.screening.reporting.export import ONLY, export_screening
-from corank_lab.screening.reporting.facts import screening_facts, settled_answers
 from corank_lab.screening.reporting.flow_diagram import flow_diagram
 from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
-from corank_lab.screening.reporting.report import table_csv
+from corank_lab.screening.reporting.report import screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN
 
 if TYPE_CHECKING:

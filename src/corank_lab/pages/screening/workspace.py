@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 
 from corank.errors import InputError
+from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.pages.markup import clean, one_line, rich
+from corank_lab.pages.markup import clean, one_line, record_values, rich, split_words
 from corank_lab.pages.plots import curve
 from corank_lab.pages.screening.results import Results, agreement_rows
-from corank_lab.pages.screening.view import record_values, split_words
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
 from corank_lab.records.duplicates import find_duplicates, restore_duplicates
-from corank_lab.records.records import Records, read_records
-from corank_lab.records.stored import records_from_json
+from corank_lab.records.records import Records, read_records, records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.choosing import similar_records, telling_words
 from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.model import similar_records, telling_words
 from corank_lab.screening.screening import N_AHEAD, Screening
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
 
@@ -53,7 +51,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         Setting("use_labels", True, "flag"),
     )
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
         found = store.payload(project.id)
         self.everything = records_from_json(found["records"])

@@ -61,13 +61,9 @@ class RecallEstimate:
 
 @dataclass(frozen=True, eq=False)
 class RateModel(ABC):
-    """
-    Poisson process with a declining rate.
+    """Poisson process with a declining rate."""
 
-    n: number of records that are read in the order of the ranking.
-    """
-
-    n: int
+    n: int  # number of records that are read in the order of the ranking
 
     @property
     @abstractmethod
