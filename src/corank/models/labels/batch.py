@@ -68,11 +68,7 @@ class StandardizedRows:
         return cls(X, mean, factors)
 
     def scores(self, W: Floats, b: Floats) -> Floats:
-        """
-        Return the utilities (n, d).
-
-        W (d, n_features), b (d,): weights and intercepts for these columns.
-        """
+        """Return the utilities (n, d)."""
         coef, intercept = self.for_given_columns(W, b)
         return np.asarray(self.X @ coef.T, dtype=np.float64) + intercept
 

@@ -38,7 +38,6 @@ def steps(dictionary: Dictionary, target: Target, squares: Floats, fitting: str)
     Yield steps until no column is left.
 
     squares (N,): kᵀL̃k of each column; 0 excludes a column.
-    fitting {"basic", "back", "pre"}: see the module.
     """
     if fitting == "basic":
         return _basic(dictionary, target, squares)
@@ -123,10 +122,7 @@ def disjoint_paths(
     Run several pursuits, each without the columns that the earlier ones chose.
 
     fitting {"basic", "back", "pre"}: see `corank.models.pursuit.fits`.
-    n_basis: largest number of terms of each.
     tol: a step that lowers J by at most this share of its initial value is not taken.
-    n_solutions: largest number of pursuits.
-    advance: called with 1 after each term.
     Returns: the first path, which may be empty, and the others that have a term.
     """
 

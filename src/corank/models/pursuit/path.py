@@ -99,9 +99,6 @@ def sum_terms(numbers: NDArray[np.int64], indices: NDArray[np.int64], coefs: Flo
     Sum the coefficients of terms that refer to the same row.
 
     numbers (r,): rows, ascending.
-    indices (p,): the row of each term.
-    coefs (p,): the coefficient of each term.
-    Returns: the coefficient of each row.
     """
     out = np.zeros(len(numbers))
     np.add.at(out, np.searchsorted(numbers, indices), coefs)
@@ -149,13 +146,7 @@ class TermContribution(NamedTuple):
 
 
 def term_contributions(chosen: NDArray[np.int64], coefficients: Floats, similarities: Any) -> list[TermContribution]:
-    """
-    List the contributions to a score, largest first.
-
-    chosen (P,): rows or columns, each once.
-    coefficients (P,): their coefficients; zeros are left out.
-    similarities (1, P): of the explained row to each.
-    """
+    """List the contributions to a score, largest first."""
     values = np.asarray(similarities.toarray() if sparse.issparse(similarities) else similarities)[0]
     contributions = [
         TermContribution(int(number), float(a), float(k), float(a * k))
