@@ -239,8 +239,8 @@ WRITING = {
     "corank/data/io/ubi.py", "corank/data/io/write_frames.py",
     "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
     "corank/text/files.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
-    "corank_lab/cli/screening/results.py", "corank_lab/cli/screening/replay.py", "corank_lab/cli/screening/verify.py",
-    "corank_lab/cli/serve.py", "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
+    "corank_lab/cli/screening/results.py", "corank_lab/cli/screening/replay.py", "corank_lab/cli/serve.py",
+    "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
     "corank_lab/screening/reporting/report.py", "corank_lab/screening/simulate.py",
 }  # fmt: skip
 

@@ -98,7 +98,7 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
 @pytest.mark.parametrize("name", ["LCRA", "CoRankRLS", "CoRankingPursuit"])
 def test_views_with_nothing_to_agree_on_say_so(name):
     make = LAWFUL[name]
-    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unscored rows") as caught:
+    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unjudged rows") as caught:
         make().set_params(coupling=0.5).fit(X, PROBLEM.y, qid=QID)
     assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():

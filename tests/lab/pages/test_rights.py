@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.http import HEADERS
 from corank_lab.pages import app as pages_app
 from corank_lab.pages.app import ROUTES, create_app
@@ -68,7 +68,7 @@ VISITORS = ("nobody", "judge", "other", "owner")
 
 @pytest.fixture
 def store(tmp_path):
-    with SqliteStore(tmp_path / "corank.db") as opened:
+    with SqliteDatabase(tmp_path / "corank.db") as opened:
         yield opened
 
 

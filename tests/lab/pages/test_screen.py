@@ -12,7 +12,7 @@ from html import unescape
 import pytest
 
 from corank_lab.pages.app import create_app
-from corank_lab.pages.screening.view import highlight
+from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
 from corank_lab.screening.reporting.certificate import verify
 from some_pages import PageClient, answers_of_judges, fields, words

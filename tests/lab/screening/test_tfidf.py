@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank_lab.screening import tfidf
-from corank_lab.screening.tfidf import TfidfVocabulary
+from corank_lab.screening import views as tfidf
+from corank_lab.screening.views import TfidfVocabulary
 from some_records import tfidf_products
 
 OTHERS = ["tin gold", "gold tin", "silver", "", "tin unknown gold", "mine mine mine", "Tin, gold"]

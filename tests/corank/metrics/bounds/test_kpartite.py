@@ -65,7 +65,7 @@ def test_two_grades_give_the_interval_of_the_auc():
 def test_queries_against_every_pair(power):
     qid = np.repeat(np.arange(40), 5)
     y, scores = RNG.integers(0, 3, 200).astype(float), RNG.normal(size=200)
-    y[:10], y[17] = 1.0, np.nan  # two queries of one grade, one unscored row
+    y[:10], y[17] = 1.0, np.nan  # two queries of one grade, one unjudged row
     parts = [(qid == q) & ~np.isnan(y) for q in range(2, 40)]
     found = [brute(scores[part], y[part], power) for part in parts if len(np.unique(y[part])) > 1]
     n = len(found)

@@ -12,8 +12,7 @@ pytest.importorskip("rich")
 from rich.text import Text
 
 from corank.console import printable_console
-from corank_lab.cli.screening.lists import ListScreen, turned
-from corank_lab.cli.screening.view import Highlights, View, details_of, draw, lay_out, texts
+from corank_lab.cli.screening.view import Highlights, ListScreen, View, details_of, draw, lay_out, texts, turned
 from corank_lab.records.records import RecordDetails
 
 SIZES = [(60, 20), (80, 24), (200, 50), (20, 8), (10, 6), (3, 2)]

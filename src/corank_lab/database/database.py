@@ -1,9 +1,8 @@
 """
-The store of sessions: projects, judges with hashed tokens, append-only answers and holds, in one database.
+The database of sessions: projects, judges with hashed tokens, append-only answers and holds.
 
-All statements are here; `SqliteStore` and `PostgresStore` open connections and translate errors. Writes go through one
-thread (`Writer`): the answers that are waiting are committed together, and each caller continues after the commit.
-A client id makes an answer unique for its judge, so that sending it again changes nothing.
+All statements are here; `SqliteDatabase` and `PostgresDatabase` open connections and translate errors. A client id
+makes an answer unique for its judge, so that sending it again changes nothing.
 """
 
 from __future__ import annotations
@@ -11,20 +10,16 @@ from __future__ import annotations
 import json
 import secrets
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from corank import __version__
 from corank.errors import InputError
-from corank_lab.database.migrations import AppTables, install, migrate
-from corank_lab.database.times import utc_now
+from corank_lab.database.connections import Connections, Statements
+from corank_lab.database.entries import utc_now
 from corank_lab.database.tokens import hash_secret, is_secret, new_secret
-from corank_lab.database.writer import Pool, Writer
 
 T = TypeVar("T")
 AnswerRow = tuple[str, str, Mapping[str, Any], str, str]
@@ -39,191 +34,49 @@ ANY_NUMBER = 1_000_000
 """Places of an item that any number of judges may get at once."""
 
 
-class StoreError(InputError):
-    """The database cannot be used now. The message is one sentence for the reader of a page."""
-
-
-class LostError(StoreError):
-    """The database is damaged or was taken away: answers that were saved may be lost."""
-
-
 @dataclass(frozen=True)
 class Project:
-    """
-    A project: what is judged, and how.
+    """A project: what is judged, and how."""
 
-    id: random text for addresses.
-    kind: "compare", "grade" or "screen".
-    name: title, chosen by the owner.
-    settings: options of the kind.
-    created: time, UTC.
-    is_archived: whether it is hidden from judges.
-    """
-
-    id: str
-    kind: str
-    name: str
-    settings: Mapping[str, Any]
-    created: str
-    is_archived: bool = False
+    id: str  # random text for addresses
+    kind: str  # "compare", "grade" or "screen"
+    name: str  # title, chosen by the owner
+    settings: Mapping[str, Any]  # options of the kind
+    created: str  # time, UTC
+    is_archived: bool = False  # whether it is hidden from judges
 
 
 @dataclass(frozen=True)
 class Judge:
-    """
-    A person with a link.
+    """A person with a link."""
 
-    id: random text, the first part of the token.
-    project: id of the only project that the judge may see; None for the owner.
-    name: name in the log of answers.
-    is_owner: whether the judge may see and change everything.
-    """
-
-    id: str
-    project: str | None
-    name: str
-    is_owner: bool = False
+    id: str  # random text, the first part of the token
+    project: str | None  # id of the only project that the judge may see; None for the owner
+    name: str  # name in the log of answers
+    is_owner: bool = False  # whether the judge may see and change everything
 
 
 class StoredAnswer(NamedTuple):
-    """
-    One answer.
+    """One answer."""
 
-    number: increases with every answer of the database.
-    judge: name.
-    item: key of what was judged.
-    action: what the judge did.
-    entry: the keys and values of a line of a journal.
-    time: UTC, ISO 8601.
-    client_id: makes the answer unique for the judge.
-    """
-
-    number: int
-    judge: str
-    item: str
-    action: str
-    entry: dict[str, Any]
-    time: str
-    client_id: str
+    number: int  # increases with every answer of the database
+    judge: str  # name
+    item: str  # key of what was judged
+    action: str  # what the judge did
+    entry: dict[str, Any]  # the keys and values of a line of a journal
+    time: str  # UTC, ISO 8601
+    client_id: str  # makes the answer unique for the judge
 
 
 class Candidate(NamedTuple):
-    """
-    An item that a judge may get next.
+    """An item that a judge may get next."""
 
-    item: key.
-    slots: number of judges who may hold it at once.
-    """
-
-    item: str
-    slots: int = 1
+    item: str  # key
+    slots: int = 1  # number of judges who may hold it at once
 
 
-class AnswerStore(ABC):
+class Database(Connections):
     """A database of projects, judges and answers. It may be used by many threads."""
-
-    def __init__(self) -> None:
-        self._installed: set[str] = set()
-        self._pool = Pool(self._connect, self._is_usable)
-        self._writer = Writer(self._connect, self._begin, self._is_usable, self._confirm)
-        try:
-            self._writer.run(lambda db: migrate(db, self.dialect))
-        except BaseException:
-            self.close()
-            raise
-
-    dialect: str
-    address: str
-    """By which `open_answer_store` opens the same database."""
-
-    @abstractmethod
-    def _connect(self) -> Any:
-        """Open a connection that commits after every statement."""
-
-    @abstractmethod
-    def _begin(self, connection: Any) -> None:
-        """Begin a transaction that writes."""
-
-    @abstractmethod
-    def _is_usable(self, connection: Any) -> bool:
-        """Return whether a connection may be used again after an error."""
-
-    @abstractmethod
-    def _confirm(self, connection: Any) -> None:
-        """Raise if what was committed is not in the database that the address names; called after every commit."""
-
-    def sound(self, table: str) -> str:
-        """Return the expression that is true for a row of a table that was not damaged."""
-        return "TRUE"
-
-    def damaged(self, what: str) -> LostError:
-        """Return the error for a damaged part of the database."""
-        return LostError(f"the database is damaged ({what}); restore it from a copy.")
-
-    @abstractmethod
-    def explained(self, error: Exception) -> Exception:
-        """Return a `StoreError` for an error of the database; other errors as they are."""
-
-    def install(self, app: AppTables) -> None:
-        """Create or upgrade the tables of an app, once for each time that the database is opened."""
-        if app.name not in self._installed:
-            with self._explaining():
-                self._writer.run(lambda db: install(db, self.dialect, app))
-            self._installed.add(app.name)
-
-    def close(self) -> None:
-        """End the thread that writes, and close all connections."""
-        self._writer.close()
-        self._pool.close()
-
-    def __enter__(self) -> AnswerStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @contextmanager
-    def _explaining(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            explained = self.explained(error)
-            if explained is error:
-                raise
-            raise explained from error
-
-    def read(self, sql: str, *values: Any) -> list[Any]:
-        """Run a statement that reads, and return its rows."""
-        with self._explaining():
-            return self._pool.run(lambda db: db.execute(self._sql(sql), _storable(values)).fetchall())
-
-    def write(self, *statements: Sequence[Any]) -> None:
-        """Run statements in one transaction. When this returns, their effect is on the disk."""
-
-        def job(db: Statements) -> None:
-            for sql, *values in statements:
-                db(sql, *values)
-
-        self.run(job)
-
-    def run(self, job: Callable[[Statements], T]) -> T:
-        """Run a job in one transaction, possibly with others. When this returns, its effect is on the disk."""
-        with self._explaining():
-            return self.submit(job).result()
-
-    def submit(self, job: Callable[[Statements], T]) -> Future[T]:
-        """Queue a job for `run`; the result is set after the commit."""
-        return self._writer.submit(lambda db: job(Statements(db, self._sql)))
-
-    @property
-    def n_waiting(self) -> int:
-        """Number of jobs that are queued."""
-        return self._writer.n_waiting
-
-    def _sql(self, statement: str) -> str:
-        return statement
-
-    # projects
 
     @property
     def database_id(self) -> str:
@@ -343,8 +196,6 @@ class AnswerStore(ABC):
             raise self.damaged(f"project {row[0]}")
         return Project(row[0], row[1], row[2], json.loads(row[3]), row[4], bool(row[5]))
 
-    # judges
-
     def add_owner(self, name: str = "me") -> str:
         """
         Add a token of the owner, and return it.
@@ -407,8 +258,6 @@ class AnswerStore(ABC):
         if not is_secret(secret, rows[0][3] if rows else None):
             return None
         return Judge(rows[0][0], rows[0][1], rows[0][2], is_owner=rows[0][1] is None)
-
-    # answers
 
     def append(
         self,
@@ -519,25 +368,6 @@ _INSERT = (
     "INSERT INTO answers (project, judge, client_id, item, action, entry, time, version) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (project, judge, client_id) DO NOTHING RETURNING number"
 )
-
-
-class Statements:
-    """Runs statements of a transaction."""
-
-    def __init__(self, connection: Any, sql: Callable[[str], str]) -> None:
-        self._connection, self._sql = connection, sql
-
-    def __call__(self, statement: str, *values: Any) -> Any:
-        """Run a statement, and return its cursor."""
-        return self._connection.execute(self._sql(statement), _storable(values))
-
-
-def _storable(values: Sequence[Any]) -> list[Any]:
-    """Replace half characters, which have no UTF-8, and NUL, which PostgreSQL refuses."""
-    return [
-        one.encode("utf-8", "replace").decode().replace("\x00", "\ufffd") if isinstance(one, str) else one
-        for one in values
-    ]
 
 
 def _put_files(db: Statements, project: str, files: Mapping[str, tuple[str, bytes]]) -> None:

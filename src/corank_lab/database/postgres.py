@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from corank.errors import import_extra, reason
-from corank_lab.database.store import AnswerStore, StoreError
+from corank_lab.database.connections import DatabaseError
+from corank_lab.database.database import Database
 
 _LOCK = 0x636F72616E6B
 """Key of the lock that one writer of all processes holds, so that numbers of answers follow the order of commits."""
 
 
-class PostgresStore(AnswerStore):
-    """
-    A store in a PostgreSQL database, which several servers may use.
-
-    address: such as ``postgresql://user@host/database``.
-    """
+class PostgresDatabase(Database):
+    """A store in a PostgreSQL database, which several servers may use."""
 
     dialect = "postgresql"
 
@@ -50,15 +47,15 @@ class PostgresStore(AnswerStore):
         return statement.replace("?", "%s")
 
     def explained(self, error: Exception) -> Exception:
-        """Return a `StoreError` for an error of the database."""
+        """Return a `DatabaseError` for an error of the database."""
         if isinstance(error, self._psycopg.errors.DiskFull):
-            return StoreError("the disk of the PostgreSQL server is full; free some space, then try again.")
+            return DatabaseError("the disk of the PostgreSQL server is full; free some space, then try again.")
         if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
-            return StoreError("the PostgreSQL server accepts no writes now; try again when it does.")
+            return DatabaseError("the PostgreSQL server accepts no writes now; try again when it does.")
         if isinstance(error, self._psycopg.OperationalError):
-            return StoreError(
+            return DatabaseError(
                 f"the PostgreSQL server cannot be reached ({reason(error)}); check that it runs, then try again."
             )
         if isinstance(error, self._psycopg.Error):
-            return StoreError(f"the PostgreSQL server refused a statement ({reason(error)}); check its log.")
+            return DatabaseError(f"the PostgreSQL server refused a statement ({reason(error)}); check its log.")
         return error

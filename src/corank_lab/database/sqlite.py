@@ -1,4 +1,4 @@
-"""The store in one SQLite file: write-ahead log, every commit flushed to the disk."""
+"""The store in a SQLite file, and the choice of the store by its address."""
 
 from __future__ import annotations
 
@@ -9,10 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from corank.errors import InputError, reason
-from corank_lab.database.checksums import Damage, add_function, check_database, checked_tables, is_sound
+from corank_lab.database.checksums import (
+    HEADER,
+    MAGIC,
+    Damage,
+    add_function,
+    check_database,
+    checked_tables,
+    is_sound,
+    log_damage,
+)
+from corank_lab.database.connections import DatabaseError, LostError
+from corank_lab.database.database import Database
 from corank_lab.database.migrations import VERSION, version_of
-from corank_lab.database.store import AnswerStore, LostError, StoreError
-from corank_lab.database.write_ahead_log import HEADER, MAGIC, log_damage
 
 BUSY_MS = 10_000
 """Time to wait for another process that writes to the file."""
@@ -20,7 +29,7 @@ OTHER_FILES = ("-wal", "-shm")
 """Ends of the names of the files that SQLite keeps next to an open one: answers not yet in it, and their index."""
 
 
-class SqliteStore(AnswerStore):
+class SqliteDatabase(Database):
     """
     A store in one file, which several processes may use.
 
@@ -190,7 +199,7 @@ class SqliteStore(AnswerStore):
             connection.close()
 
     def explained(self, error: Exception) -> Exception:
-        """Return a `StoreError` for an error of the database."""
+        """Return a `DatabaseError` for an error of the database."""
         if isinstance(error, Damage):
             return self.damaged(str(error))
         if isinstance(error, UnicodeDecodeError):  # of an error of SQLite, which quotes a damaged definition
@@ -199,7 +208,7 @@ class SqliteStore(AnswerStore):
             return error
         if _code(error) == sqlite3.SQLITE_CORRUPT or "decode to UTF-8" in str(error):
             return self.damaged(reason(error))
-        return StoreError(f"{self.path} {_words(error)}")
+        return DatabaseError(f"{self.path} {_words(error)}")
 
 
 def _words(error: sqlite3.Error) -> str:
@@ -222,3 +231,19 @@ def _words(error: sqlite3.Error) -> str:
 
 def _code(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def open_database(address: str | os.PathLike[str]) -> Database:
+    """Open a store."""
+    text = os.fspath(address)
+    scheme, separator, rest = text.partition("://")
+    if not separator or scheme == "sqlite":
+        # sqlite:///notes.db is a relative path, sqlite:////srv/notes.db an absolute one
+        return SqliteDatabase(rest.removeprefix("/") if separator else text)
+    if scheme in ("postgresql", "postgres"):
+        from corank_lab.database.postgres import PostgresDatabase
+
+        return PostgresDatabase(text)
+    raise InputError(
+        f"the database is {scheme}://...; pass a path, or an address such as postgresql://user@host/database."
+    )
