@@ -57,8 +57,6 @@ class ServiceApp:
     """
     The application.
 
-    service: the service.
-    keys: keys of callers.
     rank_waits: whether /rank is answered after the list is on the disk; feedback always is.
     """
 

@@ -38,7 +38,6 @@ class Keys:
     """
     The keys of a database.
 
-    store: the database.
     rate: requests per second and key; a key may save up to two seconds of them.
     """
 

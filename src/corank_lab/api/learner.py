@@ -115,7 +115,6 @@ class Models:
     """
     Models that learn, loaded when a list of theirs is closed.
 
-    log: the log.
     column: "state" to continue from what was learnt, "initial" to learn everything again.
     instead: contents to use instead of those in the database, by subject.
     """
@@ -176,7 +175,6 @@ class Learner:
     """
     Learns what the log has, and commits it.
 
-    log: the log.
     registry: models that answer requests; new states are published to it.
     """
 
@@ -308,11 +306,7 @@ class Lease:
 
 
 class LearnerThread(threading.Thread):
-    """
-    Learns in the background while this process has the lease; otherwise follows what another process learns.
-
-    log, registry: as for `Learner`.
-    """
+    """Learns in the background while this process has the lease; otherwise follows what another process learns."""
 
     def __init__(self, log: EventLog, registry: Registry) -> None:
         super().__init__(name="corank-learner", daemon=True)

@@ -108,11 +108,7 @@ class Event(NamedTuple):
 
 
 class EventLog:
-    """
-    The events of a database.
-
-    store: the database.
-    """
+    """The events of a database."""
 
     def __init__(self, store: Database) -> None:
         store.install(TABLES)

@@ -37,11 +37,7 @@ class ModelRow(NamedTuple):
 
 
 class Registry:
-    """
-    The models of a database. It may be used by many threads.
-
-    store: the database.
-    """
+    """The models of a database. It may be used by many threads."""
 
     def __init__(self, store: Database) -> None:
         store.install(TABLES)

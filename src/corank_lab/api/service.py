@@ -74,12 +74,7 @@ class Answer:
 
 
 class Service:
-    """
-    Ranks and records; learns in the background.
-
-    store: the database.
-    rules: what feedback means.
-    """
+    """Ranks and records; learns in the background."""
 
     def __init__(self, store: Database, rules: Rules = Rules()) -> None:
         self.store, self.rules = store, rules

@@ -31,7 +31,6 @@ class Writer:
     the transaction is rolled back and each job runs in a transaction of its own, so a job must have no other effects.
 
     connect: opens a connection that commits after every statement.
-    begin: begins a transaction.
     is_usable: whether the connection may be used again after an error.
     confirm: called after every commit; if it raises, no caller gets its result.
     """
@@ -160,11 +159,7 @@ class Writer:
 
 
 class ConnectionPool:
-    """
-    Connections for readers, opened when needed and used again.
-
-    connect, is_usable: as for `Writer`.
-    """
+    """Connections for readers, opened when needed and used again."""
 
     def __init__(self, connect: Callable[[], Any], is_usable: Callable[[Any], bool], most: int = 8) -> None:
         self._connect, self._is_usable = connect, is_usable

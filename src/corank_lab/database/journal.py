@@ -51,7 +51,6 @@ class Journal(ABC, Generic[E]):
     database: The database; a file is created if it does not exist.
     judge: Name of the judge.
 
-    judge: Name of the judge.
     entries: The entries of the judge so far.
     log: The judge and entry of every answer of the project, in the order of answering.
     project: The project; None until a session sets it.

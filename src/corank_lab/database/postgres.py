@@ -13,11 +13,7 @@ _LOCK = 0x636F72616E6B
 
 
 class PostgresDatabase(Database):
-    """
-    A store in a PostgreSQL database, which several servers may use.
-
-    address: such as ``postgresql://user@host/database``.
-    """
+    """A store in a PostgreSQL database, which several servers may use."""
 
     dialect = "postgresql"
 

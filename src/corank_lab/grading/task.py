@@ -37,24 +37,7 @@ class GradingScale:
 
     @classmethod
     def of_lines(cls, text: str) -> GradingScale:
-        """
-        Read one grade per line, with its label after an equals sign or a blank.
-
-        Parameters
-        ----------
-        text : str
-            Such as ``0 = off topic``, one grade per line.
-
-        Returns
-        -------
-        GradingScale
-            The scale.
-
-        Examples
-        --------
-        >>> GradingScale.of_lines("0 = no\\n1 = yes").labels
-        ('no', 'yes')
-        """
+        """Read one grade per line, with its label after an equals sign or a blank."""
         pairs = []
         for line in (line.strip() for line in text.splitlines()):
             number, _, label = line.replace("=", " ", 1).partition(" ")
@@ -175,19 +158,15 @@ class GradingEntry(JournalEntry):
 
     action {"grade", "unrateable", "later", "settle", "undo"}: what the judge did; "unrateable" and "later" are not
         grades, "settle" fixes the grade of a document that judges grade differently, "undo" withdraws the last entry.
-    query, document: ids.
-    grade: the grade, for "grade" and "settle".
-    text: explanation.
-    by {"model", "depth", "query", "change", "file"}: why the document was shown.
     """
 
     ACTIONS: ClassVar[tuple[str, ...]] = ("grade", "unrateable", "later", "settle", "undo")
 
-    query: str = ""
+    query: str = ""  # query, document: ids
     document: str = ""
-    grade: str = ""
-    text: str = ""
-    by: str = ""
+    grade: str = ""  # the grade, for "grade" and "settle"
+    text: str = ""  # explanation
+    by: str = ""  # {"model", "depth", "query", "change", "file"}: why the document was shown
 
 
 class Judgement(NamedTuple):

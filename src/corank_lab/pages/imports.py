@@ -135,11 +135,7 @@ def _require_opening(content: bytes, kinds: Mapping[str, type[Workspace]]) -> No
 
 
 class Importer:
-    """
-    Reads large uploads, one after another.
-
-    store: the database.
-    """
+    """Reads large uploads, one after another."""
 
     def __init__(self, store: Database) -> None:
         self._store = store

@@ -8,7 +8,7 @@ are lists, and addresses that begin with http:// or https:// are links. There is
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -114,7 +114,11 @@ def _marks(text: str) -> Markup:
 
 
 MAX_AUTHORS = 12
+MAX_TEXT = 50_000
+"""Number of characters of a text that a card shows."""
 MAX_KEYWORDS = 40
+_LONG = 80
+"""Texts of more characters are paragraphs, shorter ones are listed."""
 _SIDES = ("for", "against", "tellfor", "tellagainst")
 
 
@@ -196,3 +200,19 @@ def _pattern(words: Sequence[str]) -> str:
         if word.strip("* ")
     ]
     return rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)" if parts else r"(?!)"
+
+
+def card(fields: Mapping[str, str], images: Container[str], hidden: Container[str] = ()) -> dict[str, Any]:
+    """Return an item's image, its long texts as paragraphs and its short ones, without hidden columns, as a list."""
+    facts: list[tuple[str, Markup]] = []
+    texts: list[tuple[str, Markup]] = []
+    image = None
+    for column, value in fields.items():
+        name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
+        if image is None and name in images:
+            image = name
+        elif len(value) > _LONG or "\n" in value:
+            texts.append((column, rich(value[:MAX_TEXT])))
+        elif column not in hidden:
+            facts.append((column, link(value)))
+    return {"image": image, "facts": facts, "texts": texts}

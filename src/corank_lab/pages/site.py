@@ -26,12 +26,7 @@ FRAGMENT = "x-corank"
 
 
 class Site:
-    """
-    What all pages share.
-
-    store: the database.
-    kinds: classes of workspaces by name.
-    """
+    """What all pages share."""
 
     def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self.store = store

@@ -99,7 +99,7 @@ class Export(NamedTuple):
     content: Callable[[], str | bytes]  # makes the text or bytes
 
 
-class Saved(NamedTuple):
+class SaveResult(NamedTuple):
     """Result of an answer."""
 
     is_new: bool  # false if it had been stored before
@@ -107,7 +107,7 @@ class Saved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Created:
+class NewProject:
     """What an upload becomes."""
 
     settings: Mapping[str, Any]  # besides the defaults
@@ -121,9 +121,6 @@ class Created:
 class Workspace(ABC):
     """
     One project in memory. Subclasses are the kinds of work.
-
-    store: the database.
-    project: the project.
 
     counts: number of entries of each judge, with notes and undos.
     """
@@ -143,7 +140,7 @@ class Workspace(ABC):
 
     @classmethod
     @abstractmethod
-    def create(cls, upload: Upload) -> Created:
+    def create(cls, upload: Upload) -> NewProject:
         """Read uploaded files; raise `InputError` if they cannot be judged in this way."""
 
     @abstractmethod
@@ -159,14 +156,14 @@ class Workspace(ABC):
         """Return the values of the page with the judge's next question; None if there is none."""
 
     @abstractmethod
-    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the answer of a form."""
 
     @abstractmethod
-    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Withdraw the last answer of a judge."""
 
-    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the owner's decision about an item on which judges disagree."""
         raise InputError("projects of this kind have no conflicts to settle.")
 
@@ -245,14 +242,14 @@ class Workspace(ABC):
 
     def append(
         self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
-    ) -> Saved:
+    ) -> SaveResult:
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
         line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
         _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
         self.refresh()
-        return Saved(is_new)
+        return SaveResult(is_new)
 
     def ask_again(self, judge: str, item: str) -> None:
         """Let an item be the next question of a judge."""
@@ -316,12 +313,7 @@ class Background:
 
 
 class Workspaces:
-    """
-    The workspaces that are in use.
-
-    store: the database.
-    kinds: classes of workspaces by name.
-    """
+    """The workspaces that are in use."""
 
     def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self._store, self.kinds = store, kinds

@@ -110,8 +110,6 @@ class IdentityIndex:
     """
     Records by their keys, to find the record that an earlier answer is about.
 
-    records: The collection as it is now.
-
     >>> from corank_lab.records.records import RecordDetails, Records
     >>> old = Records(["1", "2"], ["Sleep and memory in rats", "Tin"], ["", ""])
     >>> new = Records(["1", "2"], ["Tin", "Sleep and memory in rats."], ["", ""])

@@ -26,16 +26,6 @@ class ScreeningEntry(JournalEntry):
     One entry of a screening journal.
 
     action {"relevant", "not", "later", "duplicate", "distinct", "undo", "note", "topic"}: what the judge did.
-    id: the record; empty for a topic.
-    by {"start", "model", "sample", "known", "search", "history", "adjudication"}: why the record was shown. "search"
-        marks a record that the judge looked for, "history" a change of an earlier answer, "adjudication" an answer
-        that settles a conflict of judges.
-    text: text of a note or topic.
-    keys, title: keys of the record and its duplicates, and the begin of its title, by which it is found again.
-    reason: why the record is excluded.
-    tags: words of the judge.
-    of: id of the record that this one is, or is not, a duplicate of.
-    rank, score: rank among the unread records and score of the model when the record was chosen.
     """
 
     ACTIONS: ClassVar[tuple[str, ...]] = (
@@ -44,14 +34,19 @@ class ScreeningEntry(JournalEntry):
     LISTS: ClassVar[tuple[str, ...]] = ("keys", "tags")
     NUMBERS: ClassVar[tuple[str, ...]] = ("rank", "score")
 
-    id: str = ""
+    id: str = ""  # the record; empty for a topic
+    # {"start", "model", "sample", "known", "search", "history", "adjudication"}: why the record was shown. "search"
+    # marks a record that the judge looked for, "history" a change of an earlier answer, "adjudication" an answer that
+    # settles a conflict of judges
     by: str = ""
-    text: str = ""
+    text: str = ""  # text of a note or topic
+    # keys, title: keys of the record and its duplicates, and the begin of its title, by which it is found again
     keys: tuple[str, ...] = ()
     title: str = ""
-    reason: str = ""
-    tags: tuple[str, ...] = ()
-    of: str = ""
+    reason: str = ""  # why the record is excluded
+    tags: tuple[str, ...] = ()  # words of the judge
+    of: str = ""  # id of the record that this one is, or is not, a duplicate of
+    # rank, score: rank among the unread records and score of the model when the record was chosen
     rank: int | None = None
     score: float | None = None
 

@@ -31,11 +31,7 @@ Product = Callable[[Floats], NDArray[np.floating[Any]]]
 
 
 class ScreeningModel:
-    """
-    Scores of all records by the answers so far.
-
-    views: views of the records.
-    """
+    """Scores of all records by the answers so far."""
 
     def __init__(self, views: Views) -> None:
         self.views = views

@@ -41,10 +41,6 @@ class TeamAnswers:
 
     records: The records; with `UniqueRecords`, duplicates are judged as one.
     journal: Journal of one of the judges, who is the judge of the session; `begin` reads it.
-    share, overlap, readers: As in `corank_lab.screening.Screening`.
-
-    unique, records: The records, and those that are judged.
-    judges: The answers of each judge.
     """
 
     def __init__(
@@ -237,10 +233,7 @@ class Adjudication(TeamAnswers):
     """
     Settle the conflicts of judges, one record at a time.
 
-    records: The records.
     journal: Journal of the adjudicator, which has the answers of all judges.
-
-    conflicts: Records in conflict, settled or not.
     """
 
     def __init__(self, records: Records | UniqueRecords, journal: ScreeningJournal) -> None:

@@ -60,16 +60,7 @@ class Actions:
     """
     The actions of keys on a session.
 
-    session: a screening or an adjudication.
-    console: the output.
     ask: reads keys and lines of a terminal; None if keys are lines of standard input.
-    reasons: reasons of exclusion.
-    highlights: words to highlight.
-
-    record: the record on the screen; None if there is none.
-    message: a message for the next drawing.
-    tags: tags of the record, which its answer will carry.
-    is_over: whether the input ended inside of a list.
     """
 
     def __init__(

@@ -169,12 +169,7 @@ def entry_words(entry: ScreeningEntry, note: str = "") -> str:
 
 
 class ListScreen:
-    """
-    A list with a cursor.
-
-    console, ask: the terminal.
-    at: place of the cursor.
-    """
+    """A list with a cursor."""
 
     def __init__(self, console: Console, ask: Ask) -> None:
         self.console, self.ask = console, ask

@@ -38,11 +38,7 @@ _RECORD_FILE = re.compile(r"records/(\d{1,6})/([^/]+)", flags=re.ASCII)
 
 
 class Results:
-    """
-    Files and figures of a screening project.
-
-    workspace: the project.
-    """
+    """Files and figures of a screening project."""
 
     def __init__(self, workspace: ScreenWorkspace) -> None:
         self._workspace = workspace

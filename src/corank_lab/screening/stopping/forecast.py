@@ -112,8 +112,6 @@ class Forecaster:
     Where the test rejects and the rule stops depends on the finds only, if no further record is relevant. Both places
     are kept until the next find, since they are expensive with many finds; the whole forecast is kept until the next
     answer.
-
-    rule: see `make_forecast`.
     """
 
     def __init__(self, rule: StoppingRule) -> None:
