@@ -109,7 +109,7 @@ def compared(judge: str, n: int, draw: int) -> dict[str, Any]:
     }
     people = bradley_terry(votes)
     ways = {
-        "people only": people, "judge only": cheap_scores, 
+        "people only": people, "judge only": cheap_scores,
         "judge times a slope": slope(votes, cheap_scores) * cheap_scores,
         "pooled": bradley_terry(votes, cheap),
     }  # fmt: skip
@@ -267,9 +267,9 @@ def run(options: ExperimentOptions) -> Report:
     tables = [_table(found, judge, what) for judge in JUDGES for what in ("error", "tau")]
     return Report(
         "Leaderboards from few votes",
-        f"13,459 votes of people on 20 chat models, and votes of two language models on the same answers; mean "
-        f"over {draws} draws of some human votes. Error: root mean squared error of the win probabilities of all pairs. Tau: "
-        "Kendall's tau with the order of all human votes. Leaderboard uses the votes of the language model as cheap votes.",
+        "13,459 votes of people on 20 chat models, and votes of two language models on the same answers; mean over "
+        f"{draws} draws of some human votes. Error: root mean squared error of the win probabilities of all pairs. Tau: "
+        "Kendall's tau with the order of all human votes. Leaderboard uses the votes of the language model as cheap ones.",
         (*tables, _covered(found), _best(best), _workers(of_workers)),
         _findings(found),
     )
