@@ -9,7 +9,7 @@ one slope. The error is the root mean squared error of the win probabilities of 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from scipy import stats
 
 from corank import Leaderboard
 from corank.comparison.report import Report
-from corank.data import Votes, read_votes
+from corank.data import Votes, csv_rows, read_utf8, read_votes
 from corank.models.votes.laplace import log_probabilities
 from corank.tables import Cell, ReportTable
 from experiments.datasets.catalog import dataset
@@ -38,8 +38,12 @@ MIN_WORKER_VOTES = 20
 def arena(name: str) -> Votes:
     """Return the votes of people or of a language model, with items in alphabetical order."""
     base, _, is_reversed = name.partition(" ")
-    votes = read_votes(dataset("arena_votes").path(f"{base}.csv"))
+    path = dataset("arena_votes").path(f"{base}.csv")
+    votes = read_votes(path)
     votes = votes.on(sorted(votes.items))
+    # votes in the order of their ids as text, so that all files have the same order
+    _, rows = csv_rows(read_utf8(path), str(path))
+    votes = part_of(votes, np.array(sorted(range(len(rows)), key=lambda row: str(rows[row][1]["num"]))))
     return replace(votes, outcome=2 - votes.outcome) if is_reversed else votes
 
 
@@ -246,7 +250,7 @@ def run(options: ExperimentOptions) -> Report:
         (judge, n): [
             options.result(
                 {"experiment": "leaderboard", "judge": judge, "votes": n, "draw": draw},
-                lambda judge=judge, n=n, draw=draw: compared(judge, n, draw),
+                partial(compared, judge, n, draw),
             )
             for draw in range(draws)
         ]
@@ -258,7 +262,7 @@ def run(options: ExperimentOptions) -> Report:
         way: [
             options.result(
                 {"experiment": "leaderboard", "part": "best", "way": way, "draw": draw},
-                lambda way=way, draw=draw: best_found(way, draw, BEST_SIZES),
+                partial(best_found, way, draw, BEST_SIZES),
             )
             for draw in range(n_best)
         ]
@@ -268,8 +272,8 @@ def run(options: ExperimentOptions) -> Report:
     return Report(
         "Leaderboards from few votes",
         "13,459 votes of people on 20 chat models, and votes of two language models on the same answers; mean over "
-        f"{draws} draws of some human votes. Error: root mean squared error of the win probabilities of all pairs. Tau: "
-        "Kendall's tau with the order of all human votes. Leaderboard uses the votes of the language model as cheap ones.",
+        f"{draws} draws of some human votes. Error: root mean squared error of the win probabilities of all pairs. "
+        "Tau: Kendall's tau with the order of all human votes. Leaderboard has the language model's votes as cheap ones.",
         (*tables, _covered(found), _best(best), _workers(of_workers)),
         _findings(found),
     )
@@ -302,15 +306,15 @@ def _covered(found: dict[Any, Any]) -> ReportTable:
 
 
 def _best(best: dict[str, Any]) -> ReportTable:
-    rows = tuple((way, *(float(value) for value in np.mean(values, axis=0))) for way, values in best.items())
+    rows: list[tuple[Cell, ...]] = [(way, *np.mean(values, axis=0).tolist()) for way, values in best.items()]
     note = "Share of runs in which the best of 20 items leads. Votes are drawn from the model of all human votes."
     return ReportTable(
-        "Finding the best item", ("pairs", *(f"{n} votes" for n in BEST_SIZES)), rows, digits=2, note=note
+        "Finding the best item", ("pairs", *(f"{n} votes" for n in BEST_SIZES)), tuple(rows), digits=2, note=note
     )
 
 
 def _workers(found: dict[str, float]) -> ReportTable:
-    row = (int(found["n"]), float(found["spearman"]), float(found["p"]), float(found["dispersion"]))
+    row: tuple[Cell, ...] = (int(found["n"]), float(found["spearman"]), float(found["p"]), float(found["dispersion"]))
     note = f"Workers of llmfao with at least {MIN_WORKER_VOTES} votes on questions that others answered too."
     columns = ("workers", "Spearman", "p", "dispersion of 13 prompts")
     return ReportTable(
