@@ -273,7 +273,7 @@ def run(options: ExperimentOptions) -> Report:
         "Leaderboards from few votes",
         "13,459 votes of people on 20 chat models, and votes of two language models on the same answers; mean over "
         f"{draws} draws of some human votes. Error: root mean squared error of the win probabilities of all pairs. "
-        "Tau: Kendall's tau with the order of all human votes. Leaderboard has the language model's votes as cheap ones.",
+        "Tau: Kendall's tau with the order of all human votes. Leaderboard has the model's votes as cheap ones.",
         (*tables, _covered(found), _best(best), _workers(of_workers)),
         _findings(found),
     )

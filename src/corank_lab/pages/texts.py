@@ -84,7 +84,7 @@ TEXTS = {
     "joined",
     "kind.compare": "Preferences",
     "kind.compare.help": "Which of two is better? Every answer improves an order of all items.",
-    "kind.compare.files": "A table of items (.csv, .tsv, .jsonl, .parquet), with or without images; images only; or votes",
+    "kind.compare.files": "A table of items (.csv, .tsv, .jsonl, .parquet), with or without images; images; or votes",
     "kind.grade": "Grade",
     "kind.grade.help": "How well does a document answer a query? Collect relevance judgements.",
     "kind.grade.files": "A table with query and docid (.csv, .jsonl, .parquet), a book of Quepid (.json), or a TREC "
