@@ -14,7 +14,7 @@ _MANY_ALIKE = 10
 
 
 def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
-    """Warn if views are coupled and no query has two unscored rows on which they could agree."""
+    """Warn if views are coupled and no query has two unjudged rows on which they could agree."""
     rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
     if coupling > 0.0 and not (rows_of_query > 1).any():
         warn_of_useless_coupling(coupling)
@@ -23,8 +23,8 @@ def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
 def warn_of_useless_coupling(coupling: float) -> None:
     """Warn that a coupling of views has no effect."""
     warn(
-        f"coupling is {coupling:g}, but no query holds two unscored rows for the views to agree on, so it does "
-        "nothing; mark unscored rows by NaN in y, or set coupling=0."
+        f"coupling is {coupling:g}, but no query holds two unjudged rows for the views to agree on, so it does "
+        "nothing; mark unjudged rows by NaN in y, or set coupling=0."
     )
 
 

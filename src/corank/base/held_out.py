@@ -23,7 +23,7 @@ _DRAWS = 100
 class HeldOut:
     """A problem split into two parts; rows are not copied."""
 
-    train: RankingData  # the problem without the held-out judgements, whose rows count as unscored
+    train: RankingData  # the problem without the held-out judgements, whose rows count as unjudged
     test: RankingData  # the problem with only the held-out judgements
     by_squares: bool = False  # whether to evaluate by the squared error instead of the disagreement error
 

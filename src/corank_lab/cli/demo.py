@@ -55,7 +55,7 @@ def _screen_review(output: Path, console: Console) -> None:
     """Replay the screening of a review, and write its records to the folder."""
     from corank.cli import show
     from corank.data import atomic_file
-    from corank_lab.cli.screening.curve import recall_curve
+    from corank_lab.cli.screening.replay import recall_curve
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank_lab.screening.simulate import simulate
 

@@ -22,8 +22,7 @@ from corank.data import (
     suffix_of,
 )
 from corank.errors import InputError
-from corank_lab.grading.answers import GradingEntry
-from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+from corank_lab.grading.task import GradingDocument, GradingEntry, GradingQuery, GradingScale, GradingTask
 
 Path = str | os.PathLike[str]
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
@@ -38,15 +37,10 @@ MAX_GRADE = 100
 
 
 class GradingFile(NamedTuple):
-    """
-    Content of files to grade.
+    """Content of files to grade."""
 
-    task: Queries and documents.
-    known: Judge and entry of each grade in the files.
-    """
-
-    task: GradingTask
-    known: Sequence[tuple[str, GradingEntry]]
+    task: GradingTask  # queries and documents
+    known: Sequence[tuple[str, GradingEntry]]  # judge and entry of each grade in the files
 
 
 def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:

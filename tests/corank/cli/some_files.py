@@ -15,7 +15,7 @@ import corank
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
@@ -99,7 +99,7 @@ def _made() -> Path:
     answers = [f'{{"action": "{"not" if k % 5 else "relevant"}", "id": "{k}", "by": "model"}}\n' for k in range(18)]
     (folder / "reviewed.csv.answers" / "me.jsonl").write_text("".join(answers))
     (folder / "certificate.json").write_bytes(certificate_bytes(make_certificate([folder / "reviewed.csv"])))
-    with SqliteStore(folder / "damaged.db") as store:
+    with SqliteDatabase(folder / "damaged.db") as store:
         store.add_project("compare", "teas", {}, {})
     (folder / "articles").mkdir()
     for k, text in enumerate(texts):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.data import read_items
 from corank.errors import InputError
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceEntry
 from on_terminal import OnTerminal
@@ -97,7 +97,7 @@ def test_piped_lines_are_keys_or_words(things):
 
 
 def actions(path):
-    with SqliteStore(path.parent / "corank.db") as store:
+    with SqliteDatabase(path.parent / "corank.db") as store:
         return [one.action for one in store.answers(store.projects()[0].id, judge="me")]
 
 

@@ -17,7 +17,7 @@ from corank.data.io.read import detect_format, is_number, open_source
 from corank.data.io.search_responses import as_run, read_responses
 from corank.data.io.table_text import csv_rows, suffix_of
 from corank.data.io.text import TextFile, open_text
-from corank.data.io.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, merge_qrels, read_qrels, read_scores
+from corank.data.io.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, Run, merge_qrels, read_qrels, read_run, read_scores
 from corank.data.judges import JudgeGrades
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
@@ -90,6 +90,18 @@ def evaluate_predictions(
     if truth.judged is not None:
         scores = _scores_of_documents(scores, truth.judged, text)
     return evaluate(truth.y, scores, truth.qid, metrics, convention=convention, docids=truth.docids)
+
+
+def read_run_file(path: Path) -> Run:
+    """Read a TREC run or saved answers of a search engine."""
+    if suffix_of(path) in JSON:
+        return as_run(read_responses(path), str(path))
+    text = open_text(path)
+    if len(words := _first_words(text)) != len(RUN_COLUMNS):
+        raise InputError(
+            f"{text} has {len(words)} columns; with --gold, all files are TREC runs: {' '.join(RUN_COLUMNS)}."
+        )
+    return read_run(text)
 
 
 def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text: TextFile) -> NDArray[np.float64]:

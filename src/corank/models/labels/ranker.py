@@ -34,21 +34,7 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
     is_calibrated_: bool
 
     def fit(self, X: Any, y: Any) -> Self:
-        """
-        Learn from examples.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
+        """Learn from rows and their labels; see `targets`."""
         rows, preferences, labels = self._read(X, y)
         return install(self, self._fitted(rows, preferences, labels), note_columns(X, rows))
 
@@ -66,104 +52,39 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
 
     def decision_function(self, X: Any) -> Floats:
         """
-        Return the utilities of the labels; above 0 is relevant, if the zero point was learnt.
+        Return the utilities of the labels, shape (n_rows, n_labels); above 0 is relevant, if the zero point was learnt.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows, n_labels)
-            Utilities, higher is better. For two classes, as in scikit-learn, the difference of the second and the
-            first, shape (n_rows,).
+        For two classes, as in scikit-learn, the difference of the second and the first, shape (n_rows,).
         """
         utilities = self.utilities(X)
         return utilities[:, 1] - utilities[:, 0] if self.kind_ == "classes" and utilities.shape[1] == 2 else utilities
 
     def utilities(self, X: Any) -> Floats:
-        """
-        Return the utilities of the labels, always one per label.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows, n_labels)
-            Higher is better.
-        """
+        """Return the utilities of the labels, always one per label; higher is better."""
         return self._utilities(checked_rows(self, X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """
         Predict labels in the form of y.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of shape (n_rows,) or (n_rows, n_labels)
-            Classes; an indicator matrix; positions, 1 for the best (also after learning from pairs); or positions of
-            relevant labels and 0 for others.
+        Classes; an indicator matrix; positions, 1 for the best (also after learning from pairs); or positions of
+        relevant labels and 0 for others.
         """
         utilities = self.utilities(X)
         return to_prediction(self.kind_, utilities, self.classes_)
 
     def predict_ranking(self, X: Any) -> NDArray[np.int64]:
-        """
-        Predict the position of each label.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of int64, shape (n_rows, n_labels)
-            1 for the best; among equal utilities, the first label comes first.
-        """
+        """Predict the position of each label, 1 for the best; among equal utilities, the first label comes first."""
         return ranking(self.utilities(X))
 
     def predict_relevant(self, X: Any) -> NDArray[np.int64]:
-        """
-        Predict which labels are relevant: those with a utility above 0.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        array of int64, shape (n_rows, n_labels)
-            1 for relevant labels, 0 for others; a row may have none.
-        """
+        """Predict which labels are relevant, 1 or 0: those with a utility above 0; a row may have none."""
         utilities = self.utilities(X)
         self._require_zero()
         return (utilities > 0.0).astype(np.int64)
 
     def predict_top(self, X: Any) -> list[NDArray[Any]]:
-        """
-        Predict the relevant labels, best first.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        list of arrays
-            Labels (of `classes_`) of each row; may be empty.
-        """
+        """Predict the relevant labels of each row, best first; a list may be empty."""
         utilities = self.utilities(X)
         self._require_zero()
         order = np.argsort(-utilities, axis=1, kind="stable")
@@ -173,20 +94,8 @@ class LabelRanker(ClassifierMixin, Learner, ABC):
         """
         Return the quality of predictions, by a measure that suits the form of y.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like or LabelPreferences
-            True labels, in the form used in ``fit``.
-        sample_weight : array-like of shape (n_rows,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            Classes: accuracy. Sets: share of rows without a wrong label. Rankings: mean Kendall τ. Top lists: 1 − mean
-            `kendall_distance`. Pairs: share of satisfied constraints.
+        Classes: accuracy. Sets: share of rows without a wrong label. Rankings: mean Kendall τ. Top lists: 1 − mean
+        `kendall_distance`. Pairs: share of satisfied constraints.
         """
         utilities = self.utilities(X)
         truth, _ = read_targets(y, self.kind_ if self.kind_ != "pairs" else "auto", self.classes_)

@@ -59,7 +59,7 @@ def started(p, t, seed=3):
 
 
 def draws(t, p, n):
-    """The examples and unscored pairs of each step, from generators of the same seed."""
+    """The examples and unjudged pairs of each step, from generators of the same seed."""
     rng_state = np.stack([seed_state(rng) for rng in [np.random.default_rng(3)] for _ in range(4)])
     out = np.empty((n * p.batch, 2), dtype=np.uint64)
     draw_examples(rng_state, p.mix, t.examples, np.empty_like(out), out)

@@ -125,6 +125,7 @@ def test_a_duplicate_column_is_chosen_once_by_refitting():
         assert np.isfinite(path.coefs).all()
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("fitting", ["back", "pre"])
 @pytest.mark.parametrize("gamma", [2.0**-5, 2.0**-10, 2.0**-15])
 def test_refitting_is_stable_for_wide_kernels_and_equal_rows(fitting, gamma):
