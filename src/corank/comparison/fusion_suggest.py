@@ -15,8 +15,8 @@ valuable first, and in each of them all documents that some plausible fusion pla
 with probability 1. (A pool of the first k of every list alone favours single retrievers, since documents that fusions
 lift from lower ranks would count as irrelevant.) The strategy "sample" draws single documents of all queries without
 replacement, with probabilities π(d) = min(1, c v(d)), c such that Σ π = n (systematic sampling); then Σ_d g(d) D_b(d) /
-π(d) over the drawn documents estimates DCG without bias. ``python benchmarks/bench_fusion_suggest.py`` compares both with
-top-k pools.
+π(d) over the drawn documents estimates DCG without bias. ``python benchmarks/bench_fusion_suggest.py`` compares both
+with top-k pools.
 """
 
 from __future__ import annotations
