@@ -5,8 +5,10 @@ BIN := .venv/bin
 # one BLAS thread for each of the two test workers
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
+# tests start many processes, each of which would compile all modules again
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo experiment experiments test test-all test-numerics faults kills fuzz bench docs linkcheck lint size fresh clean
+.PHONY: demo experiment experiments test test-all test-numerics test-times engines faults kills fuzz bench docs linkcheck lint size fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -16,15 +18,25 @@ test: lint .venv/.kernels .venv/.browser .venv/.axe
 
 # all tests, and kills of every writer; tests on real data if CORANK_DATA names its folder
 test-all: lint .venv/.kernels .venv/.browser .venv/.axe
-	$(PYTEST) -m ""
+	$(PYTEST) -m "not engines"
 	$(MAKE) kills
 
-# the numerical tests with the BLAS kernels of another processor: other last bits, other signs of eigenvectors
-NUMERICAL := corank/base corank/clicks corank/core corank/deploy/distributed corank/deploy/export corank/deploy/persist corank/metrics \
-	corank/models corank/text identities lab/preferences lab/screening laws parity
+# seconds of each folder and file of make test, the slowest first
+test-times: .venv/.kernels
+	$(PYTEST) --junit-xml=.venv/times.xml && $(BIN)/python tests/slowest_files.py .venv/times.xml
+
+# exported models and fusions in real search engines, one at a time; Java and Maven bring them (200 MB, once), and what is
+# missing is skipped with a sentence. Writes the table of docs/experiments/engines.md
+engines: .venv/.kernels
+	CORANK_ENGINES_TABLE=1 $(ONE_THREAD) $(BIN)/pytest -q -m engines tests/engines
+
+# a sample of the tests whose results depend on BLAS, with the kernels of another processor: other last bits, other
+# signs of eigenvectors
+NUMERICAL := corank/base/kernels corank/base/solvers corank/models/gp corank/models/linear corank/models/pursuit \
+	corank/models/rls identities laws
 test-numerics: .venv/.kernels
 	core=$$($(BIN)/python tests/other_core_type.py) && echo "OPENBLAS_CORETYPE=$$core" && \
-	OPENBLAS_CORETYPE=$$core $(PYTEST) $(NUMERICAL:%=tests/%) --ignore=tests/corank/deploy/distributed/test_cluster.py
+	OPENBLAS_CORETYPE=$$core $(PYTEST) --every 4 $(NUMERICAL:%=tests/%)
 
 # lines and modules of each folder beside the budget in CONTRIBUTING.md
 size:

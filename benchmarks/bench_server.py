@@ -35,7 +35,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import Upload, UploadedFile
 
@@ -206,7 +206,7 @@ def run_asreview(command: str, n: int, think: float, seconds: float) -> dict:
 def run(kind: str, n: int, n_judges: int, think: float, seconds: float, database: str | None, settings: dict) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         address = database or str(Path(folder, "corank.db"))
-        with open_answer_store(address) as store:
+        with open_database(address) as store:
             project = new_project(store, kind, n, settings)
             tokens = [store.add_judge(project, f"judge{number}") for number in range(n_judges)]
         words = [sys.executable, "-m", "corank", "lab", folder, "--no-browser", "--port", "0"]

@@ -34,10 +34,10 @@ import numpy as np
 
 from corank_lab.api.keys import SCOPES, Keys
 from corank_lab.api.log import CLICK, FINAL, EventLog, NewEvent, pack
-from corank_lab.api.making import make_version
 from corank_lab.api.rankers import rng_state_of
 from corank_lab.api.registry import Registry
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.training import make_version
+from corank_lab.database.sqlite import open_database
 
 N, D = 100, 50
 
@@ -65,7 +65,7 @@ def fsync_ms(folder: Path) -> float:
 
 def prepare(place: str, d: int = D) -> str:
     """Make a database with one online ranker, and return a key."""
-    with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
+    with open_database(place if "://" in place else Path(place, "corank.db")) as store:
         registry = Registry(store)
         if "shop" not in registry.active:
             registry.add("shop", *make_version(registry, None, "PDGD", str(d), None, has_prior=False))
@@ -251,7 +251,7 @@ def bench_events(args: argparse.Namespace, place: str, at_once: int) -> dict:
     with Process(place) as service:
         asyncio.run(everyone(service.port))
         used = cpu_seconds(service.pid) - before
-    with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
+    with open_database(place if "://" in place else Path(place, "corank.db")) as store:
         n_stored = int(store.read("SELECT COUNT(*) FROM events WHERE kind = 'feedback'")[0][0])
     return {
         "bench": "service", "part": "events", "events_per_request": at_once, "events": n_sent, "stored": n_stored,
@@ -261,7 +261,7 @@ def bench_events(args: argparse.Namespace, place: str, at_once: int) -> dict:
 
 def fill(place: str, n_events: int, d: int = 10) -> None:
     """Write lists of 10 items and one final click on each, without HTTP."""
-    with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
+    with open_database(place if "://" in place else Path(place, "corank.db")) as store:
         log, model = EventLog(store), Registry(store).serving("shop")[2]
         rng = np.random.default_rng(0)
         first, now = log.last_number(), time.time_ns() // 1_000_000
@@ -320,7 +320,7 @@ def bench_restart(args: argparse.Namespace, place: str) -> dict:
             times.append(time.perf_counter() - service.began)
             used.append(cpu_seconds(service.pid))
             wait_learnt(service.port, key)  # the new list is counted before the next start
-    with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
+    with open_database(place if "://" in place else Path(place, "corank.db")) as store:
         learnt = int(store.read("SELECT number FROM learner")[0][0])
     bare = []
     for _ in range(args.repeats):
@@ -354,7 +354,7 @@ def bench_pressure(args: argparse.Namespace, place: str) -> dict:
 
     with Process(place, "--most-waiting", "20") as service:
         asyncio.run(everyone(service.port))
-    with open_answer_store(place if "://" in place else Path(place, "corank.db")) as store:
+    with open_database(place if "://" in place else Path(place, "corank.db")) as store:
         stored = {row[0] for row in store.read("SELECT id FROM events WHERE kind = 'impression'")}
     return {
         "bench": "service", "part": "pressure", "connections": 200, "most_waiting": 20, "statuses": dict(statuses),

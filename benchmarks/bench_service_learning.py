@@ -21,12 +21,12 @@ from msgspec import convert
 from corank import PDGD, RankingData, evaluate, make_ranking
 from corank.clicks import SimulatedUsers, simulate_clicks
 from corank.deploy.persist.files import model_bytes
-from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.learner import Learner
 from corank_lab.api.rankers import OnlineModel
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.training import compare_with_replay
+from corank_lab.database.sqlite import open_database
 
 AT = (0, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 50_000)
 AT_ONCE = 200
@@ -46,7 +46,7 @@ def problem() -> tuple[RankingData, RankingData]:
 
 def serve(folder: Path, data: RankingData, users: SimulatedUsers, state: str, first: int, last: int) -> str:
     """Serve lists `first` to `last`; each is learnt before the next is drawn. Return the state of the generator."""
-    with open_answer_store(folder / "corank.db") as store:
+    with open_database(folder / "corank.db") as store:
         service = Service(store)
         if not service.registry.versions():
             ranker = PDGD(random_state=0)
@@ -69,7 +69,7 @@ def serve(folder: Path, data: RankingData, users: SimulatedUsers, state: str, fi
 
 
 def weights(folder: Path) -> np.ndarray:
-    with open_answer_store(folder / "corank.db") as store:
+    with open_database(folder / "corank.db") as store:
         model = Service(store).registry.model("clicks", 1)
         assert isinstance(model, OnlineModel)
         return model.ranker.coef_
@@ -109,7 +109,7 @@ def run(folder: Path, n_lists: int) -> None:
 
 def costs(folder: Path) -> None:
     """Print what the log takes, and how fast it is read and learnt again."""
-    with open_answer_store(folder / "corank.db") as store:
+    with open_database(folder / "corank.db") as store:
         service = Service(store)
         kinds = dict(store.read("SELECT kind, COUNT(*) FROM events GROUP BY kind"))
         arrays = store.read("SELECT SUM(LENGTH(content)) FROM event_arrays")[0][0]
@@ -136,7 +136,7 @@ def speeds(folder: Path) -> None:
     data, _ = problem()
     serve(folder, data, SimulatedUsers(data, random_state=1), "1" * 64, 0, 10)
     request = {"items": [str(row) for row in range(20)], "features": np.eye(20).tolist(), "k": 10}
-    with open_answer_store(folder / "corank.db") as store:
+    with open_database(folder / "corank.db") as store:
         service = Service(store)
         began = time.process_time()
         for _ in range(10):

@@ -104,14 +104,13 @@ def _plain(app: Any, what: str, name: str, obj: object, options: object, lines: 
     )
 
 
-def _add_modules(app: Any, page: str, source: list[str]) -> None:
-    """Add the list of modules to the overview of the code."""
-    if page == "map":
-        source[0] += make_map.modules()
+def _write_map(app: Any) -> None:
+    """Write the page that lists all modules."""
+    (Path(__file__).parent / "map.md").write_text(make_map.modules(), encoding="utf-8")
 
 
 def setup(app: Any) -> None:
     """Register what is left out, and what is read as it is written, after numpydoc has made its sections."""
     app.connect("autodoc-skip-member", _skip)
-    app.connect("source-read", _add_modules)
+    app.connect("builder-inited", _write_map)
     app.connect("autodoc-process-docstring", _plain, priority=600)

@@ -1,11 +1,11 @@
 """
-A regularisation path, and the effect of unscored rows
+A regularisation path, and the effect of unjudged rows
 ======================================================
 
 Left: RankRLS with a Gaussian kernel on a part of LETOR MQ2008. One decomposition gives every alpha, and the
 leave-query-out nDCG of each of them without refitting.
 
-Right: CoRankRLS with two views of 20 basis rows each, 50 scored rows, and an increasing number of unscored rows on
+Right: CoRankRLS with two views of 20 basis rows each, 50 scored rows, and an increasing number of unjudged rows on
 which the views have to agree (figure 1 of the Co-RankRLS paper): change of the error against the same views without
 coupling. Mean and standard error over draws.
 
@@ -47,7 +47,7 @@ on_test = [
 
 def error(coupling: float, y: np.ndarray, rows: np.ndarray) -> float:
     """Disagreement error on the test part of two views trained on some rows."""
-    # scored rows come first, so that the bases stay the same while unscored rows are added
+    # scored rows come first, so that the bases stay the same while unjudged rows are added
     views = [View(None, kernel, np.arange(20)), View(None, kernel, np.arange(20, 40))]
     model = CoRankRLS(views, coupling=coupling, alpha=0.1, scale=False)
     model.fit(train.X[rows], y[rows], qid=train.qid[rows])
@@ -80,7 +80,7 @@ right.axhline(0.0, color="0.7", linewidth=1)
 for c, coupling in enumerate(couplings):
     means, spread = change[:, c].mean(axis=0), change[:, c].std(axis=0, ddof=1) / np.sqrt(len(change))
     right.errorbar(sizes, means, spread, label=f"coupling {coupling:g}", capsize=3)
-right.set(xlabel="unscored rows", ylabel="change of the disagreement error", title="CoRankRLS, 50 scored rows")
+right.set(xlabel="unjudged rows", ylabel="change of the disagreement error", title="CoRankRLS, 50 scored rows")
 right.legend()
 figure.suptitle("MQ2008" if has_data else "Synthetic queries")
 if len(sys.argv) > 1:

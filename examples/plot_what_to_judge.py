@@ -29,7 +29,7 @@ y = records.labels
 model = RankRLS(kernel="cosine", scale=False)
 
 # %%
-# In practice it is one call: unscored rows are NaN, and `suggest` returns the rows to judge.
+# In practice it is one call: unjudged rows are NaN, and `suggest` returns the rows to judge.
 judged = np.full(len(y), np.nan)
 judged[:5] = y[:5]
 judged[int(np.argmax(y))] = 1.0

@@ -13,7 +13,7 @@ from corank.data.io.items import Items
 from corank.errors import InputError
 from corank.models.gp.ep.process import Posterior
 from corank_lab.database.entries import parse_lines
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry, PreferenceJournal
 from corank_lab.preferences.ranking import Ranking, agreement, write_ranking
 from corank_lab.records.records import Records
@@ -87,7 +87,7 @@ class JournalFile(Format):
     def _import(self, path: Path, n: int) -> None:
         for old in path.parent.glob("corank.db*"):
             old.unlink()
-        with open_answer_store(path.parent / "corank.db") as store:
+        with open_database(path.parent / "corank.db") as store:
             journal: Any
             if self.kind == "screen":
                 journal = ScreeningJournal(store)

@@ -19,8 +19,8 @@ from random import Random
 from typing import Any
 
 from corank.data.io.budget import Budget, spending
-from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.store import AnswerStore
+from corank_lab.database.database import Database
+from corank_lab.database.sqlite import open_database
 from corank_lab.database.transfer import export_project
 from corank_lab.pages.app import KINDS, create_app
 from corank_lab.pages.imports import SAVED, make_project
@@ -74,7 +74,7 @@ class Projects(Format):
         before = set(os.listdir(folder))
         place = folder / "corank.db"
         try:
-            with open_answer_store(place) as store:
+            with open_database(place) as store:
                 with spending(Budget(n_bytes=LIMIT, cells=LIMIT // 10, values=LIMIT // 10)):
                     project = make_project(store, KINDS, SAVED, "", [UploadedFile("x.zip", content)], upload="x")
                 for page, status in asyncio.run(_statuses(store, project.id)).items():
@@ -93,7 +93,7 @@ class Projects(Format):
 @cache
 def saved(kind: str) -> bytes:
     """Return a saved project with two answers."""
-    with tempfile.TemporaryDirectory() as folder, open_answer_store(Path(folder, "corank.db")) as store:
+    with tempfile.TemporaryDirectory() as folder, open_database(Path(folder, "corank.db")) as store:
         project = make_project(store, KINDS, kind, "", [UploadedFile(*FILES[kind])], upload="x")
         workspace = KINDS[kind](store, project)
         workspace.refresh()
@@ -138,7 +138,7 @@ def _forged(content: bytes, rng: Random) -> bytes:
     return out.getvalue()
 
 
-async def _statuses(store: AnswerStore, project: str) -> dict[str, int]:
+async def _statuses(store: Database, project: str) -> dict[str, int]:
     """Return the status of each page of a project, and of the list of projects, for the owner."""
     app = create_app(store)
     _, headers = await _get(app, f"/enter?token={store.add_owner()}", b"")

@@ -24,12 +24,12 @@ import numpy as np
 from corank import PDGD, SPD
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import ServiceApp
-from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.keys import SCOPES, Keys
-from corank_lab.api.openapi import OPERATIONS, describe
 from corank_lab.api.rankers import InterleavedModel
+from corank_lab.api.requests import OPERATIONS, describe
 from corank_lab.api.service import Rules, Service
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.training import compare_with_replay
+from corank_lab.database.sqlite import open_database
 from fuzz.format import Format, Wrong
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, ODD_VALUES, mutate, mutate_json
 
@@ -187,7 +187,7 @@ class Running:
         stack = ExitStack()
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True))
-        store = stack.enter_context(open_answer_store(Path(folder) / "corank.db"))
+        store = stack.enter_context(open_database(Path(folder) / "corank.db"))
         self._service = Service(store, Rules(window_seconds=1.0))
         registry, online = self._service.registry, PDGD(random_state=0)
         online._begin(np.zeros((1, N_FEATURES)), None)

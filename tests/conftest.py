@@ -3,7 +3,8 @@ What all tests share.
 
 Two marks keep `make test` short; `make test-all` ignores both. A test marked `long` is left out, and so is one that
 reads real data. Of a test marked ``thin(n)`` every n-th case runs; n shares no factor with the numbers of values of its
-parameters, so that the cases that run are spread over all of them.
+parameters, so that the cases that run are spread over all of them. ``--every n`` runs every n-th
+test.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import gc
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
 
@@ -32,9 +33,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 typer.main.get_command = cache(typer.main.get_command)
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest leaves out what is marked
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what `thin` leaves out and what reads real data."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that thins all tests."""
+    parser.addoption("--every", type=int, default=1, metavar="n", help="run every n-th test")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Mark as long what `thin` leaves out and what reads real data; keep every n-th of the tests that pytest leaves."""
     cases: Counter[str] = Counter()
     for item in items:
         if "real_data" in getattr(item, "fixturenames", ()):
@@ -44,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if cases[name] % thin.args[0]:
                 item.add_marker(pytest.mark.long)
             cases[name] += 1
+    yield
+    items[:] = items[:: config.getoption("every")]
 
 
 def pytest_collection_finish() -> None:

@@ -17,7 +17,7 @@ FACTORS = np.array([1.0, 0.05, 10.0, 0.3])
 
 
 def problem(kind, seed=0, n=40):
-    """Return a small problem with weights, ties and unscored rows, of one kind."""
+    """Return a small problem with weights, ties and unjudged rows, of one kind."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4)) * [1.0, 20.0, 0.1, 3.0] + 5
     y = np.clip(np.round(X @ rng.normal(size=4) * 0.2 + rng.normal(size=n)), 0, 3) / 3

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from some_postgres import PostgresServer
 
 _numbers = itertools.count()
@@ -33,4 +33,4 @@ def address_of(kind, folder):
 
 
 def open_new(kind, folder):
-    return open_answer_store(address_of(kind, folder))
+    return open_database(address_of(kind, folder))

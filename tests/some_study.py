@@ -25,7 +25,7 @@ from corank.metrics.bounds import Bound
 METRICS = ("nDCG@10", "AP")
 TITLES = {
     "rankrls": ("RankRLS", 1.0),
-    "lcra": ("LCRA, two random views that agree on unscored rows", 1.1),
+    "lcra": ("LCRA, two random views that agree on unjudged rows", 1.1),
     "lambdarank": ("LambdaRank, trees", 1.3),
     "crr": ("CRR", 1.35),
     "spd": ("SPD", 1.4),

@@ -24,6 +24,7 @@ from corank.data.ranking import RankingData as RankingData
 from corank.data.synthetic import make_ranking as make_ranking
 from corank.deploy.persist.files import load as load
 from corank.deploy.persist.files import save as save
+from corank.metrics.cheap.runs import evaluate_runs as evaluate_runs
 from corank.metrics.evaluation import evaluate as evaluate
 from corank.metrics.significance import compare_runs as compare_runs
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker

@@ -36,24 +36,7 @@ class MissingExtra(ImportError):
 
 
 def reason(error: Exception) -> str:
-    """
-    Return the first sentence of another library's error, to quote it in brackets.
-
-    Parameters
-    ----------
-    error : Exception
-        The error.
-
-    Returns
-    -------
-    str
-        The sentence without its full stop, or the name of the class if the error has no message.
-
-    Examples
-    --------
-    >>> reason(ValueError("Rows differ. See the manual:\\n..."))
-    'Rows differ'
-    """
+    """Return the first sentence of another library's error without its full stop, or else the name of its class."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].split(". ")[0].rstrip(".")
 

@@ -94,28 +94,7 @@ class ReportTable:
         return "\n".join([*lines, f'<p class="note">{escape(self.note)}</p>'] if self.note else lines)
 
     def to_latex(self) -> str:
-        """
-        Return the table as LaTeX with the rules of the package ``booktabs``.
-
-        Returns
-        -------
-        str
-            A ``table`` environment with the title and the note as caption.
-
-        Examples
-        --------
-        >>> print(ReportTable("Runs, 95 %", ("method", "MAP"), (("SPD", 0.47912),), digits=3).to_latex())
-        \\begin{table}
-        \\caption{Runs, 95 \\%}
-        \\begin{tabular}{lr}
-        \\toprule
-        method & MAP \\\\
-        \\midrule
-        SPD & 0.479 \\\\
-        \\bottomrule
-        \\end{tabular}
-        \\end{table}
-        """
+        """Return the table as a LaTeX ``table`` with the rules of ``booktabs``; title and note are its caption."""
 
         def line(cells: tuple[str, ...] | list[str]) -> str:
             text = " & ".join(_one_line(cell).translate(_LATEX) for cell in cells) + r" \\"

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from corank.errors import InputError
-from corank_lab.database.store import StoreError
+from corank_lab.database.connections import DatabaseError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MEGABYTE = 1 << 20
@@ -52,13 +52,7 @@ _LENGTH = re.compile(r"[0-9]{1,15}")
 
 
 class HTTPError(Exception):
-    """
-    A request is refused.
-
-    status: of the answer.
-    sentence: what is wrong and what to do.
-    wait: seconds after which to try again.
-    """
+    """A request is refused."""
 
     def __init__(self, status: int, sentence: str = "", wait: float | None = None) -> None:
         super().__init__(status, sentence)
@@ -82,7 +76,7 @@ async def answer(request: Request, endpoint: Endpoint, refuse: Refuse) -> Respon
         return await endpoint(request)
     except HTTPError as error:
         return refuse(request, error)
-    except StoreError as error:
+    except DatabaseError as error:
         refusal, refusal.__cause__ = HTTPError(503, str(error), 1.0), error
         return refuse(request, refusal)
     except InputError as error:
@@ -112,12 +106,8 @@ class SecurityMiddleware:
     A request that states its length twice is refused: two servers in a row may each believe another statement, and the
     first then passes on a request that it never checked (request smuggling).
 
-    app: the application behind it.
-    respond: makes the answer to a request that is refused.
-    limit_of: largest number of bytes of a body, by path.
     hosts: names under which the server may be reached, besides this computer, without port; None for any name and any
         origin, if no browser signs in.
-    headers: headers of every answer that does not set them.
     """
 
     def __init__(

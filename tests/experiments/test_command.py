@@ -63,7 +63,7 @@ def test_what_each_asks_is_listed_without_importing_it(tiny, monkeypatch):
     assert "experiments.lcra.run" not in sys.modules
     assert said.split()[:2] == ["experiment", "question"]
     assert said.splitlines()[1].startswith("lcra")
-    assert "Does agreement of views on unscored rows help?" in said
+    assert "Does agreement of views on unjudged rows help?" in said
 
 
 @pytest.fixture

@@ -25,17 +25,16 @@ import numpy as np
 
 from corank.errors import InputError
 from corank_lab.api.keys import Keys
-from corank_lab.api.log import EventLog, NewEvent, pack
-from corank_lab.api.tables import TABLES
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.log import TABLES, EventLog, NewEvent, pack
 from corank_lab.database.recover import recover
+from corank_lab.database.sqlite import open_database
 
 N_ANSWERS = 396
 
 
 def make_database(path):
     """A database with projects, answers of several judges, links, images, events, a model and keys; returns a link."""
-    with open_answer_store(path) as store:
+    with open_database(path) as store:
         for number in range(3):
             payload = {"texts": [f"Title {item} of project {number}" for item in range(80)]}
             project = store.add_project("grade", f"Project {number}", {"judges": 2, "scale": [0, 1, 2]}, payload).id
@@ -97,7 +96,7 @@ def contents(store, token, *, is_whole=True):
 def outcome(path, token, expected):
     """Open a copy and use it; return what happened, and the message or what differs."""
     try:
-        with open_answer_store(path) as store:
+        with open_database(path) as store:
             given = contents(store, token)
             project = store.projects()[0].id
             store.append(project, "ann", "q|new", {"action": "grade", "grade": 1}, "new")
@@ -125,7 +124,7 @@ def flip_many(flips, seed, folder):
     rng = random.Random(seed)
     sound = folder / "sound.db"
     token = make_database(sound)
-    with open_answer_store(sound) as store:
+    with open_database(sound) as store:
         expected = contents(store, token)
     content = sound.read_bytes()
     results = []
@@ -156,7 +155,7 @@ def recovered(path, token, expected):
         return 0, "" if "nothing can be read" in str(error) else str(error)
     except Exception as error:
         return 0, f"{type(error).__name__}: {error}"
-    with open_answer_store(new / "corank.db") as store:
+    with open_database(new / "corank.db") as store:
         given = {kind: list(map(str, rows)) for kind, rows in contents(store, token, is_whole=False).items()}
     wrong = [kind for kind in given if not set(given[kind]) <= set(map(str, expected[kind]))]
     return len(given["answers"]), ", ".join(wrong)

@@ -30,7 +30,7 @@ from pathlib import Path
 import httpx
 
 from corank_lab.cli.lab import pages
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import Upload, UploadedFile
 from some_postgres import PostgresServer
@@ -190,7 +190,7 @@ def kill_many(kills, seed, address, folder, kind, victim=None):
     """
     rng = random.Random(seed)
     is_screening = kind == "screen"
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         project = new_project(store, kind, min(N_RECORDS, 100 + 50 * kills))
         tokens = [store.add_judge(project, f"judge{number}") for number in range(N_JUDGES)]
         owner = store.add_owner()
@@ -239,7 +239,7 @@ def kill_many(kills, seed, address, folder, kind, victim=None):
         one.join()
     server.kill()
     server.join()
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         answers = store.answers(project)
     faults = [one.fault for one in workers if one.fault]
     if n_killed < kills:

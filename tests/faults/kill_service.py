@@ -33,15 +33,14 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from corank_lab.api.forget import compare_with_replay
 from corank_lab.api.keys import Keys
 from corank_lab.api.learner import Learner
 from corank_lab.api.log import CLICK, EventLog, NewEvent, pack
-from corank_lab.api.making import make_version
 from corank_lab.api.rankers import rng_state_of
 from corank_lab.api.registry import Registry
+from corank_lab.api.training import compare_with_replay, make_version
 from corank_lab.cli.serve import start
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from some_postgres import PostgresServer
 
 N_SHOPS = 4
@@ -60,7 +59,7 @@ WINDOW = 0.5
 
 def warm_up():
     """Load compiled code, which takes longer than everything else at a start."""
-    with tempfile.TemporaryDirectory() as folder, open_answer_store(Path(folder, "corank.db")) as store:
+    with tempfile.TemporaryDirectory() as folder, open_database(Path(folder, "corank.db")) as store:
         add_models(store)
         log, registry = EventLog(store), Registry(store)
         for name in registry.active:
@@ -200,7 +199,7 @@ def kill_many(kills, seed, place, n_services, minutes, victim=None):
     """
     rng = random.Random(seed)
     address = place if "://" in place else str(Path(place, "corank.db"))
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         add_models(store)
         key = Keys(store).add("shops", ["rank", "feedback"])
     ports = [free_port() for _ in range(n_services)]
@@ -258,7 +257,7 @@ def kill_many(kills, seed, place, n_services, minutes, victim=None):
 
 def check(address, shops, faults):
     """Compare the log with what was acknowledged, and the models with a replay of the log."""
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         log = EventLog(store)
         stored = {"impression": [], "feedback": []}
         for part in log.batches():

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 from corank_lab.database.entries import read_entry
 from corank_lab.database.journal import NAME
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from faults.kill import Events, ended, events_of, forked, watch
 
 
@@ -58,7 +58,7 @@ class Session(ABC):
         """Entries of the judge in the database; none if it was killed before there was a project."""
         if not (self.folder / NAME).exists():
             return []
-        with open_answer_store(self.folder / NAME) as store:
+        with open_database(self.folder / NAME) as store:
             projects = store.projects()
             assert len(projects) < 2
             found = store.answers(projects[0].id) if projects else []

@@ -230,17 +230,17 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 
 WRITING = {
-    "corank/cli/export.py", "corank/cli/judge/agreement.py", "corank/cli/judge/suggest.py",
+    "corank/cli/card.py", "corank/cli/judge/agreement.py", "corank/cli/judge/suggest.py",
     "corank/cli/learn/evaluate.py", "corank/cli/learn/explain.py", "corank/cli/learn/rank.py",
-    "corank/comparison/report/blocks.py",
+    "corank/cli/learn/scoring.py", "corank/comparison/report/report.py",
     "corank/comparison/report/study.py", "corank/comparison/results.py", "corank/data/durable/json_lines.py",
     "corank/data/io/click_files.py", "corank/data/io/compressed.py", "corank/data/io/judgements/writing.py",
-    "corank/data/io/letor/writer.py", "corank/data/io/store/header.py", "corank/data/io/trec.py",
+    "corank/data/io/letor/writer.py", "corank/data/io/store/folder.py", "corank/data/io/trec.py",
     "corank/data/io/ubi.py", "corank/data/io/write_frames.py",
     "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
     "corank/text/files.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
-    "corank_lab/cli/screening/results.py", "corank_lab/cli/screening/replay.py", "corank_lab/cli/screening/verify.py",
-    "corank_lab/cli/serve.py", "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
+    "corank_lab/cli/screening/results.py", "corank_lab/cli/screening/replay.py", "corank_lab/cli/serve.py",
+    "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
     "corank_lab/screening/reporting/report.py", "corank_lab/screening/simulate.py",
 }  # fmt: skip
 

@@ -44,7 +44,7 @@ class Comparisons(NamedTuple):
 def of_scores(
     y: Any, qid: Any, w: Any, prior: Any, query_weight: str, ties: bool, *, without: Any = None, unscored: bool = False
 ) -> Comparisons:
-    """List the pairs of scored rows of each query (of unscored rows with target 0)."""
+    """List the pairs of scored rows of each query (of unjudged rows with target 0)."""
     listed, total = [], 0.0
     for q in np.unique(qid):
         rows = [r for r in np.flatnonzero(qid == q) if np.isnan(y[r]) == unscored and w[r] > 0 and q != without]

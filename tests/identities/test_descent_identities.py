@@ -90,7 +90,7 @@ def test_preferences_count_as_asked_in_exact_and_stochastic_learning(query_weigh
 @pytest.mark.parametrize("query_weight", ["pairs", "equal", "rows"])
 @pytest.mark.parametrize("scale", [False, True])
 def test_one_alpha_means_one_thing(query_weight, scale):
-    """On grades with ties, weighted rows and unscored rows among them."""
+    """On grades with ties, weighted rows and unjudged rows among them."""
     w = np.random.default_rng(0).integers(1, 4, len(Y)) / 2
     same = {"alpha": 0.3, "query_weight": query_weight, "scale": scale}
     models = SPD("squared", **same), CRR(mix=0.0, **same), LCRA(1, 0.0, **same), RankRLS(kernel="linear", **same)
@@ -117,6 +117,7 @@ def test_spd_hinge_descends_to_the_optimal_objective():
     assert all(objective(w + 0.1 * rng.standard_normal(6)) > found[0] for _ in range(200))
 
 
+@pytest.mark.long
 def test_spd_with_l1_descends_to_the_optimum():
     a, b = pairs().T
     D, t = X[a] - X[b], Y[a] - Y[b]

@@ -39,6 +39,7 @@ problems = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=120)
 @given(
     problems,

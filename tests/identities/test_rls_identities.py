@@ -188,7 +188,7 @@ def test_leaving_out_preferences_of_a_query_is_a_second_fit():
             assert score == pytest.approx(np.mean(errors), abs=1e-12)
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(3)
 @query_weights
 @pytest.mark.parametrize("kernel", [GaussianKernel(0.1), LinearKernel()], ids=str)
 @pytest.mark.parametrize("weights", [None, np.repeat([1.0, 2.0], 9)], ids=["plain", "weighted"])
@@ -307,7 +307,7 @@ def test_coupling_makes_views_agree():
 
 def test_without_unscored_rows_coupling_has_no_effect_and_says_so():
     alone = CoRankRLS(2, coupling=0.0, alpha=0.04, random_state=0).fit(X, PROBLEM.y, qid=QID)
-    with pytest.warns(UsageWarning, match="coupling is 7, but no query holds two unscored rows"):
+    with pytest.warns(UsageWarning, match="coupling is 7, but no query holds two unjudged rows"):
         coupled = CoRankRLS(2, coupling=7.0, alpha=0.04, random_state=0).fit(X, PROBLEM.y, qid=QID)
     close(alone.predict(X), coupled.predict(X))
     assert np.isnan(coupled.view_gap_)

@@ -46,6 +46,7 @@ def chosen(model: Any) -> Any:
     return model.alpha_, getattr(model, "coupling_", None), np.round(getattr(model, "view_weights_", 0.0), 9).tolist()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", MAKERS)
 def test_permuted_rows_choose_the_same_candidates(name):
     n_problems = 48 if name in ("columns", "gaussian") else 12

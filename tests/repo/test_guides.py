@@ -39,7 +39,7 @@ SHOWN = {"xgboost.md": "xgboost"}
 # these start many processes, or learn for seconds
 LONG = {
     "clicks", "command-line", "comparing", "data", "deploy", "distributed", "screening", "search-engineer",
-    "tours/service",
+    "guide/lambdarank", "guide/logged-clicks", "guide/preferences", "guide/reports", "tours/service",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import corank
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-GENERATED = ("_build/", "gallery/", "api/generated/")
+GENERATED = ("_build/", "gallery/", "api/generated/", "map.md", "map/")
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not path.relative_to(DOCS).as_posix().startswith(GENERATED))
 LINK = re.compile(r"!?\[[^\]]*\]\(([^()\s]+)\)")
 TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", flags=re.DOTALL)

@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.advice import warn_of_one_query
 from corank.base.contract import (
     Learner,
     check_columns,
     check_parameters,
+    importances,
     install,
     kept_columns,
     note_columns,
+    warn_of_one_query,
 )
 from corank.base.held_out import HeldOut, hold_out
-from corank.base.importances import importances
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
 from corank.base.kernels.grams import is_precomputed
@@ -59,11 +59,11 @@ class Interrupted(KeyboardInterrupt):
 
 class Ranker(Learner, ABC):
     """
-    Base class of all rankers: learns from scored and unscored rows, scores rows, ranks them.
+    Base class of all rankers: learns from scored and unjudged rows, scores rows, ranks them.
 
     A subclass stores its parameters in ``__init__``, declares in `_rules` which values are allowed, computes in `_fit`
-    and scores rows in `_score_rows`, where `_checked_rows` checks them. NaN in y marks an unscored row; with
-    preferences, a row that is in none of them is unscored. `qid` holds one query id per row, of any hashable type, in
+    and scores rows in `_score_rows`, where `_checked_rows` checks them. NaN in y marks an unjudged row; with
+    preferences, a row that is in none of them is unjudged. `qid` holds one query id per row, of any hashable type, in
     any order. ``fit`` also takes a `RankingData` in place of X, y, qid and pairs, so that a problem indexed once (or a
     memory-mapped store) serves many fits.
     """
@@ -112,13 +112,13 @@ class Ranker(Learner, ABC):
             The rows, or a whole problem: what `corank.read` returns, or a `RankingData` (then y, qid and pairs stay
             None). With a kernel function, rows may be any objects.
         y : array-like of shape (n_rows,)
-            Scores, higher is better; NaN marks an unscored row.
+            Scores, higher is better; NaN marks an unjudged row.
         qid : array-like of shape (n_rows,), optional
             One query id per row; None puts all rows in one query.
         sample_weight : array-like of shape (n_rows,), optional
             A weight of 2 is equivalent to repeating the row; the weight of a pair is the product of its rows'.
         pairs : array-like of int, shape (n_pairs, 2), optional
-            Preferences instead of y: row numbers, the preferred row first. Rows in no preference are unscored.
+            Preferences instead of y: row numbers, the preferred row first. Rows in no preference are unjudged.
         pair_weight : array-like of shape (n_pairs,), optional
             Weights of the preferences, multiplied by those of their rows.
         prior : array-like of shape (n_rows,), optional

@@ -186,19 +186,7 @@ class Calibrated(Ranker):
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows on the scale of y: expected grades, or probabilities of 1 if y was 0 and 1.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, if the ranker needs it.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Calibrated scores in input order.
+        Score rows on the scale of y: expected grades, or probabilities of 1 if y was 0 and 1. See `Ranker.predict`.
         """
         scores = self.ranker_scores(X, qid, prior=prior)
         if hasattr(self, "levels_"):
@@ -207,19 +195,7 @@ class Calibrated(Ranker):
             return np.asarray(self.low_ + (self.high_ - self.low_) * expit(self.slope_ * scores + self.offset_))
 
     def ranker_scores(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Return the ranker's scores, before calibration.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order.
-        """
+        """Return the ranker's scores in input order, before calibration."""
         return np.asarray(self.ranker_._predict_queries(self._named_rows(X), qid, prior))
 
     def _predict_queries(self, X: Any, qid: ArrayLike | None, prior: ArrayLike | None) -> Floats:
@@ -227,19 +203,7 @@ class Calibrated(Ranker):
 
     @available_if(_is_binary)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Predict the probabilities of scores 0 and 1.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            Probability of 0 and of 1.
-        """
+        """Predict the probabilities of scores 0 and 1, shape (n_rows, 2)."""
         p = self.predict(X, qid, prior=prior)
         return np.column_stack([1.0 - p, p])
 

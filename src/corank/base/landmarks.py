@@ -100,21 +100,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """
-        Choose the landmarks and resolve the kernel.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows; any objects for a kernel function.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        self
-            The fitted transformer.
-        """
+        """Choose the landmarks and resolve the kernel; rows may be any objects for a kernel function, y is ignored."""
         check_parameters(self)
         kernel = as_kernel(self.kernel)
         rows = as_objects(X) if kernel.takes_objects and not is_table(X) else as_rows(X)
@@ -131,21 +117,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
             raise InputError("landmarks are rows, but a precomputed kernel has similarities; choose another kernel.")
 
     def choose(self, rows: Any, factors: NDArray[np.float64] | None) -> FittedLandmarks:
-        """
-        Choose landmarks without changing the transformer.
-
-        Parameters
-        ----------
-        rows : array, CSR matrix, ScaledRows or sequence
-            Checked rows, already multiplied by `factors`.
-        factors : array of shape (n_features,), optional
-            Column factors; None for columns as they are.
-
-        Returns
-        -------
-        FittedLandmarks
-            The record to install.
-        """
+        """Choose landmarks from rows that are multiplied by `factors`, without changing the transformer."""
         if rows.shape[0] < 2:
             raise InputError("X has 1 sample, but landmarks need at least two; pass more rows.")
         for_kernel, for_basis = rng_of(self.random_state).spawn(2)
@@ -155,19 +127,7 @@ class Landmarks(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Learner):
         return FittedLandmarks(basis, view.kernel, factors)
 
     def transform(self, X: Any) -> NDArray[Any]:
-        """
-        Compute the similarities of rows to the landmarks.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, r)
-            φ(x) for each row, dense; float32 for float32 rows.
-        """
+        """Compute the similarities φ(x) of rows to the landmarks, dense, float32 for float32 rows."""
         check_is_fitted(self)
         has_columns = hasattr(self, "n_features_in_")
         rows = checked_rows(self, X) if has_columns else as_objects(X)

@@ -122,21 +122,7 @@ class ColumnMean(Ranker):
         return FittedColumnMean(columns, signs, scaler)
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row; required if columns are scaled inside queries and ``fit`` had several.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows; `qid` is required if columns are scaled inside queries and ``fit`` had several."""
         return self._add_prior(score_columns(self._scaled(X, qid), self.signs_) / len(self.signs_), prior)
 
     def _scaled(self, X: Any, qid: ArrayLike | None) -> Floats:
@@ -229,21 +215,7 @@ class OnTop(Ranker):
         return FittedOnTop(prior_ranker, clone(self.ranker).fit(replace(data, prior=total)), slope)
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`; `prior` is added to the scores of the prior ranker.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, if the prior ranker needs it.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows; `prior` is added to the scores of the prior ranker, which may need `qid`."""
         check_is_fitted(self)
         rows = self._named_rows(X)
         # added to the scores of the prior ranker, as in `_fit`

@@ -57,45 +57,14 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, Learner):
         self.method = method
 
     def fit(self, X: Any, y: Any = None, *, qid: ArrayLike | None = None) -> Self:
-        """
-        Remember the columns and the number of queries.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            The rows.
-        y : object, optional
-            Ignored.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row.
-
-        Returns
-        -------
-        self
-            The scaler.
-        """
+        """Remember the columns and the number of queries."""
         check_parameters(self)
         rows = self._dense(X)
         n_queries = None if qid is None else len(Queries.of(qid, len(rows)))
         return install(self, None, {**note_columns(X, rows), "n_queries_": n_queries})
 
     def transform(self, X: Any, qid: ArrayLike | None = None) -> NDArray[Any]:
-        """
-        Scale rows by the rows of their own query.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            The rows.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row. Without it all rows are one query, which raises `InputError` after a fit with
-            several queries, and warns after a fit without `qid`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_features)
-            Scaled rows, in X's precision.
-        """
+        """Scale rows by the rows of their own query, in X's precision."""
         check_is_fitted(self)
         rows = self._dense(X)
         check_columns(self, X, rows)

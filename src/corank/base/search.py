@@ -100,29 +100,11 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
     def fit(
         self, X: Any, y: ArrayLike | None = None, *, qid: ArrayLike | None = None, prior: ArrayLike | None = None
     ) -> Self:
-        """
-        Search, and fit the best parameters on all rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,)
-            Scores, higher is better.
-        qid : array-like of shape (n_rows,)
-            One query id per row.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores, as in `corank.Ranker.fit`.
-
-        Returns
-        -------
-        self
-            The fitted search.
-        """
+        """Search, and fit the best parameters on all rows; arguments are those of `corank.Ranker.fit`."""
         if isinstance(X, RankingData):
             raise InputError("X is a RankingData, which cannot be split into folds; pass its X, y and qid.")
         if y is None:
-            raise InputError("y is missing; pass one score per row, NaN where unscored.")
+            raise InputError("y is missing; pass one score per row, NaN for an unjudged row.")
         require_unchanged(X)
         if sparse.issparse(X):  # scipy does not check it when it selects rows
             require_structure(X)
@@ -146,63 +128,17 @@ class QuerySearchCV(MetaEstimatorMixin, Learner):
         return install(self, None, {"best_estimator_": best, **results, **columns})
 
     def predict(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
-        """
-        Score rows by the best estimator.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row, if steps need it.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores, as in `corank.Ranker.predict`.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows by the best estimator, see `corank.Ranker.predict`."""
         check_is_fitted(self)
         return predict_with_qid(self.best_estimator_, X, qid, prior)
 
     def rank(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> NDArray[np.int64]:
-        """
-        Rank rows inside their queries.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`; without `qid` all rows are ranked together.
-
-        Returns
-        -------
-        array of int64, shape (n_rows,)
-            1 for the best row of each query; equal scores keep their input order.
-        """
+        """Rank rows inside their queries, see `corank.Ranker.rank`."""
         scores = self.predict(X, qid, prior=prior)
         return Queries.of(qid, len(scores)).ranks(scores)
 
     def score(self, X: Any, y: ArrayLike, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> float:
-        """
-        Return the metric of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,)
-            True scores; rows with NaN are left out.
-        qid : array-like of shape (n_rows,), optional
-            One query id per row.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores, as in `corank.Ranker.predict`.
-
-        Returns
-        -------
-        float
-            The mean over queries, negated if smaller is better.
-        """
+        """Return the mean metric of the best estimator over queries, negated if smaller is better."""
         check_is_fitted(self)
         return scorer(self.metric, convention=self.convention)(self.best_estimator_, X, y, qid=qid, prior=prior)
 

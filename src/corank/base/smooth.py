@@ -105,21 +105,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """
-        Compute the singular vectors and the embedding of all rows.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows, judged or not.
-        y : object, optional
-            Ignored.
-
-        Returns
-        -------
-        self
-            The fitted transformer.
-        """
+        """Compute the singular vectors and the embedding of all rows, judged or not; y is ignored."""
         check_parameters(self)
         rows = as_rows(X)
         if rows.shape[0] < 2:
@@ -132,19 +118,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         return install(self, FittedSmooth(directions, embedding[embedding.any(axis=1)]), note_columns(X, rows))
 
     def transform(self, X: Any) -> Any:
-        """
-        Append the features of the neighbours to each row.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray or CSR matrix, shape (n_rows, n_features + r)
-            CSR if X is sparse; in the precision of X.
-        """
+        """Append the features of the neighbours to each row: CSR if X is sparse, in the precision of X."""
         rows = checked_rows(self, X)
         z = repeat_first(rows, self._smoothed(_embed(rows, self.components_.astype(rows.dtype, copy=False))))
         parts = [rows * rows.dtype.type(np.sqrt(1.0 - self.weight)), z * rows.dtype.type(np.sqrt(self.weight))]
@@ -153,19 +127,7 @@ class Smooth(OneToOneFeatureMixin, TransformerMixin, Learner):
         return sparse.hstack([parts[0], type(rows)(parts[1])], format="csr")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """
-        Name the columns: those of X, then ``smooth0``, ``smooth1``, ...
-
-        Parameters
-        ----------
-        input_features : array-like of str, optional
-            Names of the columns of X.
-
-        Returns
-        -------
-        array of str objects
-            One name per column.
-        """
+        """Name the columns: those of X, then ``smooth0``, ``smooth1``, ..."""
         check_is_fitted(self)
         appended = np.array([f"smooth{j}" for j in range(len(self.components_))], dtype=object)
         return np.concatenate([super().get_feature_names_out(input_features), appended])

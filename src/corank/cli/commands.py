@@ -21,6 +21,7 @@ from corank._version import __version__
 from corank.cli.clicks import learn_clicks
 from corank.cli.convert import convert
 from corank.cli.export import card, export
+from corank.cli.fuse import fuse
 from corank.cli.judge.agreement import agreement
 from corank.cli.judge.suggest import suggest
 from corank.cli.leaderboard import leaderboard
@@ -58,6 +59,11 @@ _LIBRARY: Sections = {
         Verb(leaderboard, "Rank items from votes.", "leaderboard votes.csv --cheap llm.csv --report board.html"),
     ),
     "Search and clicks": (
+        Verb(
+            fuse,
+            "Combine retrievers (hybrid search).",
+            "fuse bm25.run vectors.run --qrels judgements.csv -o fusion.json",
+        ),
         Verb(index, "Index documents.", "index articles --output articles.index"),
         Verb(search, "Search an index.", "search articles.index 'heat pump'"),
         Verb(
@@ -85,9 +91,9 @@ _LIBRARY: Sections = {
 _OTHER_NAMES = {
     "train": "fit", "learn": "fit", "predict": "rank", "score": "rank", "apply": "rank", "eval": "evaluate",
     "test": "evaluate", "metrics": "evaluate", "cv": "compare", "tune": "compare", "label": "suggest",
-    "annotate": "suggest", "query": "search", "clicks": "learn-clicks", "links": "learn-links", "import": "convert",
-    "deploy": "export", "kappa": "agreement", "alpha": "agreement", "votes": "leaderboard",
-    "arena": "leaderboard", "elo": "leaderboard",
+    "annotate": "suggest", "query": "search", "hybrid": "fuse", "fusion": "fuse", "rrf": "fuse",
+    "clicks": "learn-clicks", "links": "learn-links", "import": "convert", "deploy": "export", "kappa": "agreement",
+    "alpha": "agreement", "votes": "leaderboard", "arena": "leaderboard", "elo": "leaderboard",
 }  # fmt: skip
 
 GROUPS, OTHER_NAMES = with_added(_LIBRARY, _OTHER_NAMES)
@@ -249,7 +255,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "export", "plot", "per_query", "report", "target", "page")
+OUTPUTS = ("output", "vectors_output", "export", "plot", "per_query", "report", "target", "page")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)

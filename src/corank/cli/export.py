@@ -25,6 +25,10 @@ class Target(StrEnum):
     onnx = "onnx"
     json = "json"
     sql = "sql"
+    python = "python"
+    qdrant = "qdrant"
+    milvus = "milvus"
+    lancedb = "lancedb"
 
 
 class Dialect(StrEnum):
@@ -37,7 +41,9 @@ class Dialect(StrEnum):
 
 def export(
     model: ModelFile,
-    to: Annotated[Target, typer.Option(help="Format to write.", show_default=False)],
+    to: Annotated[
+        Target, typer.Option(help=f"Format to write: {', '.join(Target)}.", show_default=False, metavar="FORMAT")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; others get its name.", metavar="FILE")],
     names: Annotated[
         Path | None, typer.Option("--map", help="TOML file of new feature names: old = 'new'.", metavar="FILE")
@@ -56,6 +62,10 @@ def export(
     uncalibrated: Annotated[
         bool, typer.Option("--uncalibrated", help="Leave out calibration, which does not change the order.")
     ] = False,
+    size: Annotated[int, typer.Option(help="Documents per retriever, in the queries of a fusion.")] = 100,
+    nearest: Annotated[
+        bool, typer.Option("--nearest", help="Write the nearest fusion that the engine has, with its loss.")
+    ] = False,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -67,8 +77,14 @@ def export(
     """
     Write a model for the engine that serves it, and check that the engine will rank as corank does.
 
-    Models that depend on the other rows of a query, or on a prior, cannot run in an engine.
+    A fusion becomes the pipeline or query of a search engine. Models that depend on the other rows of a query, or on a
+    prior, cannot run in an engine.
     """
+    if is_fusion(model):
+        if verify or names or shift or double or uncalibrated:
+            raise InputError("--verify, --map, --shift, --double and --uncalibrated are for models, not for fusions.")
+        _export_fusion(model, to.value, output, name, size, dialect.value, nearest, as_json, force)
+        return
     from corank.cli.learn.models import load_ranker
     from corank.cli.rows import ColumnOptions, read_rows
     from corank.deploy.export import export_model
@@ -96,6 +112,38 @@ def export(
             f"{output} does not score as the model does: {done.verification.unexplained_rows} rows differ by more than "
             "the precision of the engine explains; do not deploy it, and report this model."
         )
+
+
+def is_fusion(path: Path) -> bool:
+    """Whether a file begins as JSON; a model begins with a length in eight bytes."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(64)
+    except OSError:
+        return False
+    return start.lstrip().startswith(b"{") and b"\0" not in start
+
+
+def _export_fusion(
+    path: Path, to: str, output: Path, name: str | None, size: int, dialect: str, nearest: bool, as_json: bool,
+    force: bool,
+) -> None:  # fmt: skip
+    from corank.deploy.export.fusion import export_fusion
+    from corank.models.fusion import load_fusion
+
+    try:
+        done = export_fusion(
+            load_fusion(path), output, to, name=name or output.stem, size=size, dialect=dialect, nearest=nearest,
+            overwrite=force, inputs=[path],
+        )  # fmt: skip
+    except InputError as error:
+        raise InputError(str(error).replace("pass nearest", "pass --nearest")) from None
+    for remark in done.remarks:
+        typer.echo(f"corank: {remark}", err=True)
+    emit(
+        as_json, "export", {"output": output, "files": [*done.paths], "to": to, "verification": None},
+        f"wrote {', '.join(map(str, done.paths))}",
+    )  # fmt: skip
 
 
 def _sentences(found: Any) -> list[str]:

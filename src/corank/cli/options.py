@@ -58,7 +58,7 @@ Data = Annotated[
     list[Path],
     typer.Argument(help="LETOR text (or .gz, .xz, .zst; several are joined), a store, Parquet or CSV; - is stdin."),
 ]
-ModelFile = Annotated[Path, typer.Argument(help="Model file that `corank fit` wrote.")]
+ModelFile = Annotated[Path, typer.Argument(help="Model file that `corank fit` or `corank fuse` wrote.")]
 ModelOutput = Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", metavar="MODEL")]
 Label = Annotated[
     str | None, typer.Option(help="Label column of a table.  [default: label, grade, relevance, rating or y]")

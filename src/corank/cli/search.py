@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corank.cli.options import Force, Json, RunTag, Seed
 from corank.cli.output import emit, print_json
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from corank.text import Corpus, SearchResult
 
 IndexFile = Annotated[Path, typer.Argument(help="Index that `corank index` wrote.")]
 
@@ -30,6 +36,10 @@ def index(
         typer.Option(help="Stop words: english, none, or a file with one word per line.  [default: english]"),
     ] = None,
     add_to: Annotated[Path | None, typer.Option(help="Index to extend; its language and stop words are used.")] = None,
+    vectors_output: Annotated[
+        Path | None,
+        typer.Option("--vectors", help="File of static vectors of the documents to write, too (.npz).", metavar="FILE"),
+    ] = None,
     as_json: Json = False,
     force: Force = False,
 ) -> None:
@@ -45,6 +55,10 @@ def index(
         if add_to is not None and value is not None:
             raise InputError(f"{option} is fixed by the index of --add-to; leave it out.")
     require_place(output, overwrite=force)
+    if vectors_output is not None:
+        if add_to is not None or Path("-") in documents:
+            raise InputError("--vectors needs the texts of all documents in files; leave out --add-to, and pass files.")
+        require_place(vectors_output, overwrite=force)
     began = time.perf_counter()
     if add_to is not None:
         corpus = add_documents(open_corpus(add_to), documents)
@@ -54,6 +68,8 @@ def index(
         if stop_words not in ("none", "english"):
             chosen = open_text(stop_words).read().tobytes().decode("utf-8", "replace").split()
         corpus = read_corpus(documents, language=None if language == "none" else language, stop_words=chosen)
+    if vectors_output is not None:
+        _write_static_vectors(documents, vectors_output, force)
     save_corpus(corpus, output, overwrite=force)
     seconds = time.perf_counter() - began
     mean = corpus.lengths.sum() / max(corpus.n_documents, 1)
@@ -70,6 +86,21 @@ def index(
     )
 
 
+def _write_static_vectors(documents: list[Path], output: Path, force: bool) -> None:
+    from corank.text import Vectors, embed_texts, read_documents, write_vectors
+    from corank.text.vectors import STATIC_MODEL
+
+    texts = {name: text for path in documents for name, text in read_documents(path)}
+    write_vectors(output, Vectors.of(embed_texts(list(texts.values())), texts, STATIC_MODEL), overwrite=force)
+
+
+class Similarity(StrEnum):
+    """Similarity of two vectors."""
+
+    cosine = "cosine"
+    dot = "dot"
+
+
 def search(
     index: IndexFile,
     words: Annotated[str | None, typer.Argument(help="Query text.")] = None,
@@ -79,6 +110,15 @@ def search(
     model: Annotated[Path | None, typer.Option(help="Model that `corank learn-links` wrote.  [default: BM25]")] = None,
     k1: Annotated[float, typer.Option(min=0.0, help="BM25: saturation of the term frequency.")] = 1.2,
     b: Annotated[float, typer.Option(min=0.0, max=1.0, help="BM25: normalisation by document length.")] = 0.75,
+    vectors: Annotated[
+        Path | None,
+        typer.Option(help="Search these vectors of the documents instead: .npz, .npy or Parquet.", metavar="FILE"),
+    ] = None,
+    query_vectors: Annotated[
+        Path | None,
+        typer.Option(help="Vectors of the queries; needed unless `corank index` made those of the documents."),
+    ] = None,
+    similarity: Annotated[Similarity, typer.Option(help="Vectors: cosine, or dot product.")] = Similarity.cosine,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="Documents per query.")] = 10,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="TREC run file to write.  [default: screen]")
@@ -87,7 +127,7 @@ def search(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Search an index by BM25 or a learnt similarity; print rank, score and id, or write a TREC run."""
+    """Search an index by BM25, a learnt similarity or vectors; print rank, score and id, or write a TREC run."""
     import numpy as np
 
     from corank.data.io.compressed import is_stream, require_text_place
@@ -96,7 +136,9 @@ def search(
     from corank.errors import InputError
     from corank.text import BM25, LinkLearn, open_corpus, read_texts
 
-    if (words is None) == (queries is None):
+    if query_vectors is not None:
+        _require_vector_options(vectors, words or queries)
+    elif (words is None) == (queries is None):
         found = "no query" if words is None else "both words and --queries"
         raise InputError(f"found {found}; pass either the words of one query, or a file of queries with --queries.")
     if output is not None:
@@ -106,9 +148,12 @@ def search(
         raise InputError(f"{model} contains a {type(scorer).__name__}; pass a model that `corank learn-links` wrote.")
     texts = read_texts(queries) if queries is not None else {"1": words or ""}
     corpus = open_corpus(index)
-    hits = scorer.to_index(corpus).search(list(texts.values()), number)
+    if vectors is None:
+        ids, hits = corpus.ids, scorer.to_index(corpus).search(list(texts.values()), number)
+    else:
+        ids, texts, hits = _search_vectors(corpus, vectors, query_vectors, texts, number, similarity)
     is_hit = hits.documents >= 0
-    names = corpus.ids[hits.documents[is_hit]]
+    names = ids[hits.documents[is_hit]]
     if output is not None:
         qid = np.repeat(np.array(list(texts), dtype=object), is_hit.sum(axis=1))
         write_run(output, qid, names, hits.scores[is_hit], tag, overwrite=force)
@@ -127,13 +172,52 @@ def search(
         return
     printed = 0
     for query, row, scores in zip(texts, is_hit, hits.scores, strict=True):
-        if queries is not None:
+        if queries is not None or query_vectors is not None:
             typer.echo(query)
         for rank, score in enumerate(scores[row].tolist(), 1):
             typer.echo(f"{rank}\t{score:.4f}\t{names[printed]}")
             printed += 1
     if not len(names):
         typer.echo("no document contains any of these words", err=True)
+
+
+def _require_vector_options(vectors: Path | None, words: object) -> None:
+    from corank.errors import InputError
+
+    if vectors is None:
+        raise InputError("--query-vectors are compared with vectors of the documents; name their file with --vectors.")
+    if words is not None:
+        raise InputError("found both words and --query-vectors; a search uses one of them, so leave the other out.")
+
+
+def _search_vectors(
+    corpus: Corpus, path: Path, query_path: Path | None, texts: dict[str, str], number: int, similarity: Similarity
+) -> tuple[NDArray[Any], dict[str, str], SearchResult]:
+    """Search vectors; return the ids of the documents, the queries and the result."""
+    from corank.errors import InputError
+    from corank.text import embed_texts, read_vectors
+
+    documents = read_vectors(path, ids=corpus.ids.tolist())
+    unknown = [name for name in documents.ids.tolist() if name not in corpus.number]
+    if unknown:
+        raise InputError(
+            f"{path} has {len(unknown)} vectors whose ids are not in the index, such as {unknown[0]!r}; use the ids of "
+            "the indexed documents."
+        )
+    if len(documents.ids) < corpus.n_documents:
+        absent = corpus.n_documents - len(documents.ids)
+        typer.echo(f"corank: {absent} documents of the index have no vector and are not found.", err=True)
+    if query_path is not None:
+        queries = read_vectors(query_path, "queries")
+        return documents.ids, dict.fromkeys(queries.ids.tolist(), ""), documents.search(
+            queries.rows, number, similarity=similarity.value, n_jobs=-1
+        )  # fmt: skip
+    if not documents.model:
+        raise InputError(
+            f"{path} does not name the model that made it; pass vectors of the queries with --query-vectors."
+        )
+    rows = embed_texts(list(texts.values()), documents.model)
+    return documents.ids, texts, documents.search(rows, number, similarity=similarity.value, n_jobs=-1)
 
 
 def learn_links(

@@ -47,6 +47,9 @@ from corank.data.io.run_objects import as_dict as as_dict
 from corank.data.io.run_objects import as_frame as as_frame
 from corank.data.io.run_objects import qrels_of as qrels_of
 from corank.data.io.run_objects import run_of as run_of
+from corank.data.io.runs import Runs as Runs
+from corank.data.io.runs import read_grades as read_grades
+from corank.data.io.runs import read_runs as read_runs
 from corank.data.io.search_responses import SearchResponse as SearchResponse
 from corank.data.io.search_responses import read_responses as read_responses
 from corank.data.io.store.store import Store as Store
@@ -84,6 +87,7 @@ from corank.data.judges import JudgeGrades as JudgeGrades
 from corank.data.judges import krippendorff as krippendorff
 from corank.data.pools import PooledRows as PooledRows
 from corank.data.pools import PoolPolicy as PoolPolicy
+from corank.data.pools import presumed_negatives as presumed_negatives
 from corank.data.query_splits import QueryKFold as QueryKFold
 from corank.data.query_splits import QueryShuffleSplit as QueryShuffleSplit
 from corank.data.ranking import RankingData as RankingData
@@ -91,7 +95,6 @@ from corank.data.routing import predict_with_qid as predict_with_qid
 from corank.data.rows import with_names as with_names
 from corank.data.splits import keep_scores as keep_scores
 from corank.data.splits import mask_scores as mask_scores
-from corank.data.splits import presumed_negatives as presumed_negatives
 from corank.data.synthetic import SyntheticRanking as SyntheticRanking
 from corank.data.synthetic import make_ranking as make_ranking
 

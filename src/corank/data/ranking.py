@@ -141,23 +141,7 @@ class RankingData(NamedRows):
 
     @classmethod
     def of_checked_pairs(cls, X: Any, pairs: ArrayLike, queries: Queries) -> RankingData:
-        """
-        Index preferences between rows that were already checked.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Finite rows.
-        pairs : array-like of int, shape (n_pairs, 2)
-            Row numbers, the preferred row first.
-        queries : Queries
-            The grouping of the rows.
-
-        Returns
-        -------
-        RankingData
-            The indexed problem, with `y` None.
-        """
+        """Index preferences between rows that were already checked; `y` is None."""
         nothing, no_grades = np.empty(0, dtype=np.int64), np.zeros(len(queries) + 1, dtype=np.int64)
         checked = as_pairs(pairs, queries.codes)
         return cls(X, None, queries, queries.order, queries.starts[:-1], nothing, nothing, no_grades, checked)
@@ -166,25 +150,7 @@ class RankingData(NamedRows):
     def of_checked(
         cls, X: Any, y: NDArray[np.float64], queries: Queries, weights: NDArray[np.float64] | None = None
     ) -> RankingData:
-        """
-        Index rows that were already checked (by a store or an estimator).
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix
-            Finite rows.
-        y : array of float64
-            Scores, NaN for unjudged rows.
-        queries : Queries
-            The grouping of the rows.
-        weights : array of float64, optional
-            Row weights.
-
-        Returns
-        -------
-        RankingData
-            The indexed problem.
-        """
+        """Index rows that were already checked (by a store or an estimator); y is NaN for unjudged rows."""
         order, starts = queries.order.copy(), queries.starts
         runs = cut(starts, 4 * n_threads())
         parallel_map(lambda first, last: sort_blocks(y, order, starts, first, last), runs, threads_for(16 * len(y)))
@@ -204,21 +170,7 @@ class RankingData(NamedRows):
         return cls(X, y, queries, order, scored_stops, grade_starts, stops, query_grades, weights=weights)
 
     def weighted(self, weights: ArrayLike | None = None, pair_weights: ArrayLike | None = None) -> RankingData:
-        """
-        Set the weights of rows or preferences.
-
-        Parameters
-        ----------
-        weights : array-like of shape (n_rows,), or number, optional
-            Row weights; None leaves them as they are.
-        pair_weights : array-like of shape (n_pairs,), or number, optional
-            Weights of the preferences; None leaves them as they are.
-
-        Returns
-        -------
-        RankingData
-            The problem with these weights.
-        """
+        """Set the weights of rows or preferences; None leaves them as they are."""
         w, v = self.weights, self.pair_weights
         if weights is not None:
             w = as_weights(weights, self.n_rows, "row", "sample_weight")
@@ -231,24 +183,7 @@ class RankingData(NamedRows):
         return replace(self, weights=w, pair_weights=v)
 
     def with_prior(self, prior: ArrayLike | None) -> RankingData:
-        """
-        Add prior scores.
-
-        Parameters
-        ----------
-        prior : array-like of shape (n_rows,), optional
-            Finite scores, higher is better; None changes nothing.
-
-        Returns
-        -------
-        RankingData
-            The problem with the prior.
-
-        Examples
-        --------
-        >>> RankingData.of([[0.0], [1.0]], [0, 3]).with_prior([0, 2]).targets.tolist()
-        [0.0, 1.0]
-        """
+        """Add finite prior scores, higher is better; None changes nothing."""
         return self if prior is None else replace(self, prior=as_prior(prior, self.n_rows))
 
     def __repr__(self) -> str:
@@ -309,51 +244,15 @@ class RankingData(NamedRows):
         return 1.0 - self.prior_gap(self.pairs)
 
     def prior_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """
-        Return the prior scores of some rows.
-
-        Parameters
-        ----------
-        rows : array of int64
-            Row numbers.
-
-        Returns
-        -------
-        array of float64
-            s₀; 0 without a prior.
-        """
+        """Return s₀, the prior scores of some rows; 0 without a prior."""
         return np.zeros(len(rows)) if self.prior is None else self.prior[rows]
 
     def prior_gap(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """
-        Return the differences of prior scores of pairs.
-
-        Parameters
-        ----------
-        pairs : array of int64, shape (n, 2)
-            Row numbers.
-
-        Returns
-        -------
-        array of float64
-            s₀_a − s₀_b of each pair (a, b).
-        """
+        """Return the differences of prior scores s₀_a − s₀_b of pairs (a, b)."""
         return self.prior_of(pairs[:, 0]) - self.prior_of(pairs[:, 1])
 
     def weight_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """
-        Return the weights of some rows.
-
-        Parameters
-        ----------
-        rows : array of int64
-            Row numbers.
-
-        Returns
-        -------
-        array of float64
-            Their weights; 1 if no weights were given.
-        """
+        """Return the weights of some rows; 1 if no weights were given."""
         return np.ones(len(rows)) if self.weights is None else self.weights[rows]
 
     @cached_property

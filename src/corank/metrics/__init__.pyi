@@ -19,6 +19,10 @@ from corank.metrics.bounds.kpartite import finite_class as finite_class
 from corank.metrics.bounds.kpartite import kpartite_interval as kpartite_interval
 from corank.metrics.bounds.kpartite import linear_class as linear_class
 from corank.metrics.bounds.resampling import resampling_interval as resampling_interval
+from corank.metrics.cheap.runs import JudgeWorth as JudgeWorth
+from corank.metrics.cheap.runs import RunsEvaluation as RunsEvaluation
+from corank.metrics.cheap.runs import SystemEstimates as SystemEstimates
+from corank.metrics.cheap.runs import evaluate_runs as evaluate_runs
 from corank.metrics.conventions import CONVENTIONS as CONVENTIONS
 from corank.metrics.conventions import Convention as Convention
 from corank.metrics.evaluation import Evaluation as Evaluation

@@ -28,12 +28,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corank.errors import InputError
-from corank_lab.api import ubi
 from corank_lab.api.keys import Keys
 from corank_lab.api.log import NewEvent
-from corank_lab.api.openapi import OPERATIONS, Operation, describe
-from corank_lab.api.requests import RankRequest, parse, parse_events
-from corank_lab.api.service import Service
+from corank_lab.api.requests import OPERATIONS, Operation, RankRequest, describe, parse, parse_events
+from corank_lab.api.service import Service, ubi_feedback_event, ubi_query_event
 from corank_lab.api.training import SOURCES, describe_training
 from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, SecurityMiddleware, answer, make_app
 
@@ -47,15 +45,11 @@ _LOGGER = logging.getLogger("corank_lab.api")
 
 
 class Call(NamedTuple):
-    """
-    One request.
-
-    data: the body as a struct, None without one; a list of events, each as it was sent and as a struct.
-    """
+    """One request."""
 
     app: ServiceApp
     request: Request
-    data: Any
+    data: Any  # the body as a struct, None without one; a list of events, each as it was sent and as a struct
     content: bytes
 
 
@@ -63,8 +57,6 @@ class ServiceApp:
     """
     The application.
 
-    service: the service.
-    keys: keys of callers.
     rank_waits: whether /rank is answered after the list is on the disk; feedback always is.
     """
 
@@ -226,12 +218,12 @@ async def items(call: Call) -> Any:
 
 async def ubi_queries(call: Call) -> Any:
     """Record UBI's queries."""
-    return await call.app.append([ubi.query_event(*one) for one in call.data], call.request)
+    return await call.app.append([ubi_query_event(*one) for one in call.data], call.request)
 
 
 async def ubi_events(call: Call) -> Any:
     """Record UBI's events."""
-    return await call.app.append([ubi.feedback_event(call.app.service, *one) for one in call.data], call.request)
+    return await call.app.append([ubi_feedback_event(call.app.service, *one) for one in call.data], call.request)
 
 
 async def models(call: Call) -> Any:

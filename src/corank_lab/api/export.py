@@ -22,7 +22,7 @@ from corank.data import ClickLog, atomic_folder, write_letor, write_parquet, wri
 from corank.errors import InputError
 from corank_lab.api.log import CLICK, EXCLUDED, EventLog
 from corank_lab.api.registry import version_of
-from corank_lab.database.times import format_time
+from corank_lab.database.entries import format_time
 
 Floats = NDArray[np.float64]
 LISTS_AT_ONCE = 500
@@ -42,26 +42,21 @@ class Feedback(NamedTuple):
 
 
 class ShownList(NamedTuple):
-    """
-    A list of the log.
-
-    items: ids of all items of the request; rows: numbers of those shown, from the top.
-    X, log_propensities, prior: as they were when the list was drawn; None if the list was ranked elsewhere, or the
-        model has none.
-    feedback: feedback on it, in the order of the log.
-    """
+    """A list of the log."""
 
     id: str
     time: int
     person: str
     query: str
-    items: list[str]
+    items: list[str]  # ids of all items of the request; rows: numbers of those shown, from the top
     rows: list[int]
+    # X, log_propensities, prior: as they were when the list was drawn; None if the list was ranked elsewhere, or the
+    # model has none
     X: Floats | None
     log_propensities: Floats | None
     prior: Floats | None
     names: list[str] | None
-    feedback: list[Feedback]
+    feedback: list[Feedback]  # feedback on it, in the order of the log
 
     @property
     def shown(self) -> list[str]:

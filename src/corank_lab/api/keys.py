@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from corank.errors import InputError, suggest_names
-from corank_lab.api.tables import TABLES
-from corank_lab.database.store import AnswerStore
-from corank_lab.database.times import utc_now
+from corank_lab.api.log import TABLES
+from corank_lab.database.database import Database
+from corank_lab.database.entries import utc_now
 from corank_lab.database.tokens import hash_secret, is_secret, new_secret
 
 SCOPES = ("rank", "feedback", "judge", "admin")
@@ -38,11 +38,10 @@ class Keys:
     """
     The keys of a database.
 
-    store: the database.
     rate: requests per second and key; a key may save up to two seconds of them.
     """
 
-    def __init__(self, store: AnswerStore, rate: float = 1000.0) -> None:
+    def __init__(self, store: Database, rate: float = 1000.0) -> None:
         store.install(TABLES)
         self._store, self._rate = store, rate
         self._known: dict[str, tuple[str, Key]] = {}

@@ -40,7 +40,8 @@ from corank.errors import InputError
 from corank_lab.api.log import AT_ONCE, CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, now_ms
 from corank_lab.api.rankers import ServedModel, load_model
 from corank_lab.api.registry import Registry, version_of
-from corank_lab.database.store import AnswerStore, Statements
+from corank_lab.database.connections import Statements
+from corank_lab.database.database import Database
 
 MOST_OPEN = 200_000
 """Largest number of lists that wait for feedback."""
@@ -54,19 +55,12 @@ _LOGGER = logging.getLogger("corank_lab.api")
 
 @dataclass
 class OpenList:
-    """
-    A list that waits for feedback.
+    """A list that waits for feedback."""
 
-    number: of its event.
-    subject: the model that drew it.
-    until: time at which it is closed.
-    clicked: items that were clicked.
-    """
-
-    number: int
-    subject: str
-    until: int
-    clicked: set[str] = field(default_factory=set)
+    number: int  # of its event
+    subject: str  # the model that drew it
+    until: int  # time at which it is closed
+    clicked: set[str] = field(default_factory=set)  # items that were clicked
 
 
 class OpenLists:
@@ -121,7 +115,6 @@ class Models:
     """
     Models that learn, loaded when a list of theirs is closed.
 
-    log: the log.
     column: "state" to continue from what was learnt, "initial" to learn everything again.
     instead: contents to use instead of those in the database, by subject.
     """
@@ -182,7 +175,6 @@ class Learner:
     """
     Learns what the log has, and commits it.
 
-    log: the log.
     registry: models that answer requests; new states are published to it.
     """
 
@@ -276,7 +268,7 @@ class Lease:
     store: the database. On SQLite the lease is a lock of a file next to it, on PostgreSQL an advisory lock.
     """
 
-    def __init__(self, store: AnswerStore) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
         self._held: Any = None
 
@@ -314,11 +306,7 @@ class Lease:
 
 
 class LearnerThread(threading.Thread):
-    """
-    Learns in the background while this process has the lease; otherwise follows what another process learns.
-
-    log, registry: as for `Learner`.
-    """
+    """Learns in the background while this process has the lease; otherwise follows what another process learns."""
 
     def __init__(self, log: EventLog, registry: Registry) -> None:
         super().__init__(name="corank-learner", daemon=True)
@@ -388,7 +376,7 @@ class LearnerThread(threading.Thread):
                 future.set_result(self.number)
 
 
-def require_lease(store: AnswerStore) -> Lease:
+def require_lease(store: Database) -> Lease:
     """Take the lease for a command, or raise if a service runs."""
     lease = Lease(store)
     if not lease.take():

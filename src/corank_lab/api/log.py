@@ -2,7 +2,7 @@
 The log of events: lists that were shown, feedback on them and judgements, numbered in the order of their commits.
 
 An event is never changed. Its kind and id make it unique, so sending it again changes nothing. Numbers follow the order
-of commits on SQLite and on PostgreSQL (`AnswerStore` lets one writer at a time commit), so a reader that has seen
+of commits on SQLite and on PostgreSQL (`Database` lets one writer at a time commit), so a reader that has seen
 number n never meets a smaller one later. Features and other arrays of a list are kept in a table of their own, as
 safetensors, so that the log itself is small to read.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -20,8 +20,51 @@ from numpy.typing import NDArray
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from corank_lab.api.tables import TABLES
-from corank_lab.database.store import AnswerStore, Statements
+from corank_lab.database.connections import Statements
+from corank_lab.database.database import Database
+from corank_lab.database.migrations import AppTables
+
+_FIRST = """
+CREATE TABLE IF NOT EXISTS events (number {number}, kind TEXT NOT NULL, id TEXT NOT NULL, time BIGINT NOT NULL,
+    person TEXT NOT NULL, subject TEXT NOT NULL, item TEXT NOT NULL, flag BIGINT NOT NULL, body TEXT NOT NULL,
+    UNIQUE (kind, id));
+CREATE TABLE IF NOT EXISTS event_arrays (number {key}, content {bytes} NOT NULL);
+CREATE TABLE IF NOT EXISTS items (id TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS models (name TEXT NOT NULL, version INTEGER NOT NULL, kind TEXT NOT NULL,
+    recipe TEXT NOT NULL, initial {bytes} NOT NULL, state {bytes} NOT NULL, counts TEXT NOT NULL,
+    learnt BIGINT NOT NULL, created TEXT NOT NULL, PRIMARY KEY (name, version));
+CREATE TABLE IF NOT EXISTS active_models (name TEXT PRIMARY KEY, version INTEGER NOT NULL, history TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS learner (id {key}, number BIGINT NOT NULL, oldest BIGINT NOT NULL, counts TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS api_keys (id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes TEXT NOT NULL, hash TEXT NOT NULL,
+    created TEXT NOT NULL, is_revoked INTEGER NOT NULL)
+"""
+_START = (
+    "INSERT INTO learner (id, number, oldest, counts) VALUES (1, {last}, {last} + 1, '{{}}') ON CONFLICT DO NOTHING"
+)
+
+
+def _create(execute: Callable[..., Any], types: dict[str, str]) -> None:
+    """Version 1; the tables exist in databases of versions 4 and 5, where the database itself created them."""
+    for statement in _FIRST.split(";"):
+        execute(statement.format(**types))
+    execute(_START.format(last=0))
+
+
+def _continue(db: Callable[..., Any], n_rows: Mapping[str, int]) -> None:
+    """Let the learner begin after the last event, if what it had learnt is lost: nothing is learnt twice."""
+    if not n_rows["learner"]:
+        db("DELETE FROM learner")
+        db(_START.format(last="(SELECT COALESCE(MAX(number), 0) FROM events)"))
+
+
+TABLES = AppTables(
+    "api",
+    ("events", "event_arrays", "items", "models", "active_models", "learner", "api_keys"),
+    (_create,),
+    _continue,
+)
+"""Tables of the service."""
+
 
 KINDS = ("impression", "feedback", "judgement", "user", "tick")
 """Kinds of events; "user" is only in logs of version 0.2."""
@@ -35,30 +78,20 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class NewEvent(NamedTuple):
-    """
-    An event to append.
+    """An event to append."""
 
-    kind: one of `KINDS`.
-    id: unique among the events of its kind.
-    time: milliseconds since 1970.
-    body: the event as JSON.
-    person: id of the user or judge; empty if unknown.
-    subject: of a list the model that drew it, as "name/version", empty if it was drawn elsewhere; of feedback the id
-        of the list; of a judgement the query.
-    item: id of the item of feedback.
-    flag: of a list the milliseconds to wait for feedback; of feedback the bits `CLICK`, `FINAL` and `EXCLUDED`.
-    arrays: arrays of a list, packed.
-    """
-
-    kind: str
-    id: str
-    time: int
-    body: str
-    person: str = ""
+    kind: str  # one of `KINDS`
+    id: str  # unique among the events of its kind
+    time: int  # milliseconds since 1970
+    body: str  # the event as JSON
+    person: str = ""  # id of the user or judge; empty if unknown
+    # of a list the model that drew it, as "name/version", empty if it was drawn elsewhere; of feedback the id of the
+    # list; of a judgement the query
     subject: str = ""
-    item: str = ""
+    item: str = ""  # id of the item of feedback
+    # of a list the milliseconds to wait for feedback; of feedback the bits `CLICK`, `FINAL` and `EXCLUDED`
     flag: int = 0
-    arrays: bytes | None = None
+    arrays: bytes | None = None  # arrays of a list, packed
 
 
 class Event(NamedTuple):
@@ -75,13 +108,9 @@ class Event(NamedTuple):
 
 
 class EventLog:
-    """
-    The events of a database.
+    """The events of a database."""
 
-    store: the database.
-    """
-
-    def __init__(self, store: AnswerStore) -> None:
+    def __init__(self, store: Database) -> None:
         store.install(TABLES)
         self.store = store
 

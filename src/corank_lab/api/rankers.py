@@ -36,28 +36,15 @@ Resolve = Callable[[str, int], "ServedModel"]
 
 
 class Drawn(NamedTuple):
-    """
-    A list that was drawn.
+    """A list that was drawn."""
 
-    rows: numbers of the rows shown, from the top.
-    scores: score of every row.
-    arrays: what learning from the list needs, and the features.
-    """
-
-    rows: NDArray[np.int64]
-    scores: Floats
-    arrays: Arrays
+    rows: NDArray[np.int64]  # numbers of the rows shown, from the top
+    scores: Floats  # score of every row
+    arrays: Arrays  # what learning from the list needs, and the features
 
 
 class ServedModel(ABC):
-    """
-    A model that the service can use.
-
-    n_features: number of columns.
-    names: names of the columns, None if they have none.
-    has_prior: whether every item needs a prior score.
-    n_learnt: number of lists that the model has learnt.
-    """
+    """A model that the service can use."""
 
     kind: ClassVar[str]
     n_features: int
@@ -95,11 +82,7 @@ class ServedModel(ABC):
 
 
 class OnlineModel(ServedModel):
-    """
-    An online ranker.
-
-    ranker: its weights are changed by `learn`.
-    """
+    """An online ranker."""
 
     kind = "online"
 
@@ -152,12 +135,7 @@ class OnlineModel(ServedModel):
 
 
 class FixedModel(ServedModel):
-    """
-    A ranker or pipeline that was learnt before.
-
-    content: the file that `corank.save` wrote.
-    is_known: whether it was checked before.
-    """
+    """A ranker or pipeline that was learnt before."""
 
     kind = "fixed"
 
@@ -194,7 +172,6 @@ class InterleavedModel(ServedModel):
     Two models whose rankings are merged by team draft.
 
     content: JSON with the names and versions of the models, and the lists won by each.
-    resolve: returns a model by name and version.
     """
 
     kind = "interleaved"

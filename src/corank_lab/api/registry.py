@@ -13,10 +13,11 @@ import threading
 from typing import Any, NamedTuple
 
 from corank.errors import InputError, suggest_names
+from corank_lab.api.log import TABLES
 from corank_lab.api.rankers import ServedModel, load_model
-from corank_lab.api.tables import TABLES
-from corank_lab.database.store import AnswerStore, Statements
-from corank_lab.database.times import utc_now
+from corank_lab.database.connections import Statements
+from corank_lab.database.database import Database
+from corank_lab.database.entries import utc_now
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MOST_HISTORY = 100
@@ -24,31 +25,21 @@ MOST_HISTORY = 100
 
 
 class ModelRow(NamedTuple):
-    """
-    A version of a model.
-
-    recipe: how it was made, as JSON values.
-    counts: lists that it drew and that were learnt, and those with a click.
-    learnt: number of the last event that changed its state.
-    """
+    """A version of a model."""
 
     name: str
     version: int
     kind: str
-    recipe: dict[str, Any]
-    counts: dict[str, int]
-    learnt: int
+    recipe: dict[str, Any]  # how it was made, as JSON values
+    counts: dict[str, int]  # lists that it drew and that were learnt, and those with a click
+    learnt: int  # number of the last event that changed its state
     created: str
 
 
 class Registry:
-    """
-    The models of a database. It may be used by many threads.
+    """The models of a database. It may be used by many threads."""
 
-    store: the database.
-    """
-
-    def __init__(self, store: AnswerStore) -> None:
+    def __init__(self, store: Database) -> None:
         store.install(TABLES)
         self.store = store
         self._lock = threading.RLock()

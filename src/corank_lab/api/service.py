@@ -22,13 +22,24 @@ from msgspec import UNSET, UnsetType
 from corank.data import MAX_VALUE
 from corank.errors import InputError
 from corank_lab.api import inputs
-from corank_lab.api.inputs import dump_json, made_id
+from corank_lab.api.inputs import distinct, dump_json, made_id
 from corank_lab.api.learner import LearnerThread
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, EventLog, NewEvent, now_ms, pack
 from corank_lab.api.rankers import RngState, rng_state_of
 from corank_lab.api.registry import Registry, subject_of
-from corank_lab.api.requests import RANGE, Feedback, ItemsRequest, JudgementsRequest, RankItem, RankRequest, Signals
-from corank_lab.database.store import AnswerStore, Statements
+from corank_lab.api.requests import (
+    RANGE,
+    Feedback,
+    ItemsRequest,
+    JudgementsRequest,
+    RankItem,
+    RankRequest,
+    Signals,
+    UbiEvent,
+    UbiQuery,
+)
+from corank_lab.database.connections import Statements
+from corank_lab.database.database import Database
 
 _MOST_USERS = 100_000
 """Number of users whose feedback of the current minute is counted."""
@@ -36,23 +47,15 @@ _MOST_USERS = 100_000
 
 @dataclass(frozen=True)
 class Rules:
-    """
-    What feedback means.
+    """What feedback means."""
 
-    window_seconds: time to wait for feedback on a list, unless it is closed by final feedback.
-    clicks: actions that count as a click.
-    least_dwell_seconds: an action "dwell" of at least this time counts as a click.
-    excluded_users: users whose feedback is not learnt.
-    bots: pattern of user agents whose feedback is not learnt, in any case of letters.
-    most_per_minute: a user with more events in a minute is a bot; later ones of that minute are not learnt.
-    """
-
-    window_seconds: float = 300.0
-    clicks: tuple[str, ...] = ("click", "purchase")
-    least_dwell_seconds: float = 30.0
-    excluded_users: frozenset[str] = frozenset()
+    window_seconds: float = 300.0  # time to wait for feedback on a list, unless it is closed by final feedback
+    clicks: tuple[str, ...] = ("click", "purchase")  # actions that count as a click
+    least_dwell_seconds: float = 30.0  # an action "dwell" of at least this time counts as a click
+    excluded_users: frozenset[str] = frozenset()  # users whose feedback is not learnt
+    # pattern of user agents whose feedback is not learnt, in any case of letters
     bots: str = "bot|crawl|spider|slurp|headless"
-    most_per_minute: int = 120
+    most_per_minute: int = 120  # a user with more events in a minute is a bot; later ones of that minute are not learnt
 
 
 class Conflict(InputError):
@@ -63,28 +66,17 @@ class Conflict(InputError):
 
 @dataclass(frozen=True)
 class Answer:
-    """
-    The answer to a request for a ranking.
+    """The answer to a request for a ranking."""
 
-    committed: set when the list is in the log.
-    content: the answer, as JSON values.
-    asked: what a request with the same id must equal; the model is None if the request names none.
-    """
-
-    committed: Future[list[int]]
-    content: dict[str, Any]
-    asked: dict[str, Any]
+    committed: Future[list[int]]  # set when the list is in the log
+    content: dict[str, Any]  # the answer, as JSON values
+    asked: dict[str, Any]  # what a request with the same id must equal; the model is None if the request names none
 
 
 class Service:
-    """
-    Ranks and records; learns in the background.
+    """Ranks and records; learns in the background."""
 
-    store: the database.
-    rules: what feedback means.
-    """
-
-    def __init__(self, store: AnswerStore, rules: Rules = Rules()) -> None:
+    def __init__(self, store: Database, rules: Rules = Rules()) -> None:
         self.store, self.rules = store, rules
         self.log, self.registry = EventLog(store), Registry(store)
         self.learner = LearnerThread(self.log, self.registry)
@@ -288,3 +280,24 @@ def _rng_state(given: str | UnsetType | None, id: str) -> RngState:
 def _put_items(db: Statements, rows: Sequence[tuple[str, str]]) -> None:
     for id, body in rows:
         db("INSERT INTO items (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body", id, body)
+
+
+# OpenSearch User Behavior Insights (UBI 1.3): a query is a list that was shown elsewhere, from which online rankers do
+# not learn, because its propensities are unknown; an event is feedback on it.
+
+
+def ubi_query_event(data: Mapping[str, Any], query: UbiQuery) -> NewEvent:
+    """Return the event of a query; `data` is what was sent."""
+    ids = distinct([str(id) for id in query.query_response_hit_ids])
+    body = {"query": query.user_query or "", **data, "items": ids}
+    return NewEvent("impression", query.query_id, now_ms(), dump_json(body), query.client_id or "")
+
+
+def ubi_feedback_event(service: Service, data: Mapping[str, Any], event: UbiEvent) -> NewEvent:
+    """Return the event of feedback; `data` is what was sent."""
+    found = event.event_attributes.object.object_id
+    item, user = "" if found is None else str(found), event.client_id or ""
+    # UBI's events have no id; the same action of a user on the same item at the same time is the same event
+    more = dump_json([data.get("timestamp"), *map(data.get, ("agent", "owner", "seconds"))])
+    id = event.event_id or made_id(event.query_id, item, event.action_name, user, more)
+    return service.feedback_event({**data, "id": id}, event, event.query_id, item, event.action_name, id=id, user=user)

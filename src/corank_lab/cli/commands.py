@@ -5,13 +5,12 @@ from __future__ import annotations
 from corank.cli import Commands, Verb, VerbGroup
 from corank_lab.cli import serve
 from corank_lab.cli.demo import demo
-from corank_lab.cli.lab import pages
+from corank_lab.cli.lab import pages, recover
 from corank_lab.cli.prefer import prefer
 from corank_lab.cli.records import records
-from corank_lab.cli.recover import recover
 from corank_lab.cli.replay import replay
 from corank_lab.cli.screening import screen
-from corank_lab.cli.screening.verify import certify, verify
+from corank_lab.cli.screening.results import certify, verify
 
 SCREEN = VerbGroup(
     "screen",

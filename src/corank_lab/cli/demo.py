@@ -55,7 +55,7 @@ def _screen_review(output: Path, console: Console) -> None:
     """Replay the screening of a review, and write its records to the folder."""
     from corank.cli import show
     from corank.data import atomic_file
-    from corank_lab.cli.screening.curve import recall_curve
+    from corank_lab.cli.screening.replay import recall_curve
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
     from corank_lab.screening.simulate import simulate
 
@@ -185,7 +185,7 @@ def _compare_rankers(output: Path, queries: int, seed: int, console: Console, fo
 
 
 def _write_files(output: Path, seed: int, force: bool) -> None:
-    """Write the files of README and of the first tour: tables of a shop, LETOR text, and scores of an old ranker."""
+    """Write the files of README and of the first tour: runs, tables of a shop, LETOR text, scores of an old ranker."""
     import numpy as np
 
     from corank.data import make_ranking, mask_scores, write_letor
@@ -216,6 +216,33 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
     typer.echo(
         f"wrote {output / 'train.txt.gz'}: 200 queries, of which few are graded (-1 marks the other rows); "
         f"{output / 'test.txt.gz'}: 100 graded queries; {output / 'old.scores'}: scores of an old ranker for them"
+    )
+    _write_runs(output, seed, force)
+
+
+def _write_runs(output: Path, seed: int, force: bool) -> None:
+    """Write synthetic lists of two retrievers for 60 queries, and grades of the first 10 documents of both in 30."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    texts = {"bm25.run": "", "vectors.run": "", "judgements.csv": "query,docid,grade\n"}
+    for query in range(60):
+        grades = rng.choice(4, 80, p=(0.7, 0.15, 0.1, 0.05))
+        judged: set[int] = set()
+        for name, noise in (("bm25", 1.6), ("vectors", 1.1)):
+            scores = grades + noise * rng.normal(size=80)
+            scores = 12.0 + 3.0 * scores if name == "bm25" else 1.0 / (1.0 + np.exp(-scores / 2.0))
+            top = np.argsort(-scores)[:40].tolist()
+            texts[f"{name}.run"] += "".join(
+                f"q{query} Q0 d{row} {place} {scores[row]:.4f} {name}\n" for place, row in enumerate(top, 1)
+            )
+            judged |= {*top[:10]} if query % 2 else set()
+        texts["judgements.csv"] += "".join(f"q{query},d{row},{grades[row]}\n" for row in sorted(judged))
+    for name, text in texts.items():
+        _write_new(output / name, partial(_write_text, text=text), force)
+    typer.echo(
+        f"wrote {output / 'bm25.run'} and {output / 'vectors.run'}: synthetic lists of two retrievers for 60 queries; "
+        f"{output / 'judgements.csv'}: the grades of the first 10 documents of both for 30 of them"
     )
 
 

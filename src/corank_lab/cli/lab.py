@@ -1,4 +1,4 @@
-"""`corank lab`: web pages for people who judge."""
+"""`corank lab`: open the pages in the browser, and recover a damaged database."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corank.cli import Force, Json
 from corank.errors import InputError
 
 if TYPE_CHECKING:
     import socket
 
-    from corank_lab.database.store import AnswerStore
+    from corank_lab.database.database import Database
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
@@ -48,15 +49,13 @@ def pages(
     if index is not None and not (grade and len(grade) == 1):
         raise InputError("--index needs one file of queries; pass it with --grade queries.csv.")
 
-    def begin(store: AnswerStore) -> str:
+    def begin(store: Database) -> str:
         return open_grading(store, grade, index, texts or (), depth) if grade else ""
 
     run_server(folder, port, host, allow_host or (), database, judge, no_browser=no_browser, begin=begin)
 
 
-def open_grading(
-    store: AnswerStore, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int
-) -> str:
+def open_grading(store: Database, paths: Sequence[Path], index: Path | None, texts: Sequence[Path], depth: int) -> str:
     """Return the address of the project of these files, which is made at the first time."""
     import json
     from hashlib import sha256
@@ -89,7 +88,7 @@ def run_server(
     judge: str,
     *,
     no_browser: bool,
-    begin: Callable[[AnswerStore], str] = lambda _: "",
+    begin: Callable[[Database], str] = lambda _: "",
 ) -> None:
     """Serve the pages until Ctrl-C."""
     import sys
@@ -108,7 +107,7 @@ def run_server(
         import_extra(module, "lab")
     import uvicorn
 
-    from corank_lab.database.open_store import open_answer_store
+    from corank_lab.database.sqlite import open_database
     from corank_lab.pages.app import create_app
     from corank_lab.pages.preferences import warm_up
 
@@ -118,7 +117,7 @@ def run_server(
                 f"{folder} is not a folder; pass the folder that holds, or will hold, the database corank.db."
             )
         folder.mkdir()
-    with open_answer_store(database or folder / "corank.db") as store, listen(host, port) as listening:
+    with open_database(database or folder / "corank.db") as store, listen(host, port) as listening:
         number = listening.getsockname()[1]
         name = hosts[0] if hosts else "127.0.0.1" if host in LOCAL else host
         first = begin(store)
@@ -190,3 +189,24 @@ def _open_browser(server: Any, link: str) -> None:
         time.sleep(0.05)
     if server.started:
         webbrowser.open(link)
+
+
+def recover(
+    database: Annotated[Path, typer.Argument(help="Damaged database, or its folder; it is only read.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New folder, which will hold corank.db.")],
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Copy the sound rows of a damaged database to a new one, and list the answers that are lost."""
+    from corank.cli import emit
+    from corank_lab.api.log import TABLES
+    from corank_lab.database.recover import recover as copy_sound_rows
+
+    damaged = database / "corank.db" if database.is_dir() else database
+    result = copy_sound_rows(damaged, output, apps=(TABLES,), overwrite=force)
+    lines = [
+        f"Copied {result.n_rows['projects']} projects, {result.n_rows['answers']} answers and "
+        f"{result.n_rows['events']} events to {output / 'corank.db'}.",
+        *(f"Lost: {what}." for what in result.lost),
+    ]
+    emit(as_json, "lab recover", {"rows": dict(result.n_rows), "lost": result.lost}, "\n".join(lines))

@@ -13,7 +13,7 @@ from corank.cli import Json, emit, import_scikit_learn
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank_lab.database.store import AnswerStore
+    from corank_lab.database.database import Database
 
 Place = Annotated[
     str, typer.Argument(help="Folder of the database corank.db, created if needed; or postgresql://user@host/name.")
@@ -21,12 +21,12 @@ Place = Annotated[
 Name = Annotated[str, typer.Argument(help="Name of the model.")]
 
 
-def open_place(place: str, *, must_exist: bool = False) -> AnswerStore:
+def open_place(place: str, *, must_exist: bool = False) -> Database:
     """Open the database of a folder, or the one with an address."""
-    from corank_lab.database.open_store import open_answer_store
+    from corank_lab.database.sqlite import open_database
 
     if "://" in place:
-        return open_answer_store(place)
+        return open_database(place)
     folder = Path(place)
     if must_exist and not (folder / "corank.db").is_file():
         raise InputError(f"{folder} has no database corank.db; pass the folder of a service.")
@@ -34,7 +34,7 @@ def open_place(place: str, *, must_exist: bool = False) -> AnswerStore:
         if folder.exists() or not folder.parent.is_dir():
             raise InputError(f"{folder} is not a folder; pass the folder that holds, or will hold, corank.db.")
         folder.mkdir()
-    return open_answer_store(folder / "corank.db")
+    return open_database(folder / "corank.db")
 
 
 def start(
@@ -118,8 +118,8 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Add a version of a model: a saved file, a new online ranker, or an interleaved test of two models."""
-    from corank_lab.api.making import make_version
     from corank_lab.api.registry import Registry
+    from corank_lab.api.training import make_version
 
     with open_place(place) as store:
         registry = Registry(store)
@@ -229,18 +229,18 @@ def train(name: str, source: str, ranker: str, parameters: str) -> None:
     from corank_lab.api.log import EventLog
     from corank_lab.api.registry import Registry
     from corank_lab.api.training import train_version
-    from corank_lab.database.open_store import open_answer_store
+    from corank_lab.database.sqlite import open_database
 
     recipe = {"source": source, "ranker": ranker, "parameters": json.loads(parameters)}
-    with open_answer_store(os.environ["CORANK_DATABASE"]) as store:
+    with open_database(os.environ["CORANK_DATABASE"]) as store:
         version = train_version(EventLog(store), Registry(store), name, recipe)
     typer.echo(f"added {name} version {version}, a {ranker} from {source}; it is not active")
 
 
 def verify(place: Place, as_json: Json = False) -> None:
     """Replay the log from the initial models, and compare with what was learnt, byte by byte."""
-    from corank_lab.api.forget import compare_with_replay
     from corank_lab.api.log import EventLog
+    from corank_lab.api.training import compare_with_replay
 
     with open_place(place) as store:
         different, n_models, last = compare_with_replay(EventLog(store))
@@ -297,7 +297,7 @@ def export(
 
 def forget(place: Place, user: Annotated[str, typer.Argument(help="Id of the user.")], as_json: Json = False) -> None:
     """Delete all events of a user, and learn everything again without them. Stop the service first."""
-    from corank_lab.api.forget import forget_person
+    from corank_lab.api.training import forget_person
 
     with open_place(place) as store:
         result = forget_person(store, user)

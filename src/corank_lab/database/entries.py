@@ -30,14 +30,7 @@ LARGE = 1e300
 
 @dataclass(frozen=True)
 class JournalEntry:
-    """
-    One line of a journal. Subclasses add fields and list their actions.
-
-    action: what the judge did.
-    time, judge, version, records: when it was written (UTC, ISO 8601), by whom, by which version of corank, and a hash
-        of the judged file. `Journal.extend` fills them in. Entries that differ in nothing else are equal.
-    place: file and line, for messages; empty if the entry was not read from a file. It is not written.
-    """
+    """One line of a journal. Subclasses add fields and list their actions."""
 
     ACTIONS: ClassVar[tuple[str, ...]] = ()
     LISTS: ClassVar[tuple[str, ...]] = ()
@@ -45,11 +38,14 @@ class JournalEntry:
     NUMBERS: ClassVar[tuple[str, ...]] = ()
     """Fields that hold a number."""
 
-    action: str
+    action: str  # what the judge did
+    # time, judge, version, records: when it was written (UTC, ISO 8601), by whom, by which version of corank, and a
+    # hash of the judged file. `Journal.extend` fills them in. Entries that differ in nothing else are equal
     time: str = field(default="", kw_only=True, compare=False)
     judge: str = field(default="", kw_only=True, compare=False)
     version: str = field(default="", kw_only=True, compare=False)
     records: str = field(default="", kw_only=True, compare=False)
+    # file and line, for messages; empty if the entry was not read from a file. It is not written
     place: str = field(default="", kw_only=True, compare=False, repr=False)
 
     @classmethod
@@ -77,8 +73,13 @@ E = TypeVar("E", bound=JournalEntry)
 
 
 def utc_now() -> str:
-    """Return the time as entries have it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return the present time, as entries and tables have it; rows of 0.2 end with ``+00:00``."""
+    return format_time(datetime.now(UTC))
+
+
+def format_time(time: datetime) -> str:
+    """Return a time as text."""
+    return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def entry_values(entry: JournalEntry) -> dict[str, Any]:

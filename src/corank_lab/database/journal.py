@@ -23,6 +23,8 @@ from typing import Any, ClassVar, Generic, Self
 from corank import __version__
 from corank.data import read_regular
 from corank.errors import InputError
+from corank_lab.database.connections import DatabaseError
+from corank_lab.database.database import Candidate, Database, Project
 from corank_lab.database.entries import (
     E,
     entry_values,
@@ -32,8 +34,7 @@ from corank_lab.database.entries import (
     split_journal,
     utc_now,
 )  # fmt: skip
-from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoreError
+from corank_lab.database.sqlite import open_database
 
 NAME = "corank.db"
 """Name of the database next to a judged file."""
@@ -50,7 +51,6 @@ class Journal(ABC, Generic[E]):
     database: The database; a file is created if it does not exist.
     judge: Name of the judge.
 
-    judge: Name of the judge.
     entries: The entries of the judge so far.
     log: The judge and entry of every answer of the project, in the order of answering.
     project: The project; None until a session sets it.
@@ -74,7 +74,7 @@ class Journal(ABC, Generic[E]):
     folder: ClassVar[str]
     """Suffix of the folder in which version 0.2 kept the journals of a file."""
 
-    def __init__(self, database: str | os.PathLike[str] | AnswerStore, judge: str = "me") -> None:
+    def __init__(self, database: str | os.PathLike[str] | Database, judge: str = "me") -> None:
         if not _JUDGE.fullmatch(judge):
             raise InputError(
                 f"judge is {judge!r}; pass a name of up to 64 letters, digits, blanks and the characters . _ @ -."
@@ -82,7 +82,7 @@ class Journal(ABC, Generic[E]):
         self.judge = judge
         self._has_claimed = False
         self._reset()
-        if isinstance(database, AnswerStore):
+        if isinstance(database, Database):
             self.store, self._is_owner = database, False
             return
         if os.fspath(database).endswith(".jsonl"):
@@ -90,7 +90,7 @@ class Journal(ABC, Generic[E]):
                 f"{database} is a file of JSON lines, but answers are kept in a database; pass a name such as {NAME}, "
                 "and add the lines with import_files."
             )
-        self.store, self._is_owner = open_answer_store(database), True
+        self.store, self._is_owner = open_database(database), True
 
     def _reset(self) -> None:
         self.project: Project | None = None
@@ -248,7 +248,7 @@ class Journal(ABC, Generic[E]):
 
     def close(self) -> None:
         """Release what the judge holds, and close the database if the journal opened it."""
-        with suppress(StoreError):
+        with suppress(DatabaseError):
             if self.project is not None:
                 self.release()
         if self._is_owner:
@@ -261,7 +261,7 @@ class Journal(ABC, Generic[E]):
         self.close()
 
 
-def project_logs(store: AnswerStore, project: str) -> dict[str, bytes]:
+def project_logs(store: Database, project: str) -> dict[str, bytes]:
     """Return the answers of each judge of a project as JSON lines, which only grow."""
     lines: dict[str, list[str]] = {}
     for answer in store.answers(project):

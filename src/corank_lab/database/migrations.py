@@ -2,8 +2,8 @@
 Versions of the database: numbered functions, each of which leads from one version to the next.
 
 Here are the tables of projects and answers. Other apps define their own as `AppTables` and call
-`AnswerStore.install`; the database only runs them and keeps a version for each. A database of an older version is
-copied before it is changed (`SqliteStore`). A newer one is refused.
+`Database.install`; the database only runs them and keeps a version for each. A database of an older version is
+copied before it is changed (`SqliteDatabase`). A newer one is refused.
 """
 
 from __future__ import annotations
@@ -91,18 +91,12 @@ TABLES = ("meta", "projects", "files", "judges", "answers")
 
 
 class AppTables(NamedTuple):
-    """
-    Tables that an app adds to the database.
+    """Tables that an app adds to the database."""
 
-    name: of the app.
-    tables: names; in SQLite their rows get checksums.
-    steps: as `MIGRATIONS`.
-    after_recovery: called after rows of a damaged database were copied, with their numbers by table.
-    """
-
-    name: str
-    tables: tuple[str, ...]
-    steps: tuple[Step, ...]
+    name: str  # of the app
+    tables: tuple[str, ...]  # names; in SQLite their rows get checksums
+    steps: tuple[Step, ...]  # as `MIGRATIONS`
+    # called after rows of a damaged database were copied, with their numbers by table
     after_recovery: Callable[[Callable[..., Any], Mapping[str, int]], None] = lambda db, n_rows: None
 
 

@@ -11,23 +11,17 @@ from typing import Any, NamedTuple
 
 from corank.data import atomic_folder
 from corank.errors import InputError, reason
-from corank_lab.database.checksums import add_function, columns_of, readable
+from corank_lab.database.checksums import add_function, columns_of, log_damage, readable
+from corank_lab.database.connections import Statements
 from corank_lab.database.migrations import TABLES, AppTables
-from corank_lab.database.sqlite_store import SqliteStore
-from corank_lab.database.store import Statements
-from corank_lab.database.write_ahead_log import log_damage
+from corank_lab.database.sqlite import SqliteDatabase
 
 
 class Recovered(NamedTuple):
-    """
-    What `recover` copied.
+    """What `recover` copied."""
 
-    n_rows: number of rows of each table.
-    lost: a sentence part for each row that was not copied, or for the part of a table that cannot be read.
-    """
-
-    n_rows: Counter[str]
-    lost: list[str]
+    n_rows: Counter[str]  # number of rows of each table
+    lost: list[str]  # a sentence part for each row that was not copied, or for the part of a table that cannot be read
 
 
 def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwrite: bool = False) -> Recovered:
@@ -46,7 +40,7 @@ def recover(path: Path, folder: Path, *, apps: Sequence[AppTables] = (), overwri
             source.text_factory = _text
             names = (*TABLES, *(table for app in apps for table in app.tables))
             tables = {table: columns_of(source.execute, table) for table in names}
-            with SqliteStore(scratch / "corank.db") as store:
+            with SqliteDatabase(scratch / "corank.db") as store:
                 for app in apps:
                     store.install(app)
                 result = store.run(lambda db: _copy(source, tables, db, apps))

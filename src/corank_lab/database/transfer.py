@@ -1,4 +1,4 @@
-"""Projects as files: everything but the links of judges, to keep a copy or to continue elsewhere."""
+"""Projects as files, and uploads that take long to read."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import io
 import json
 import re
 import zipfile
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from corank.data import ZIP_DAMAGE, current_budget, read_member, require_plausible_size
 from corank.errors import InputError
-from corank_lab.database.store import AnswerStore, Project
+from corank_lab.database.database import Database, Project
+from corank_lab.database.entries import utc_now
 
 FORMAT = 1
 _FILE = re.compile(r"[^\\\x00-\x1f\x7f]{0,300}")
 _NAME = "the saved project"
 
 
-def export_project(store: AnswerStore, project: Project) -> bytes:
+def export_project(store: Database, project: Project) -> bytes:
     """Return a project with its answers as a .zip file."""
     out = io.BytesIO()
     names = sorted(store.file_names(project.id))
@@ -41,7 +43,7 @@ def export_project(store: AnswerStore, project: Project) -> bytes:
     return out.getvalue()
 
 
-def import_project(store: AnswerStore, content: bytes, kinds: Any, upload: str | None = None) -> Project:
+def import_project(store: Database, content: bytes, kinds: Any, upload: str | None = None) -> Project:
     """Add the project of a file that `export_project` made."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -76,3 +78,80 @@ def _read_json(archive: zipfile.ZipFile, member: str) -> str:
     text = read_member(archive, member, _NAME).decode()
     current_budget().take_json(text, _NAME)
     return text
+
+
+MOST_ATTEMPTS = 3
+"""Number of times that reading begins, such as after the server was killed."""
+
+
+class Import(NamedTuple):
+    """An upload."""
+
+    id: str  # text for addresses
+    kind: str  # kind of work, or "project" for a saved project
+    name: str  # of the project; empty for the default
+    stage: str  # what is being done
+    share: float  # done so far, from 0 to 1
+    attempts: int  # number of times that reading began
+    project: str | None  # id of the project, as soon as it is there
+    error: str  # why there will be none
+
+
+_COLUMNS = "id, kind, name, stage, share, attempts, project, error"
+
+
+def add_import(store: Database, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
+    """Store an upload; one that is stored already is left as it is."""
+    if find_import(store, id) is not None:
+        return
+    now = utc_now()
+    store.write(
+        (
+            "INSERT INTO imports (id, kind, name, created, stage, share, attempts, project, error) "
+            "VALUES (?, ?, ?, ?, 'wait', 0, 0, NULL, '') ON CONFLICT DO NOTHING",
+            id, kind, name, now,
+        ),
+        *(
+            (
+                "INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                id, number, file, content,
+            )
+            for number, (file, content) in enumerate(files)
+        ),
+    )  # fmt: skip
+
+
+def find_import(store: Database, id: str) -> Import | None:
+    """Return an upload."""
+    rows = store.read(f"SELECT {_COLUMNS} FROM imports WHERE id = ?", id)
+    return Import(*rows[0]) if rows else None
+
+
+def unfinished_imports(store: Database) -> list[Import]:
+    """Return the uploads that have neither a project nor an error, the oldest first."""
+    found = f"SELECT {_COLUMNS} FROM imports WHERE project IS NULL AND error = '' ORDER BY created, id"
+    return [Import(*row) for row in store.read(found)]
+
+
+def files_of_import(store: Database, id: str) -> list[tuple[str, bytes]]:
+    """Return name and content of each file."""
+    rows = store.read("SELECT name, content FROM import_files WHERE import = ? ORDER BY number", id)
+    return [(str(name), bytes(content)) for name, content in rows]
+
+
+def begin_import(store: Database, id: str) -> None:
+    """Count an attempt."""
+    store.write(("UPDATE imports SET attempts = attempts + 1, stage = 'wait', share = 0 WHERE id = ?", id))
+
+
+def report_import(store: Database, id: str, stage: str, share: float) -> None:
+    """Store how far an upload is."""
+    store.write(("UPDATE imports SET stage = ?, share = ? WHERE id = ? AND project IS NULL", stage, share, id))
+
+
+def fail_import(store: Database, id: str, error: str) -> None:
+    """Store why an upload does not become a project, and forget its files."""
+    store.write(
+        ("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from corank_lab.grading.agreement import AlphaInterval, alpha_interval
-from corank_lab.grading.answers import Judgement
 from corank_lab.grading.features import GradingFeatures, grading_features
 from corank_lab.grading.reading import pool_from_index, read_grading_task
-from corank_lab.grading.session import GradingSession
-from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+from corank_lab.grading.session import AlphaInterval, GradingSession, alpha_interval
+from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask, Judgement
 
 __all__ = [
     "AlphaInterval",

@@ -22,29 +22,25 @@ from corank.data import (
     suffix_of,
 )
 from corank.errors import InputError
-from corank_lab.grading.answers import GradingEntry
-from corank_lab.grading.task import GradingDocument, GradingQuery, GradingScale, GradingTask
+from corank_lab.grading.task import GradingDocument, GradingEntry, GradingQuery, GradingScale, GradingTask
 
 Path = str | os.PathLike[str]
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
 _TEXTS = ("query_text", "query_string", "user_query")
 _NEEDS = ("information_need", "need", "narrative", "description_of_need")
 _POSITIONS = ("position", "rank")
+_REASONS = ("why", "probability")
+"""Columns of `corank suggest` that judges should not see."""
 _BLANK = re.compile(r"\s")
 _PLACE = re.compile(r"\d{1,9}(\.0*)?")
 MAX_GRADE = 100
 
 
 class GradingFile(NamedTuple):
-    """
-    Content of files to grade.
+    """Content of files to grade."""
 
-    task: Queries and documents.
-    known: Judge and entry of each grade in the files.
-    """
-
-    task: GradingTask
-    known: Sequence[tuple[str, GradingEntry]]
+    task: GradingTask  # queries and documents
+    known: Sequence[tuple[str, GradingEntry]]  # judge and entry of each grade in the files
 
 
 def read_grading_task(path: Path, *more_paths: Path) -> GradingFile:
@@ -85,7 +81,7 @@ def _of_table(path: Path) -> GradingFile:
     need_column = next((lower[one] for one in _NEEDS if one in lower), None)
     place_column = next((lower[one] for one in _POSITIONS if one in lower), None)
     shown = [one for one in columns if one not in (roles.qid, roles.docid, roles.y, roles.judge, place_column)]
-    shown = [one for one in shown if one not in (text_column, need_column)]
+    shown = [one for one in shown if one not in (text_column, need_column) and one.casefold() not in _REASONS]
     builder = TaskBuilder(str(path))
     cells: list[dict[str, Any]] = []
     for where, row in rows:

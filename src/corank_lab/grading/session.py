@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.base import suggest
-from corank.data import JudgeGrades
+from corank.data import JudgeGrades, krippendorff
 from corank.errors import InputError
-from corank_lab.grading.answers import GradingEntry, Judgement
-from corank_lab.grading.task import GradingScale, GradingTask
+from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, Judgement
 
 ORDERS = ("query", "depth", "model")
 """One query after another; the first documents of all queries first; the most informative documents first."""
@@ -31,15 +30,10 @@ LONGEST_LIST = 50
 
 
 class Open(NamedTuple):
-    """
-    A document that a judge may get next.
+    """A document that a judge may get next."""
 
-    number: of the document.
-    slots: number of judges who may still grade it.
-    """
-
-    number: int
-    slots: int
+    number: int  # of the document
+    slots: int  # number of judges who may still grade it
 
 
 class GradingSession:
@@ -58,7 +52,7 @@ class GradingSession:
     settled: Grades that were fixed.
 
     >>> from corank_lab.grading import GradingDocument, GradingQuery, GradingTask
-    >>> from corank_lab.grading.answers import GradingEntry
+    >>> from corank_lab.grading.task import GradingEntry
     >>> task = GradingTask([GradingQuery("q1", "tea")], [GradingDocument(0, "a"), GradingDocument(0, "b")])
     >>> session = GradingSession(task)
     >>> [task.documents[one.number].id for one in session.open_for("ann")]
@@ -293,3 +287,58 @@ def _counts(one: Judgement | None) -> int:
 def judges_in_order(session: GradingSession) -> Sequence[str]:
     """Return the judges who gave grades, by name."""
     return sorted(judge for judge, mine in session.judges.items() if mine)
+
+
+RESAMPLES = 1000
+LEAST_DOCUMENTS = 10
+"""Number of documents below which resampling says nothing about the error."""
+
+
+class AlphaInterval(NamedTuple):
+    """
+    Agreement of judges.
+
+    alpha: Krippendorff's alpha; NaN if it is undefined.
+    low, high: 95 % bootstrap interval over the documents; NaN with fewer than ten documents.
+    n_documents: Number of documents with two grades or more.
+    """
+
+    alpha: float
+    low: float
+    high: float
+    n_documents: int
+
+
+def alpha_interval(
+    grades: Sequence[Sequence[float]], level: str = "ordinal", *, resamples: int = RESAMPLES, random_state: int = 0
+) -> AlphaInterval:
+    """
+    Compute Krippendorff's alpha with a bootstrap interval.
+
+    Documents are drawn with replacement. A sample in which all grades are equal has no alpha and is left out.
+
+    >>> found = alpha_interval([[0, 0], [1, 1], [2, 2], [2, 1], [0, 0], [1, 1]] * 2)
+    >>> round(found.alpha, 2), found.low < found.alpha <= found.high, found.n_documents
+    (0.88, True, 12)
+    """
+    shared = [np.asarray(one, dtype=np.float64) for one in grades if len(one) > 1]
+    n = len(shared)
+    nan = float("nan")
+    if not n:
+        return AlphaInterval(nan, nan, nan, 0)
+    sizes = np.array([len(one) for one in shared])
+    values, starts = np.concatenate(shared), np.cumsum(sizes) - sizes
+    alpha = krippendorff(np.repeat(np.arange(n), sizes), values, level)
+    rng = np.random.default_rng(random_state)
+    found = []
+    for _ in range(resamples if n >= LEAST_DOCUMENTS else 0):
+        drawn = rng.integers(n, size=n)
+        # rows of the drawn documents, one after another
+        ends = np.cumsum(sizes[drawn])
+        rows = np.arange(ends[-1]) + np.repeat(starts[drawn] - (ends - sizes[drawn]), sizes[drawn])
+        found.append(krippendorff(np.repeat(np.arange(n), sizes[drawn]), values[rows], level))
+    kept = np.array([one for one in found if one == one])
+    if not len(kept):
+        return AlphaInterval(alpha, nan, nan, n)
+    low, high = np.quantile(kept, [0.025, 0.975])
+    return AlphaInterval(alpha, float(low), float(high), n)

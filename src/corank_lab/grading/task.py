@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
+from corank_lab.database.entries import JournalEntry
 
 DEFAULT_SCALE = ((0, "Poor"), (1, "Fair"), (2, "Good"), (3, "Perfect"))
 
@@ -36,24 +37,7 @@ class GradingScale:
 
     @classmethod
     def of_lines(cls, text: str) -> GradingScale:
-        """
-        Read one grade per line, with its label after an equals sign or a blank.
-
-        Parameters
-        ----------
-        text : str
-            Such as ``0 = off topic``, one grade per line.
-
-        Returns
-        -------
-        GradingScale
-            The scale.
-
-        Examples
-        --------
-        >>> GradingScale.of_lines("0 = no\\n1 = yes").labels
-        ('no', 'yes')
-        """
+        """Read one grade per line, with its label after an equals sign or a blank."""
         pairs = []
         for line in (line.strip() for line in text.splitlines()):
             number, _, label = line.replace("=", " ", 1).partition(" ")
@@ -165,3 +149,35 @@ def title_column(fields: Mapping[str, str]) -> str | None:
     """Return the column of the title of a document."""
     lower = {column.casefold(): column for column in reversed(list(fields))}
     return next((lower[one] for one in ("title", "name", "headline", "label") if one in lower), None)
+
+
+@dataclass(frozen=True)
+class GradingEntry(JournalEntry):
+    """
+    One line of a log of grades.
+
+    action {"grade", "unrateable", "later", "settle", "undo"}: what the judge did; "unrateable" and "later" are not
+        grades, "settle" fixes the grade of a document that judges grade differently, "undo" withdraws the last entry.
+    """
+
+    ACTIONS: ClassVar[tuple[str, ...]] = ("grade", "unrateable", "later", "settle", "undo")
+
+    query: str = ""  # query, document: ids
+    document: str = ""
+    grade: str = ""  # the grade, for "grade" and "settle"
+    text: str = ""  # explanation
+    by: str = ""  # {"model", "depth", "query", "change", "file"}: why the document was shown
+
+
+class Judgement(NamedTuple):
+    """
+    The last answer of a judge about a document.
+
+    action: What the judge did.
+    grade: The grade, None for the other actions.
+    text: Explanation.
+    """
+
+    action: str
+    grade: int | None
+    text: str = ""

@@ -12,16 +12,15 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError, reason
-from corank_lab.database.store import AnswerStore, LostError, StoreError
+from corank_lab.database.connections import DatabaseError, LostError
+from corank_lab.database.database import Database
 from corank_lab.http import MEGABYTE, SAFE, Endpoint, HTTPError, SecurityMiddleware, answer, make_app
 from corank_lab.pages import pages_frame, pages_judge, pages_owner
-from corank_lab.pages.access import Permission, judges_of, permit, tokens_of
-from corank_lab.pages.grading import pages as pages_grade
 from corank_lab.pages.grading.workspace import GradeWorkspace
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening import pages as pages_screen
 from corank_lab.pages.screening.workspace import ScreenWorkspace
-from corank_lab.pages.site import PageRequest, Site
+from corank_lab.pages.site import PageRequest, Permission, Site, judges_of, permit, tokens_of
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import MOST_FILES, UploadedFile, file_name
 from corank_lab.pages.workspaces import Workspace
@@ -33,19 +32,12 @@ KINDS: Mapping[str, type[Workspace]] = {
 
 
 class Route(NamedTuple):
-    """
-    One address.
+    """One address."""
 
-    method: GET or POST.
-    path: pattern of the address.
-    permission: what it requires.
-    page: function of a `PageRequest`.
-    """
-
-    method: str
-    path: str
-    permission: Permission
-    page: Callable[[PageRequest], Response]
+    method: str  # GET or POST
+    path: str  # pattern of the address
+    permission: Permission  # what it requires
+    page: Callable[[PageRequest], Response]  # function of a `PageRequest`
 
 
 ROUTES = (
@@ -68,8 +60,8 @@ ROUTES = (
     Route("GET", "/p/{project}/import", Permission.OWNER, pages_screen.import_summary),
     Route("GET", "/p/{project}/conflicts", Permission.OWNER, pages_screen.conflicts),
     Route("GET", "/p/{project}/report", Permission.OWNER, pages_screen.report),
-    Route("POST", "/p/{project}/train", Permission.OWNER, pages_grade.train),
-    Route("GET", "/p/{project}/train", Permission.OWNER, pages_grade.report),
+    Route("POST", "/p/{project}/train", Permission.OWNER, pages_owner.train),
+    Route("GET", "/p/{project}/train", Permission.OWNER, pages_owner.report),
     Route("GET", "/p/{project}/export/{name}", Permission.OWNER, pages_owner.export),
     Route("GET", "/p/{project}/judge", Permission.JUDGE, pages_judge.question),
     Route("POST", "/p/{project}/judge", Permission.JUDGE, pages_judge.answer),
@@ -98,7 +90,7 @@ UPLOADS = ("/projects", "/answers")
 
 
 def create_app(
-    store: AnswerStore, *, hosts: Iterable[str] = (), kinds: Mapping[str, type[Workspace]] = KINDS
+    store: Database, *, hosts: Iterable[str] = (), kinds: Mapping[str, type[Workspace]] = KINDS
 ) -> SecurityMiddleware:
     """Return the application."""
     site = Site(store, kinds)
@@ -146,7 +138,7 @@ ERRORS = {
 
 def _refuse(page: PageRequest, error: HTTPError) -> Response:
     key, cause = ERRORS.get(error.status, "error.input"), error.__cause__
-    if isinstance(cause, StoreError):
+    if isinstance(cause, DatabaseError):
         key, message = "error.store", error.sentence
         message += "" if isinstance(cause, LostError) else f" {text('error.kept')}"
     elif isinstance(cause, OSError):

@@ -23,18 +23,19 @@ from typing import TYPE_CHECKING
 
 from corank.data import Budget, spending
 from corank.errors import InputError
-from corank_lab.database.imports import (
+from corank_lab.database.connections import DatabaseError
+from corank_lab.database.database import Database, Project
+from corank_lab.database.sqlite import open_database
+from corank_lab.database.transfer import (
     MOST_ATTEMPTS,
     begin_import,
     fail_import,
     files_of_import,
     find_import,
+    import_project,
     report_import,
     unfinished_imports,
 )  # fmt: skip
-from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.store import AnswerStore, Project, StoreError
-from corank_lab.database.transfer import import_project
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.texts import text
@@ -67,7 +68,7 @@ SAVED = "project"
 
 
 def read_small(
-    store: AnswerStore,
+    store: Database,
     kinds: Mapping[str, type[Workspace]],
     kind: str,
     name: str,
@@ -89,7 +90,7 @@ def read_small(
 
 
 def make_project(
-    store: AnswerStore,
+    store: Database,
     kinds: Mapping[str, type[Workspace]],
     kind: str,
     name: str,
@@ -120,7 +121,7 @@ def make_project(
 
 def _require_opening(content: bytes, kinds: Mapping[str, type[Workspace]]) -> None:
     """Open a saved project with all its pages in a database of its own; raise `InputError` if one of them fails."""
-    with tempfile.TemporaryDirectory(prefix="corank-") as folder, open_answer_store(Path(folder, "corank.db")) as store:
+    with tempfile.TemporaryDirectory(prefix="corank-") as folder, open_database(Path(folder, "corank.db")) as store:
         project = import_project(store, content, kinds)
         try:
             kinds[project.kind](store, project).open_everything()
@@ -134,13 +135,9 @@ def _require_opening(content: bytes, kinds: Mapping[str, type[Workspace]]) -> No
 
 
 class Importer:
-    """
-    Reads large uploads, one after another.
+    """Reads large uploads, one after another."""
 
-    store: the database.
-    """
-
-    def __init__(self, store: AnswerStore) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._known: set[str] = set()
@@ -163,7 +160,7 @@ class Importer:
             id = self._waiting.get()
             try:
                 is_over = self._read(id)
-            except (StoreError, RuntimeError):  # the database is away, or closed
+            except (DatabaseError, RuntimeError):  # the database is away, or closed
                 is_over = False
             if not is_over:
                 time.sleep(RETRY_SECONDS)
@@ -193,7 +190,7 @@ class Importer:
         return status != AGAIN
 
 
-def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: str) -> None:
+def read_import(store: Database, kinds: Mapping[str, type[Workspace]], id: str) -> None:
     """Make the project of a stored upload, or store why that cannot be done."""
     found = find_import(store, id)
     if found is None or found.project is not None:
@@ -204,7 +201,7 @@ def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: st
         nonlocal last
         if time.monotonic() - last > REPORT_SECONDS:
             last = time.monotonic()
-            with suppress(StoreError):
+            with suppress(DatabaseError):
                 report_import(store, id, stage, share)
 
     report("read", 0.0)
@@ -214,7 +211,7 @@ def read_import(store: AnswerStore, kinds: Mapping[str, type[Workspace]], id: st
     try:
         with spending(Budget(n_bytes=n_bytes, cells=MAX_VALUES, values=MAX_VALUES)):
             make_project(store, kinds, found.kind, found.name, files, upload=id, report=report)
-    except StoreError:
+    except DatabaseError:
         raise
     except InputError as error:
         failure = str(error)
@@ -232,9 +229,9 @@ def main() -> None:
     threading.Thread(target=_end_with_server, daemon=True).start()
     _limit_memory()
     try:
-        with open_answer_store(address) as store:
+        with open_database(address) as store:
             read_import(store, KINDS, id)
-    except StoreError as error:
+    except DatabaseError as error:
         print(f"corank: {error}", file=sys.stderr)
         sys.exit(AGAIN)
 

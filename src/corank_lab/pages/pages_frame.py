@@ -12,13 +12,12 @@ from importlib.resources import files as package_files
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
-from corank_lab.database.imports import add_import, find_import, unfinished_imports
-from corank_lab.database.store import StoreError
+from corank_lab.database.connections import DatabaseError
+from corank_lab.database.transfer import add_import, find_import, unfinished_imports
 from corank_lab.http import HTTPError
-from corank_lab.pages.access import set_tokens, tokens_of
 from corank_lab.pages.imports import SAVED, read_small
 from corank_lab.pages.markup import one_line
-from corank_lab.pages.site import PageRequest
+from corank_lab.pages.site import PageRequest, set_tokens, tokens_of
 from corank_lab.pages.texts import text
 
 STATIC = {
@@ -37,7 +36,7 @@ def enter(page: PageRequest) -> Response:
         # a valid link always works: several people may share an address, and tokens are too long to be guessed
         page.site.attempts.count(page.request)
         raise HTTPError(401)
-    with suppress(StoreError):  # a full disk does not lock anybody out
+    with suppress(DatabaseError):  # a full disk does not lock anybody out
         page.site.store.mark_opened(judge.id)
     # a redirect would belong to the site that holds the link, and a strict cookie would not be sent with it
     place = page.request.query_params.get("to", "")
@@ -83,7 +82,7 @@ def add_project(page: PageRequest) -> Response:
             add_import(store, id, kind, name, files)
             page.site.importer.begin(id)
             return page.go(f"/imports/{id}")
-    except StoreError:
+    except DatabaseError:
         raise
     except InputError as error:
         return _home(page, error=str(error), status=422)

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
-from corank_lab.database.store import StoreError
+from corank_lab.database.connections import DatabaseError
 from corank_lab.pages.site import FRAGMENT, PageRequest
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import image_type
-from corank_lab.pages.workspaces import Saved
+from corank_lab.pages.workspaces import SaveResult
 
 MOST_ROWS = 500
 UNANSWERED = "unread"
@@ -74,7 +74,7 @@ def _filters(row: Mapping[str, Any]) -> list[str]:
     return [str(row["action"]), *reason, *(f"tag:{tag}" for tag in row.get("tags", ()))]
 
 
-def _changed(page: PageRequest, saved: Saved) -> Response:
+def _changed(page: PageRequest, saved: SaveResult) -> Response:
     notice = "" if saved.is_new else text("answer.twice")
     if FRAGMENT in page.request.headers:
         return _question(page, saved.item, notice)
@@ -89,7 +89,7 @@ def _question(page: PageRequest, item: str | None = None, notice: str = "") -> R
     progress = workspace.progress(page.me.name)
     try:
         found = workspace.question(page.me.name, item)
-    except StoreError:
+    except DatabaseError:
         raise
     except InputError as error:
         return page.render("message.html", 404, title=text("error.missing"), message=str(error))

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from starlette.responses import PlainTextResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from corank.data import Budget
 from corank.errors import InputError
 from corank_lab.database.transfer import export_project
 from corank_lab.http import download_headers
+from corank_lab.pages.grading.training import REPORT
+from corank_lab.pages.grading.workspace import GradeWorkspace
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.site import PageRequest
 from corank_lab.pages.texts import text
@@ -202,3 +205,33 @@ def show_overview(page: PageRequest, status: int = 200, **values: Any) -> Respon
     return page.render(
         "overview.html", status, found=found, people=people, settings=settings, exports=workspace.exports, **shown
     )
+
+
+def train(page: PageRequest) -> Response:
+    """Compare rankers on the grades so far."""
+    workspace = _grading(page)
+    try:
+        workspace.train()
+    except InputError as error:
+        return show_overview(page, error=str(error), status=422)
+    return page.go(f"/p/{page.here.id}#train")
+
+
+def report(page: PageRequest) -> Response:
+    """Show the report of the last comparison: a page with its own style and without scripts."""
+    from corank.comparison import CONTENT_POLICY
+
+    _grading(page)
+    found = page.site.store.file(page.here.id, REPORT)
+    if found is None:  # such as the address of the form, opened again
+        return page.go(f"/p/{page.here.id}#train")
+    # the sandbox gives the page an origin of its own
+    policy = f"{CONTENT_POLICY}; frame-ancestors 'none'; sandbox allow-popups"
+    return HTMLResponse(found[1], headers={"Content-Security-Policy": policy})
+
+
+def _grading(page: PageRequest) -> GradeWorkspace:
+    workspace = page.workspace
+    if not isinstance(workspace, GradeWorkspace):
+        raise HTTPException(404)
+    return workspace

@@ -19,25 +19,16 @@ MAX_POINTS = 400
 
 
 class Tick(NamedTuple):
-    """
-    A mark of an axis.
+    """A mark of an axis."""
 
-    percent: its place.
-    label: the number.
-    """
-
-    percent: float
-    label: str
+    percent: float  # its place
+    label: str  # the number
 
 
 class Scale(NamedTuple):
-    """
-    A linear axis.
+    """A linear axis."""
 
-    low, high: numbers at its ends.
-    """
-
-    low: float
+    low: float  # low, high: numbers at its ends
     high: float
 
     def percent(self, value: float) -> float:

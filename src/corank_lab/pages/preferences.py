@@ -10,16 +10,15 @@ from math import log
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
+from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.pages.markup import link, one_line, rich
+from corank_lab.pages.markup import card, one_line, rich
 from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import Created, Export, Saved, Setting, Workspace
+from corank_lab.pages.workspaces import Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.preferences.answers import (
     PreferenceAnswers,
     PreferenceEntry,
@@ -34,8 +33,6 @@ from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, Preferenc
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
 MAX_VOTES = 100_000
 """Largest number of votes of a file; `corank leaderboard` takes more."""
-_LONG = 80
-"""Texts of more characters are paragraphs, shorter ones are listed."""
 
 
 # characters that names of judges do not have
@@ -53,7 +50,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         Setting("tol", TOL, "number", 0.0, 0.69),
     )
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
         found = store.payload(project.id)
         self.items = Items(found["names"], np.array(found["X"], dtype=np.float64), found["fields"], found["columns"])
@@ -63,7 +60,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         self.log: list[tuple[StoredAnswer, PreferenceEntry]] = []
 
     @classmethod
-    def create(cls, upload: Upload) -> Created:
+    def create(cls, upload: Upload) -> NewProject:
         """Read a table of items or of votes, or take images as items."""
         if len(upload.tables) > 1:
             raise InputError(
@@ -86,10 +83,10 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             raise InputError(f"found {len(items)} items; 5,000 is the most that can be compared.")
         payload = items_payload(items)
         file = upload.tables[0].name if upload.tables else ""
-        return Created({"files": PreferenceJournal.hash_of(payload), "file": file}, payload)
+        return NewProject({"files": PreferenceJournal.hash_of(payload), "file": file}, payload)
 
     @classmethod
-    def _create_from_votes(cls, votes: Votes, file: str) -> Created:
+    def _create_from_votes(cls, votes: Votes, file: str) -> NewProject:
         if len(votes) > MAX_VOTES:
             raise InputError(
                 f"{file} has {len(votes):,} votes; 100,000 is the most here. Use corank leaderboard instead."
@@ -103,7 +100,9 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             entry = entry_values(PreferenceEntry(action, items.names[a], items.names[b], "import"))
             judge = "votes" if votes.judge is None else judges[int(votes.judge[row])]
             answers += [(judge, pair_key((a, b)), entry)] * n
-        return Created({"files": PreferenceJournal.hash_of(payload), "file": file, "has_votes": True}, payload, answers)
+        return NewProject(
+            {"files": PreferenceJournal.hash_of(payload), "file": file, "has_votes": True}, payload, answers
+        )
 
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
@@ -150,7 +149,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
         }  # fmt: skip
 
-    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the answer of a form."""
         action = form.get("action", "")
         if action not in ACTIONS:
@@ -164,12 +163,12 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         asked = Question(left, right, "change" if form.get("change") else asked.chosen_by)
         return self._append(judge, action, asked, form)
 
-    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Withdraw the last answer of a judge."""
         with self.lock:
             last = self.session.answers_of(judge).last
         if last is None:
-            return Saved(False)
+            return SaveResult(False)
         saved = self._append(judge, "undo", last, form)
         if saved.is_new:
             self.ask_again(judge, pair_key(last))
@@ -239,18 +238,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
 
     def card(self, number: int) -> dict[str, Any]:
         """Return what is shown of an item."""
-        facts: list[tuple[str, Markup]] = []
-        texts: list[tuple[str, Markup]] = []
-        image = None
-        for column, value in self.items.fields[number].items():
-            name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
-            if image is None and name in self.images:
-                image = name
-            elif len(value) > _LONG or "\n" in value:
-                texts.append((column, rich(value[:20_000])))
-            else:
-                facts.append((column, link(value)))
-        return {"name": one_line(self.items.names[number]), "image": image, "facts": facts, "texts": texts}
+        return {"name": one_line(self.items.names[number]), **card(self.items.fields[number], self.images)}
 
     def _learn(self) -> None:
         with self.lock:
@@ -259,7 +247,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         with self.lock:
             self.session.model = model
 
-    def _append(self, judge: str, action: str, question: Question, form: Mapping[str, str]) -> Saved:
+    def _append(self, judge: str, action: str, question: Question, form: Mapping[str, str]) -> SaveResult:
         entry = entry_values(self.session.entry(action, question))
         return self.append(judge, pair_key(question), entry, form.get("client_id", ""))
 

@@ -1,10 +1,11 @@
-"""What all pages share: the store, the workspaces, the templates, and the page of one request."""
+"""Who may see what, and what all pages need: templates, workspaces, requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,9 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from corank import __version__
-from corank_lab.database.store import AnswerStore, Judge, Project
-from corank_lab.http import AttemptLimit
-from corank_lab.pages.access import cookie_name
+from corank_lab.database.database import Database, Judge, Project
+from corank_lab.http import AttemptLimit, HTTPError
 from corank_lab.pages.imports import Importer
 from corank_lab.pages.markup import one_line
 from corank_lab.pages.texts import LANGUAGE, text
@@ -26,14 +26,9 @@ FRAGMENT = "x-corank"
 
 
 class Site:
-    """
-    What all pages share.
+    """What all pages share."""
 
-    store: the database.
-    kinds: classes of workspaces by name.
-    """
-
-    def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
+    def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self.store = store
         self.workspaces = Workspaces(store, kinds)
         self.importer = Importer(store)
@@ -56,25 +51,15 @@ class Site:
 
 @dataclass
 class PageRequest:
-    """
-    One request, after it was permitted.
+    """One request, after it was permitted."""
 
-    site: what all pages share.
-    request: the request.
-    judge: who makes it; None on public pages.
-    judges: all links that were opened in the browser.
-    project: the project in the address.
-    form: text fields.
-    files: uploaded files.
-    """
-
-    site: Site
-    request: Request
-    judge: Judge | None = None
-    judges: Sequence[Judge] = ()
-    project: Project | None = None
-    form: Mapping[str, str] = field(default_factory=dict)
-    files: Sequence[UploadedFile] = ()
+    site: Site  # what all pages share
+    request: Request  # the request
+    judge: Judge | None = None  # who makes it; None on public pages
+    judges: Sequence[Judge] = ()  # all links that were opened in the browser
+    project: Project | None = None  # the project in the address
+    form: Mapping[str, str] = field(default_factory=dict)  # text fields
+    files: Sequence[UploadedFile] = ()  # uploaded files
 
     @property
     def me(self) -> Judge:
@@ -123,3 +108,57 @@ def _signed(value: float) -> str:
 
 def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
+
+
+MOST_TOKENS = 12
+COOKIE_DAYS = 60
+_SEPARATOR = "~"
+
+
+class Permission(Enum):
+    """What a route requires."""
+
+    PUBLIC = "nothing"
+    MEMBER = "any valid link"
+    JUDGE = "a link of this project, or the owner's"
+    OWNER = "the owner's link"
+
+
+def cookie_name(store: Database) -> str:
+    """Return the name of the cookie: cookies of one host are shared by all ports, so each database has its own."""
+    return f"corank_{store.database_id[:8]}"
+
+
+def tokens_of(request: Request, cookie: str) -> list[str]:
+    """Return the tokens of a request, the newest first."""
+    return [one for one in request.cookies.get(cookie, "").split(_SEPARATOR) if one][:MOST_TOKENS]
+
+
+def judges_of(store: Database, tokens: Sequence[str]) -> list[Judge]:
+    """Return the judges whose tokens are valid."""
+    found = [store.judge_of(token) for token in tokens]
+    return [judge for judge in found if judge is not None]
+
+
+def permit(permission: Permission, judges: Sequence[Judge], project: str | None, found: Project | None) -> Judge | None:
+    """Return the judge who makes a request, or raise `HTTPError`."""
+    if permission is Permission.PUBLIC:
+        return None
+    if not judges:
+        raise HTTPError(401)
+    for judge in judges:
+        is_mine = found is not None and not found.is_archived and judge.project == project
+        if judge.is_owner or permission is Permission.MEMBER or (permission is Permission.JUDGE and is_mine):
+            return judge
+    raise HTTPError(403)
+
+
+def set_tokens(response: Response, cookie: str, tokens: Sequence[str], *, is_secure: bool) -> None:
+    """Set or delete the cookie."""
+    kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MOST_TOKENS])
+    if kept:
+        response.set_cookie(
+            cookie, kept, max_age=COOKIE_DAYS * 86400, path="/", secure=is_secure, httponly=True, samesite="strict"
+        )
+    else:
+        response.delete_cookie(cookie, path="/", secure=is_secure, httponly=True, samesite="strict")

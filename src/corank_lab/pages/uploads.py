@@ -33,30 +33,19 @@ def no_report(stage: str, share: float) -> None:
 
 
 class UploadedFile(NamedTuple):
-    """
-    A file that a browser sent.
+    """A file that a browser sent."""
 
-    name: its last part, for people; it is not used as a path.
-    content: bytes.
-    """
-
-    name: str
-    content: bytes
+    name: str  # its last part, for people; it is not used as a path
+    content: bytes  # bytes
 
 
 @dataclass(frozen=True)
 class Upload:
-    """
-    The files of a new project.
+    """The files of a new project."""
 
-    tables: files that readers understand.
-    images: media type and content by name.
-    report: called while they are read.
-    """
-
-    tables: Sequence[UploadedFile]
-    images: dict[str, tuple[str, bytes]]
-    report: Report = no_report
+    tables: Sequence[UploadedFile]  # files that readers understand
+    images: dict[str, tuple[str, bytes]]  # media type and content by name
+    report: Report = no_report  # called while they are read
 
     @contextmanager
     def on_disk(self) -> Iterator[list[Path]]:
@@ -103,12 +92,7 @@ def image_type(content: bytes) -> str | None:
 
 
 def file_name(name: str) -> str:
-    """
-    Return the last part of a name, for people.
-
-    >>> file_name("C:\\\\fakepath\\\\..\\\\teas.csv"), file_name("../../etc/passwd"), file_name("")
-    ('teas.csv', 'passwd', 'file')
-    """
+    """Return the last part of a name, for people."""
     last = re.split(r"[/\\]", name)[-1]
     suffix = found.group() if len(last) > 100 and (found := _SUFFIX.search(last)) else ""
     return one_line(last.removesuffix(suffix), 100 - len(suffix)) + suffix or "file"

@@ -21,8 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank import __version__
 from corank.errors import InputError
+from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import utc_now
-from corank_lab.database.store import ANY_NUMBER, AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
@@ -36,22 +36,14 @@ MOST_REST = 5.0
 
 @dataclass(frozen=True)
 class Setting:
-    """
-    An option of a project that the owner may change.
+    """An option of a project that the owner may change."""
 
-    name: key of the settings; the texts of the page are `setting.<name>` and `setting.<name>.help`.
-    default: value of a new project.
-    kind: "number", "share", "text", "lines", "choice" or "flag".
-    low, high: limits of a number.
-    choices: names of the choices; their texts are `choice.<name>`.
-    """
-
-    name: str
-    default: Any
-    kind: str
-    low: float = 0.0
+    name: str  # key of the settings; the texts of the page are `setting.<name>` and `setting.<name>.help`
+    default: Any  # value of a new project
+    kind: str  # "number", "share", "text", "lines", "choice" or "flag"
+    low: float = 0.0  # low, high: limits of a number
     high: float = 1.0
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # names of the choices; their texts are `choice.<name>`
 
     def read(self, text: str | None) -> Any:
         """Return the value of a form's field; raise `InputError` if it is not allowed."""
@@ -100,54 +92,35 @@ def require_time(time: str, where: str) -> str:
 
 
 class Export(NamedTuple):
-    """
-    A file that the owner may save.
+    """A file that the owner may save."""
 
-    suffix: end of its name.
-    media_type: for the browser.
-    content: makes the text or bytes.
-    """
-
-    suffix: str
-    media_type: str
-    content: Callable[[], str | bytes]
+    suffix: str  # end of its name
+    media_type: str  # for the browser
+    content: Callable[[], str | bytes]  # makes the text or bytes
 
 
-class Saved(NamedTuple):
-    """
-    Result of an answer.
+class SaveResult(NamedTuple):
+    """Result of an answer."""
 
-    is_new: False if it had been stored before.
-    item: question to show next; None for the one that is due.
-    """
-
-    is_new: bool
-    item: str | None = None
+    is_new: bool  # false if it had been stored before
+    item: str | None = None  # question to show next; None for the one that is due
 
 
 @dataclass(frozen=True)
-class Created:
-    """
-    What an upload becomes.
+class NewProject:
+    """What an upload becomes."""
 
-    settings: besides the defaults.
-    payload: what is judged, as JSON values.
-    answers: answers that the files hold: judge, item and entry.
-    files: media type and content of files that are kept, by name.
-    """
-
-    settings: Mapping[str, Any]
-    payload: Any
+    settings: Mapping[str, Any]  # besides the defaults
+    payload: Any  # what is judged, as JSON values
+    # answers that the files hold: judge, item and entry
     answers: Sequence[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
+    # media type and content of files that are kept, by name
     files: Mapping[str, tuple[str, bytes]] = field(default_factory=dict)
 
 
 class Workspace(ABC):
     """
     One project in memory. Subclasses are the kinds of work.
-
-    store: the database.
-    project: the project.
 
     counts: number of entries of each judge, with notes and undos.
     """
@@ -157,7 +130,7 @@ class Workspace(ABC):
     conflicts_place: ClassVar[str] = "#conflicts"
     """Where the owner continues after a conflict was settled, behind the address of the project."""
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         self.store, self.project = store, project
         self.lock = threading.RLock()
         self.last = 0
@@ -167,7 +140,7 @@ class Workspace(ABC):
 
     @classmethod
     @abstractmethod
-    def create(cls, upload: Upload) -> Created:
+    def create(cls, upload: Upload) -> NewProject:
         """Read uploaded files; raise `InputError` if they cannot be judged in this way."""
 
     @abstractmethod
@@ -183,14 +156,14 @@ class Workspace(ABC):
         """Return the values of the page with the judge's next question; None if there is none."""
 
     @abstractmethod
-    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the answer of a form."""
 
     @abstractmethod
-    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Withdraw the last answer of a judge."""
 
-    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the owner's decision about an item on which judges disagree."""
         raise InputError("projects of this kind have no conflicts to settle.")
 
@@ -269,14 +242,14 @@ class Workspace(ABC):
 
     def append(
         self, judge: str, item: str, entry: Mapping[str, Any], client_id: str, *, keep_hold: bool = False
-    ) -> Saved:
+    ) -> SaveResult:
         """Store an answer, and take it into account."""
         if not 0 < len(client_id) <= 200:
             raise InputError("the form lacks the id of its question; reload the page.")
         line = {**entry, "time": utc_now(), "judge": judge, "version": __version__}
         _, is_new = self.store.append(self.project.id, judge, item, line, client_id, keep_hold=keep_hold)
         self.refresh()
-        return Saved(is_new)
+        return SaveResult(is_new)
 
     def ask_again(self, judge: str, item: str) -> None:
         """Let an item be the next question of a judge."""
@@ -340,14 +313,9 @@ class Background:
 
 
 class Workspaces:
-    """
-    The workspaces that are in use.
+    """The workspaces that are in use."""
 
-    store: the database.
-    kinds: classes of workspaces by name.
-    """
-
-    def __init__(self, store: AnswerStore, kinds: Mapping[str, type[Workspace]]) -> None:
+    def __init__(self, store: Database, kinds: Mapping[str, type[Workspace]]) -> None:
         self._store, self.kinds = store, kinds
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}

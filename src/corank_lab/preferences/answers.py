@@ -52,27 +52,19 @@ class PreferenceEntry(JournalEntry):
 
     action {"left", "right", "equal", "bad", "skip", "undo"}: which item is better; "bad" means that both are equally
         bad, "skip" gives no answer, "undo" withdraws the last entry.
-    left, right: names of the items.
-    by {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
-        the same pair.
     """
 
     ACTIONS: ClassVar[tuple[str, ...]] = ("left", "right", "equal", "bad", "skip", "undo")
 
-    left: str = ""
+    left: str = ""  # left, right: names of the items
     right: str = ""
+    # {"start", "model", "repeat", "overlap", "change"}: see `Question.chosen_by`; "change" replaces the last answer to
+    # the same pair
     by: str = ""
 
 
 class PreferenceAnswers:
-    """
-    The answers so far.
-
-    items: the items that entries name.
-    entries: entries of a journal.
-
-    n_entries: number of entries, including withdrawn ones.
-    """
+    """The answers so far."""
 
     def __init__(self, items: Items, entries: Iterable[PreferenceEntry] = ()) -> None:
         self._items = items

@@ -40,17 +40,11 @@ OWN = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class ItemPosterior:
-    """
-    What answers say about the items; `suggest_pairs` takes it like a model.
+    """What answers say about the items; `suggest_pairs` takes it like a model."""
 
-    values: the joint Gaussian of all items.
-    sigma_: standard deviation of the noise.
-    pairs (m, 2): the distinct answers.
-    """
-
-    values: Posterior
-    sigma_: float
-    pairs: NDArray[np.int64]
+    values: Posterior  # the joint Gaussian of all items
+    sigma_: float  # standard deviation of the noise
+    pairs: NDArray[np.int64]  # (m, 2): the distinct answers
 
     def posterior(self, X: None = None, *, prior: None = None) -> Posterior:
         """The joint Gaussian of all items."""

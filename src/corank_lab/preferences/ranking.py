@@ -83,24 +83,18 @@ class JudgeReliability:
     How often a judge's answers agree with earlier answers of the same judge, and with those of other judges.
 
     Ties are left out. Questions are chosen to be hard, so agreement is lower than on random pairs.
-
-    judge: name.
-    answered: number of answers.
-    repeated, same: number of repeated questions, and of those answered as before.
-    shared, agreed: number of comparisons with an answer of another judge to the same pair, and of equal answers.
-    low, high: 95 % interval (Wilson) of the share of equal answers, repetitions and other judges together.
-    is_near_chance: whether at least ten comparisons do not distinguish the judge from a coin.
     """
 
-    judge: str
-    answered: int
-    repeated: int
+    judge: str  # name
+    answered: int  # number of answers
+    repeated: int  # repeated, same: number of repeated questions, and of those answered as before
     same: int
+    # shared, agreed: number of comparisons with an answer of another judge to the same pair, and of equal answers
     shared: int
     agreed: int
-    low: float
+    low: float  # low, high: 95 % interval (Wilson) of the share of equal answers, repetitions and other judges together
     high: float
-    is_near_chance: bool
+    is_near_chance: bool  # whether at least ten comparisons do not distinguish the judge from a coin
 
 
 def judge_reliability(judges: Mapping[str, PreferenceAnswers]) -> list[JudgeReliability]:
@@ -127,12 +121,7 @@ def judge_reliability(judges: Mapping[str, PreferenceAnswers]) -> list[JudgeReli
 
 
 def wilson(k: int, n: int) -> tuple[float, float]:
-    """
-    Return Wilson's 95 % interval of a share of k in n.
-
-    >>> tuple(round(end, 3) for end in wilson(8, 10))
-    (0.49, 0.943)
-    """
+    """Return Wilson's 95 % interval of a share of k in n."""
     if n == 0:
         return 0.0, 1.0
     share, z2 = k / n, _Z * _Z

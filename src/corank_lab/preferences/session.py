@@ -25,7 +25,7 @@ from corank.data import Items, Votes
 from corank.errors import InputError, UsageWarning
 from corank.models import PAIR_STRATEGIES, JudgeModel, Leaderboard, Posterior, gains, suggest_pairs
 from corank.parameters import check_values, integer, number, one_of
-from corank_lab.database.store import ANY_NUMBER, Candidate
+from corank_lab.database.database import ANY_NUMBER, Candidate
 from corank_lab.preferences.answers import (
     PairwiseAnswer,
     PreferenceAnswers,
@@ -75,23 +75,17 @@ class PreferenceProgress:
 
 @dataclass(frozen=True, eq=False)
 class PreferenceFit:
-    """
-    Posterior from all judges' answers.
-
-    ahead: pairs that no judge was asked yet, by decreasing information.
-    best: the most informative pair of all; None if none reaches the tolerance.
-    names, judges: the judges in the order of the second; no names and None for a single judge.
-    board: the leaderboard of a session with votes; None for others.
-    """
+    """Posterior from all judges' answers."""
 
     n_answers: int
     posterior: ItemPosterior
     ranking: Ranking
-    ahead: tuple[Pair, ...]
-    best: Pair | None
+    ahead: tuple[Pair, ...]  # pairs that no judge was asked yet, by decreasing information
+    best: Pair | None  # the most informative pair of all; None if none reaches the tolerance
+    # names, judges: the judges in the order of the second; no names and None for a single judge
     names: tuple[str, ...] = ()
     judges: JudgeModel | None = None
-    board: Leaderboard | None = None
+    board: Leaderboard | None = None  # of a session with votes
 
     @property
     def repeats_pairs(self) -> bool:

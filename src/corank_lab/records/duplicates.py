@@ -1,22 +1,25 @@
 """
 Groups of records that describe one work, with the evidence; no record is deleted.
 
-Pairs come from `corank_lab.records.blocking` and are decided by `corank_lab.records.evidence`. They are merged from
+Pairs come from `corank_lab.records.duplicates` and are decided by `corank_lab.records.evidence`. They are merged from
 the surest to the least sure, and two groups are merged only if no record of one contradicts a record of the other. So
 a chain of resembling records does not join two works.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import groupby
+from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz import fuzz, process
+
 from corank.errors import InputError
-from corank_lab.records.blocking import candidate_pairs
 from corank_lab.records.evidence import Entry, Match, compare, contradict, entry_of, make_entries
 from corank_lab.records.records import Records
 
@@ -28,17 +31,11 @@ SAME_ROW = Match(300.0, "the same id, title and abstract")
 
 @dataclass(frozen=True)
 class DuplicateGroup:
-    """
-    Records that describe one work.
+    """Records that describe one work."""
 
-    members: Numbers of the records, from 0, in the order of the file.
-    representative: The most complete of them, which is judged for all.
-    evidence: Why they belong together, one text per kind of evidence.
-    """
-
-    members: tuple[int, ...]
-    representative: int
-    evidence: tuple[str, ...]
+    members: tuple[int, ...]  # numbers of the records, from 0, in the order of the file
+    representative: int  # the most complete of them, which is judged for all
+    evidence: tuple[str, ...]  # why they belong together, one text per kind of evidence
 
 
 class DuplicatePair(NamedTuple):
@@ -52,15 +49,10 @@ class DuplicatePair(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DuplicateGroups:
-    """
-    Duplicates in a collection; made by `find_duplicates`.
+    """Duplicates in a collection; made by `find_duplicates`."""
 
-    n_records: Size of the collection.
-    groups: Groups of at least two records, in the order of their first members.
-    """
-
-    n_records: int
-    groups: list[DuplicateGroup]
+    n_records: int  # size of the collection
+    groups: list[DuplicateGroup]  # groups of at least two records, in the order of their first members
     _pairs: tuple[DuplicatePair, ...]
     _entries: Sequence[Entry]
     _order: Sequence[Any]
@@ -277,3 +269,91 @@ def _grouped(
     ]
     groups.sort(key=lambda one: one.members)
     return DuplicateGroups(len(entries), groups, pairs, entries, order, rejected, confirmed)
+
+
+MAX_BLOCK, NEIGHBOURS = 400, 40
+"""Size up to which all pairs of a block are compared; a larger one is split by year, then into neighbours by title."""
+
+N_RARE, MAX_RARE = 4, 60
+"""Number of rare words of a title that make blocks, and how many titles may contain such a word."""
+
+LEAST_ALIKE = 60.0
+EDGE = 18
+"""Similarity of titles in percent from which a pair is compared further, and letters of a beginning or an end."""
+
+_FEW = 8
+
+
+def candidate_pairs(
+    entries: Sequence[Entry], report: Callable[[float], None] = lambda share: None
+) -> list[tuple[int, int]]:
+    """Return pairs of records that may describe one work."""
+    n = len(entries)
+    compact = [entry.compact for entry in entries]
+    codes: list[NDArray[np.int64]] = []
+    small: set[int] = set()
+    blocks = list(_blocks(entries))
+    for number, (members, least) in enumerate(blocks):
+        if not number % 1000:
+            report(number / len(blocks))
+        if len(members) <= _FEW:  # less work than a matrix
+            for one, other in combinations(members, 2):
+                if not least or fuzz.ratio(compact[one] or "?", compact[other] or "?", score_cutoff=least):
+                    small.add(min(one, other) * n + max(one, other))
+            continue
+        rows = np.array(members)
+        if least:
+            texts = [compact[at] or "?" for at in members]
+            alike = process.cdist(texts, texts, scorer=fuzz.ratio, score_cutoff=least, dtype=np.uint8, workers=1)
+            left, right = np.nonzero(np.triu(alike, 1))
+        else:
+            left, right = np.triu_indices(len(rows), 1)
+        codes.append(np.minimum(rows[left], rows[right]).astype(np.int64) * n + np.maximum(rows[left], rows[right]))
+    unique = sorted(small.union(*(one.tolist() for one in codes)))
+    return [divmod(code, n) for code in unique]
+
+
+def _blocks(entries: Sequence[Entry]) -> Iterator[tuple[list[int], float]]:
+    """Blocks of at least two records, and the similarity of titles that a pair needs."""
+    strong: dict[str, list[int]] = defaultdict(list)
+    places: dict[str, list[int]] = defaultdict(list)
+    titles: dict[str, list[int]] = defaultdict(list)
+    frequency = Counter(word for entry in entries for word in set(entry.title.split()))
+    for at, one in enumerate(entries):
+        for kind in ("doi", "pmid", "accession"):
+            if getattr(one, kind):
+                strong[f"{kind}:{getattr(one, kind)}"].append(at)
+        if one.volume and one.page:
+            places[f"{one.year}:{one.volume}:{one.page[1]}"].append(at)
+        if not one.title:
+            titles[f"abstract:{one.text[:60]}"].append(at)
+        elif one.generic:
+            titles[f"generic:{one.title}:{one.year}:{one.author[:1]}"].append(at)
+        if one.generic:
+            continue
+        titles["begin:" + one.compact[:EDGE]].append(at)
+        titles["end:" + one.compact[-EDGE:]].append(at)
+        if one.author and one.year:
+            titles[f"author:{one.author[0]}:{one.year}"].append(at)
+        words = {word for word in one.title.split() if 1 < frequency[word] <= MAX_RARE}
+        for word in sorted(words, key=lambda word: (frequency[word], word))[:N_RARE]:
+            titles["word:" + word].append(at)
+    for blocks, least in ((strong, 0.0), (places, 0.0), (titles, LEAST_ALIKE)):
+        for members in blocks.values():
+            for part in _split(members, entries) if len(members) > MAX_BLOCK else (members,):
+                if len(part) > 1:
+                    yield part, least if len(part) <= 20 or least else LEAST_ALIKE
+
+
+def _split(members: list[int], entries: Sequence[Entry]) -> Iterator[list[int]]:
+    """Parts of a large block: by year, then neighbours in the order of the titles."""
+    by_year: dict[int | None, list[int]] = defaultdict(list)
+    for at in members:
+        by_year[entries[at].year].append(at)
+    for part in by_year.values():
+        if len(part) <= MAX_BLOCK:
+            yield part
+            continue
+        ordered = sorted(part, key=lambda at: entries[at].sort_key)
+        for start in range(0, len(ordered) - NEIGHBOURS // 2, NEIGHBOURS // 2):
+            yield ordered[start : start + NEIGHBOURS]

@@ -15,17 +15,18 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz
 
-from corank_lab.records.identity import family_name, normalise_title
-from corank_lab.records.records import Records
-from corank_lab.records.titles import (
+from corank_lab.records.identity import (
     comparable_title,
+    family_name,
     is_beginning,
     is_generic,
     kinds_differ,
+    normalise_title,
     numbers_differ,
     replaced_words,
     title_similarity,
 )
+from corank_lab.records.records import Records
 
 SAME, CLOSE, RELATED = 95.0, 85.0, 60.0
 """Titles that differ by typing errors, by small words, and at least in topic."""
@@ -119,12 +120,7 @@ def _field(fields: Mapping[str, list[str]], names: tuple[str, ...]) -> str:
 
 
 def first_page(text: str) -> tuple[str, str] | None:
-    """
-    Return letters and number of the first page; a range that a spreadsheet took for a date is restored.
-
-    >>> first_page("S12-S14"), first_page("221-8"), first_page("21-Aug"), first_page("no pagination")
-    (('s', '12'), ('', '221'), ('', '8'), None)
-    """
+    """Return letters and number of the first page; a range that a spreadsheet took for a date is restored."""
     date = _DATE.search(text.strip())
     if date:
         return "", str(min(int(date[1]), _MONTHS.index(date[2].lower()) + 1))
@@ -133,12 +129,7 @@ def first_page(text: str) -> tuple[str, str] | None:
 
 
 def first_author_words(authors: Sequence[str]) -> tuple[str, ...]:
-    """
-    Return the names of the first author without initials, the family name first.
-
-    >>> first_author_words(["Adeli K.Lewis G. F."]), first_author_words(["Zixiao Yang"]), first_author_words(["Roe, A"])
-    (('adeli',), ('yang', 'zixiao'), ('roe',))
-    """
+    """Return the names of the first author without initials, the family name first."""
     if not authors or not authors[0].strip():
         return ()
     names = normalise_title(authors[0]).split()
@@ -232,9 +223,6 @@ def _journals(one: Entry, other: Entry) -> bool | None:
 def same_journal(one: tuple[str, ...], other: tuple[str, ...]) -> bool | None:
     """
     Return whether two journals, as words without articles and prepositions, may be one; None if it cannot be said.
-
-    >>> same_journal(("j", "am", "coll", "cardiol"), ("journal", "american", "college", "cardiology"))
-    True
     """
     if not one or not other:
         return None

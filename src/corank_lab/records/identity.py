@@ -13,8 +13,11 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from rapidfuzz import fuzz, process
 
 if TYPE_CHECKING:
     from corank_lab.records.records import Records
@@ -40,12 +43,7 @@ SAME_TITLE, RELATED_TITLE = 85.0, 55.0
 
 
 def normalise_doi(text: str) -> str:
-    """
-    Return the DOI in a text or URL in lower case, or an empty string.
-
-    >>> normalise_doi("https://doi.org/10.1000/ABC.1 "), normalise_doi("doi:10.1000/a(b)."), normalise_doi("no")
-    ('10.1000/abc.1', '10.1000/a(b)', '')
-    """
+    """Return the DOI in a text or URL in lower case, or an empty string."""
     if "10." not in text:
         return ""
     plain = unquote(html.unescape(text)) if "%" in text else html.unescape(text)
@@ -63,34 +61,19 @@ def normalise_doi(text: str) -> str:
 
 
 def normalise_pmid(text: str) -> str:
-    """
-    Return the number of a PubMed id, or an empty string.
-
-    >>> normalise_pmid("PMID: 0123 "), normalise_pmid("https://pubmed.ncbi.nlm.nih.gov/99/"), normalise_pmid("0")
-    ('123', '99', '')
-    """
+    """Return the number of a PubMed id, or an empty string."""
     found = _PMID.match(text.strip())
     return found[1] if found else ""
 
 
 def normalise_title(text: str) -> str:
-    """
-    Return the words of a title in lower case, without accents, markup and punctuation.
-
-    >>> normalise_title("The <i>Café</i>&nbsp;effect: α-waves!")
-    'the cafe effect α waves'
-    """
+    """Return the words of a title in lower case, without accents, markup and punctuation."""
     folded = fold_text(text)
     return " ".join(folded.translate(_BLANKS).split() if folded.isascii() else _WORD.findall(folded))
 
 
 def fold_text(text: str) -> str:
-    """
-    Return a text in lower case, without accents and markup.
-
-    >>> fold_text("The <i>Café</i>, 2nd")
-    'the cafe, 2nd'
-    """
+    """Return a text in lower case, without accents and markup."""
     plain = html.unescape(text)
     if "<" in plain:
         plain = _TAG.sub("", plain)
@@ -102,9 +85,6 @@ def fold_text(text: str) -> str:
 def family_name(author: str) -> str:
     """
     Return the normalised family name of an author without particles: before the comma, or the last word but initials.
-
-    >>> [family_name(one) for one in ("Yang, Z.", "Zixiao Yang", "Griffin DK", "LEE J", "van Gogh, V.", "J. Roe Jr.")]
-    ['yang', 'yang', 'griffin', 'lee', 'gogh', 'roe']
     """
     name, comma, _ = author.partition(",")
     if not comma:
@@ -118,12 +98,7 @@ def family_name(author: str) -> str:
 
 
 def fingerprint(title: str, year: int | None, authors: Sequence[str]) -> str:
-    """
-    Return a short hash of normalised title, year and family name of the first author; empty without a title.
-
-    >>> fingerprint("On tin.", 1990, ["Roe, A"]) == fingerprint("ON TIN", 1990, ["A. Roe"])
-    True
-    """
+    """Return a short hash of normalised title, year and family name of the first author; empty without a title."""
     plain = normalise_title(title)
     if not plain:
         return ""
@@ -134,8 +109,6 @@ def fingerprint(title: str, year: int | None, authors: Sequence[str]) -> str:
 class IdentityIndex:
     """
     Records by their keys, to find the record that an earlier answer is about.
-
-    records: The collection as it is now.
 
     >>> from corank_lab.records.records import RecordDetails, Records
     >>> old = Records(["1", "2"], ["Sleep and memory in rats", "Tin"], ["", ""])
@@ -191,7 +164,6 @@ class IdentityIndex:
 
     def _similarity(self, at: int, wanted: Sequence[str], title: str) -> float | None:
         """Similarity of the titles in percent; None if one of them is unknown, 0 if their numbers differ."""
-        from corank_lab.records.titles import comparable_title, numbers_differ, title_similarity
 
         one, other = comparable_title(title), comparable_title(self._records.titles[at])
         if not one or not other:
@@ -238,3 +210,123 @@ def _kinds(keys: Iterable[str]) -> dict[str, set[str]]:
         kind, _, value = key.partition(":")
         found[kind].add(value)
     return dict(found)
+
+
+def word_set(words: str) -> frozenset[str]:
+    """Return words that are separated by blanks as a set."""
+    return frozenset(words.split())
+
+
+_DIGITS = re.compile(r"\d+")
+_LANGUAGES = (
+    "Arabic|Bulgarian|Chinese|Croatian|Czech|Danish|Dutch|English|Finnish|French|German|Greek|Hebrew|Hungarian|Italian|"
+    "Japanese|Korean|Norwegian|Persian|Polish|Portuguese|Romanian|Russian|Serbian|Slovak|Spanish|Swedish|Turkish|Ukrainian"
+)
+_LANGUAGE = re.compile(rf"[\[(]\s*(?:article\s+in\s+)?(?:(?:{_LANGUAGES})[\s,;/]*)+[\])][.\s]*$", re.IGNORECASE)
+_ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
+_AMBIGUOUS_ROMAN = {"i": "1", "v": "5", "x": "10"}
+_NUMBERED = frozenset(("part", "phase", "type", "stage", "chapter", "volume", "study", "paper", "section", "class"))
+_COUNTS = {
+    "first": "1", "second": "2", "third": "3", "fourth": "4", "fifth": "5", "one": "1", "two": "2", "three": "3",
+    "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
+}  # fmt: skip
+_GREEK = dict(
+    zip(
+        "αβγδεζηθικλμνξπρστυφχψω",
+        (
+            "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu",
+            "xi", "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
+        ),
+        strict=True,
+    )
+)  # fmt: skip
+_STOP = word_set("a an and as at by for from in into of on or the to with")
+REPLY_WORDS = word_set(
+    "erratum errata corrigendum corrigenda correction corrections corrected addendum retraction retracted withdrawn "
+    "comment comments commentary reply replies response rejoinder rebuttal letter editorial protocol"
+)
+"""Words by which a publication about another work differs from that work."""
+
+GENERIC = word_set(
+    "abstract abstracts acknowledgement acknowledgements announcement announcements answer article articles author "
+    "authors book books calendar chapter commentary comment conference congress contents contributors correspondence "
+    "cover discussion editor editorial editors errata erratum foreword from guest highlights image images in index "
+    "introduction introductory invited issue issues journal letter letters literature meeting memoriam message news "
+    "note notes obituary opinion oral overview paper papers perspective poster posters preface president presidential "
+    "presentation presentations proceedings program programme publication questions remarks reply report research "
+    "response review reviewers reviews section selected session special summary supplement symposium table the this to "
+    "untitled update volume welcome of and for on a an"
+)
+"""Words of titles that many works share, such as an introduction or a letter to the editor."""
+
+
+@lru_cache(maxsize=200_000)
+def comparable_title(text: str) -> str:
+    """
+    Return the words of a title as they are compared: Greek letters by name, type II as type 2, without a language.
+    """
+    plain = text.replace("&amp;", " and ").replace("&", " and ") if " & " in text or "&amp;" in text else text
+    words = normalise_title(_LANGUAGE.sub("", plain) or plain)
+    for letter, name in _GREEK.items():
+        if letter in words:
+            words = words.replace(letter, name)
+    if not words.isascii() or any(one in words for one in ("i", "v", "x")):
+        parts = words.split()
+        for at, one in enumerate(parts):
+            if one in _ROMAN:
+                parts[at] = _ROMAN[one]
+            elif one in _AMBIGUOUS_ROMAN and at and parts[at - 1] in _NUMBERED:
+                parts[at] = _AMBIGUOUS_ROMAN[one]
+        words = " ".join(parts)
+    return words
+
+
+def title_similarity(one: str, other: str) -> float:
+    """Return how alike two comparable titles are, from 0 to 100; blanks do not count."""
+    return fuzz.ratio(one.replace(" ", ""), other.replace(" ", ""))
+
+
+def numbers_differ(one: str, other: str) -> bool:
+    """Return whether two comparable titles contain different numbers, as digits or as words."""
+    return _numbers(one) != _numbers(other)
+
+
+@lru_cache(maxsize=200_000)
+def _numbers(title: str) -> tuple[str, ...]:
+    found = [one.lstrip("0") or "0" for one in _DIGITS.findall(title)]
+    found += [_COUNTS[word] for word in title.split() if word in _COUNTS]
+    return tuple(sorted(found))
+
+
+def kinds_differ(one: str, other: str) -> bool:
+    """Return whether only one of two comparable titles names a kind of publication, such as an erratum or a reply."""
+    return REPLY_WORDS.intersection(one.split()) != REPLY_WORDS.intersection(other.split())
+
+
+def is_generic(title: str) -> bool:
+    """Return whether a comparable title is too short or too common to identify a work."""
+    words = title.split()
+    telling = [word for word in words if word not in GENERIC and not word.isdigit()]
+    return len(telling) < 3 or len("".join(telling)) < 15
+
+
+def replaced_words(one: str, other: str) -> bool:
+    """Return whether a word of each comparable title is missing in the other and resembles none of its words."""
+    mine, theirs = set(one.split()), set(other.split())
+    left, right = mine - theirs, theirs - mine
+    if not left or not right:
+        return False
+    joined, others = one.replace(" ", ""), other.replace(" ", "")
+    lost = (word for word in left if word not in _STOP and word not in others and not _resembles(word, right))
+    new = (word for word in right if word not in _STOP and word not in joined and not _resembles(word, left))
+    return any(lost) and any(new)
+
+
+def _resembles(word: str, words: set[str]) -> bool:
+    return process.extractOne(word, words, scorer=fuzz.ratio, score_cutoff=75) is not None
+
+
+def is_beginning(one: str, other: str, least: int = 30) -> bool:
+    """Return whether one comparable title is the beginning of the other, as a title without its subtitle."""
+    short, long = sorted((one.replace(" ", ""), other.replace(" ", "")), key=len)
+    return len(short) >= least and long.startswith(short)

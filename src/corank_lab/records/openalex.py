@@ -46,20 +46,15 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FetchedReferences:
-    """
-    References of a collection from OpenAlex.
+    """References of a collection from OpenAlex."""
 
-    records: The records with references: ids of the collection where the cited work is in it, OpenAlex ids elsewhere. A
-        record that OpenAlex does not know, or without references there, keeps its own. The OpenAlex id of a record is
-        in its field ``openalex_id``.
-    openalex_ids: OpenAlex id of each record; empty if it is unknown.
-    n_asked: Number of records with a DOI or a PubMed id.
-    n_references, n_inside: Number of fetched references, and how many are to records of the collection.
-    """
-
+    # the records with references: ids of the collection where the cited work is in it, OpenAlex ids elsewhere. A record
+    # that OpenAlex does not know, or without references there, keeps its own. The OpenAlex id of a record is in its
+    # field ``openalex_id``
     records: Records
-    openalex_ids: list[str]
-    n_asked: int
+    openalex_ids: list[str]  # openAlex id of each record; empty if it is unknown
+    n_asked: int  # number of records with a DOI or a PubMed id
+    # n_references, n_inside: number of fetched references, and how many are to records of the collection
     n_references: int
     n_inside: int
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import resources
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,50 +29,29 @@ _REVIEW_FILE = resources.files("corank_lab.records").joinpath("reviews", f"{REVI
 
 @dataclass(frozen=True)
 class RecordDetails:
-    """
-    Bibliographic details of a record; what the file does not hold is empty.
+    """Bibliographic details of a record; what the file does not hold is empty."""
 
-    year: Year of publication.
-    authors: Names as in the file, the first author first.
-    journal: Journal, book or conference.
-    doi: DOI in lower case, without address or prefix.
-    pmid: Number in PubMed.
-    accession: Number that the database gives to the work.
-    given_id: Id in the file itself.
-    keywords: Keywords and subject headings.
-    url: Address of the work.
-    source: Name of the file.
-    """
-
-    year: int | None = None
-    authors: tuple[str, ...] = ()
-    journal: str = ""
-    doi: str = ""
-    pmid: str = ""
-    accession: str = ""
-    given_id: str = ""
-    keywords: tuple[str, ...] = ()
-    url: str = ""
-    source: str = ""
+    year: int | None = None  # year of publication
+    authors: tuple[str, ...] = ()  # names as in the file, the first author first
+    journal: str = ""  # journal, book or conference
+    doi: str = ""  # DOI in lower case, without address or prefix
+    pmid: str = ""  # number in PubMed
+    accession: str = ""  # number that the database gives to the work
+    given_id: str = ""  # id in the file itself
+    keywords: tuple[str, ...] = ()  # keywords and subject headings
+    url: str = ""  # address of the work
+    source: str = ""  # name of the file
 
 
 @dataclass(frozen=True)
 class RecordSource:
-    """
-    A file that records were read from.
+    """A file that records were read from."""
 
-    name: Name of the file.
-    sha256: Hash of its bytes.
-    format: What was recognised, such as ``"RIS"``.
-    n_records: Number of records in it.
-    remarks: What was assumed, one sentence each, such as the encoding.
-    """
-
-    name: str
-    sha256: str
-    format: str
-    n_records: int
-    remarks: tuple[str, ...] = ()
+    name: str  # name of the file
+    sha256: str  # hash of its bytes
+    format: str  # what was recognised, such as ``"RIS"``
+    n_records: int  # number of records in it
+    remarks: tuple[str, ...] = ()  # what was assumed, one sentence each, such as the encoding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -82,7 +63,7 @@ class Records:
     titles: May be empty.
     abstracts: May be empty.
     references: Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the
-        file has free text, one reference as text; see `corank_lab.records.fields.citations`.
+        file has free text, one reference as text; see `corank_lab.records.fields.names`.
     labels: 1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields: Columns or tags of the file as they are, which are kept for export.
     details: Year, authors, journal, identifiers, keywords and address of each record.
@@ -215,3 +196,44 @@ def review_text() -> bytes:
     """Return the review of the package as JSON lines in UTF-8, with the abstracts as inverted indexes."""
     with resources.as_file(_REVIEW_FILE) as path:
         return open_text(path).read().tobytes()
+
+
+def records_to_json(records: Records) -> dict[str, Any]:
+    """
+    Return records as JSON values.
+
+    >>> found = records_from_json(records_to_json(Records(["a"], ["Tin"], [""], labels=[1])))
+    >>> found.ids, found.labels.tolist()
+    (['a'], [1.0])
+    """
+    return {
+        "ids": list(records.ids),
+        "titles": list(records.titles),
+        "abstracts": list(records.abstracts),
+        "references": [list(one) for one in records.references],
+        "labels": [None if math.isnan(one) else one for one in records.labels.tolist()],
+        "fields": [dict(one) for one in records.fields],
+        "details": [
+            {name: value for name, value in vars(one).items() if value not in (None, "", ())} for one in records.details
+        ],
+        "sources": [asdict(one) for one in records.sources],
+    }
+
+
+def records_from_json(values: Mapping[str, Any]) -> Records:
+    """Return the records of JSON values."""
+    labels = [math.nan if one is None else one for one in values["labels"]]
+    return Records(
+        values["ids"],
+        values["titles"],
+        values["abstracts"],
+        [tuple(one) for one in values["references"]],
+        np.array(labels, dtype=np.float64),
+        values["fields"],
+        [RecordDetails(**_tuples(one)) for one in values["details"]],
+        [RecordSource(**_tuples(one)) for one in values["sources"]],
+    )
+
+
+def _tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}

@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from corank_lab.records.evidence import Entry, journal_words, make_entries, same_journal
-from corank_lab.records.identity import family_name, fold_text, normalise_doi, normalise_title
+from corank_lab.records.identity import comparable_title, family_name, fold_text, normalise_doi, normalise_title
 from corank_lab.records.records import Records
-from corank_lab.records.titles import comparable_title
 
 _OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/(?:works/)?)?(W\d{4,})/?", re.IGNORECASE)
 _PMID = re.compile(
@@ -37,15 +36,11 @@ LEAST_WORDS = 4
 
 @dataclass(frozen=True)
 class ReferenceCounts:
-    """
-    How many references were matched with records of the collection, and how.
+    """How many references were matched with records of the collection, and how."""
 
-    n_references: Number of references of all records.
-    by_id, by_doi, by_pmid, by_title, by_page: References to records of the collection: by id, by DOI, by PubMed id, by
-        title, or by first author, year, volume and first page.
-    """
-
-    n_references: int
+    n_references: int  # number of references of all records
+    # by_id, by_doi, by_pmid, by_title, by_page: references to records of the collection: by id, by DOI, by PubMed id,
+    # by title, or by first author, year, volume and first page
     by_id: int = 0
     by_doi: int = 0
     by_pmid: int = 0

@@ -47,45 +47,28 @@ class FoundGroups(Protocol):
 
 @dataclass(frozen=True)
 class FileSummary:
-    """
-    Records of one file.
+    """Records of one file."""
 
-    name: Name of the file.
-    format: Recognised format; empty if it is not known.
-    n_records: Number of records.
-    missing: Number of records without "title", "abstract", "year", "authors" and "identifier" (DOI or PubMed number).
-    n_duplicates: Number of duplicates of other records, which need no judgement of their own.
-    n_relevant, n_irrelevant: Number of records with each label.
-    n_citing: Number of records with references.
-    """
-
-    name: str
-    format: str
-    n_records: int
+    name: str  # name of the file
+    format: str  # recognised format; empty if it is not known
+    n_records: int  # number of records
+    # number of records without "title", "abstract", "year", "authors" and "identifier" (DOI or PubMed number)
     missing: dict[str, int]
-    n_duplicates: int
-    n_relevant: int
+    n_duplicates: int  # number of duplicates of other records, which need no judgement of their own
+    n_relevant: int  # n_relevant, n_irrelevant: number of records with each label
     n_irrelevant: int
-    n_citing: int
+    n_citing: int  # number of records with references
 
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """
-    What an import found; made by `summarise`.
+    """What an import found; made by `summarise`."""
 
-    files: The files, in the order of reading.
-    n_groups: Number of groups of duplicates; None if they were not searched.
-    n_references: Number of references of all records.
-    n_matched: Number of these that name a record of the collection.
-    remarks: What the readers assumed, one sentence each, with the name of the file.
-    """
-
-    files: tuple[FileSummary, ...]
-    n_groups: int | None
-    n_references: int
-    n_matched: int
-    remarks: tuple[str, ...] = ()
+    files: tuple[FileSummary, ...]  # the files, in the order of reading
+    n_groups: int | None  # number of groups of duplicates; None if they were not searched
+    n_references: int  # number of references of all records
+    n_matched: int  # number of these that name a record of the collection
+    remarks: tuple[str, ...] = ()  # what the readers assumed, one sentence each, with the name of the file
 
     @property
     def n_records(self) -> int:
@@ -150,13 +133,7 @@ class ImportSummary:
 
 
 def summarise(records: Records, groups: FoundGroups | None = None, matched: int | None = None) -> ImportSummary:
-    """
-    Summarise an import.
-
-    >>> summarise(Records(["a", "b"], ["Tin", ""], ["", "Ore."], [("b", "x"), ()], [1, 0])).sentences()
-    ('2 records have labels: 1 relevant, 1 irrelevant; 0 without.',
-     '2 references, of which 1 names a record of this collection.')
-    """
+    """Summarise an import."""
     judged = None if groups is None else set(groups.representatives)
     listed = [source.name for source in records.sources]
     names = list(dict.fromkeys([*listed, *(one.source for one in records.details)]))

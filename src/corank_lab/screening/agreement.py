@@ -11,49 +11,34 @@ from numpy.typing import NDArray
 
 from corank.metrics import cohen_kappa
 from corank.tables import ReportTable
-from corank_lab.screening.judges import Judges, find_conflicts, independent
+from corank_lab.screening.answers import Judges, find_conflicts, independent
 
 DRAWS = 4000
 """Draws of the posterior of kappa."""
 
 
 class PairAgreement(NamedTuple):
-    """
-    Agreement of two judges on one question.
+    """Agreement of two judges on one question."""
 
-    first, second: The judges.
-    question: "included", or a reason of exclusion: whether a judge gave it, among the records that both excluded.
-    n_both: Number of records that both answered.
-    n_same: Number of these with the same answer.
-    n_yes: Number of these for which both answered yes.
-    kappa: Cohen's kappa; NaN if it is undefined.
-    low, high: 95 % interval of kappa: quantiles of its posterior under a Jeffreys prior of the four shares.
-    """
-
-    first: str
+    first: str  # first, second: the judges
     second: str
-    question: str
-    n_both: int
-    n_same: int
-    n_yes: int
-    kappa: float
+    question: str  # "included", or a reason of exclusion: whether a judge gave it, among the records that both excluded
+    n_both: int  # number of records that both answered
+    n_same: int  # number of these with the same answer
+    n_yes: int  # number of these for which both answered yes
+    kappa: float  # Cohen's kappa; NaN if it is undefined
+    # low, high: 95 % interval of kappa: quantiles of its posterior under a Jeffreys prior of the four shares
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class ScreeningAgreement:
-    """
-    How far the judges of a screening agree.
+    """How far the judges of a screening agree."""
 
-    pairs: For each pair of judges, inclusion first, then each reason.
-    n_conflicts: Number of records on which judges disagree.
-    n_settled: Number of these that an adjudicator settled.
-    """
-
-    pairs: tuple[PairAgreement, ...]
-    n_conflicts: int
-    n_settled: int
+    pairs: tuple[PairAgreement, ...]  # for each pair of judges, inclusion first, then each reason
+    n_conflicts: int  # number of records on which judges disagree
+    n_settled: int  # number of these that an adjudicator settled
 
     def table(self) -> ReportTable:
         """Return the agreement as a table."""

@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 
 from corank.errors import InputError
 from corank.parameters import is_integer
-from corank_lab.database.store import ANY_NUMBER, Candidate
+from corank_lab.database.database import ANY_NUMBER, Candidate
 from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningEntry, prior_entries
-from corank_lab.screening.choosing import choose_first
 from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.screening.model import ScreeningModel
-from corank_lab.screening.progress import ScreeningAdvice, ScreeningProgress
+from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
-from corank_lab.screening.stopping.forecast import Forecaster
+from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress
 from corank_lab.screening.stopping.sampling import RandomSample
 from corank_lab.screening.team import OpenRecord, TeamAnswers
 from corank_lab.screening.views import Views, make_views

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.errors import InputError
-from corank_lab.database.store import ANY_NUMBER
+from corank_lab.database.database import ANY_NUMBER
 from corank_lab.records.records import Records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, prior_entries
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine, find_conflicts, prior_entries
 from corank_lab.screening.journal import ScreeningJournal
-from corank_lab.screening.judges import combine, find_conflicts
 from corank_lab.screening.matching import UniqueRecords
 
 KNOWN = "labels of the file"
@@ -42,10 +41,6 @@ class TeamAnswers:
 
     records: The records; with `UniqueRecords`, duplicates are judged as one.
     journal: Journal of one of the judges, who is the judge of the session; `begin` reads it.
-    share, overlap, readers: As in `corank_lab.screening.Screening`.
-
-    unique, records: The records, and those that are judged.
-    judges: The answers of each judge.
     """
 
     def __init__(
@@ -238,10 +233,7 @@ class Adjudication(TeamAnswers):
     """
     Settle the conflicts of judges, one record at a time.
 
-    records: The records.
     journal: Journal of the adjudicator, which has the answers of all judges.
-
-    conflicts: Records in conflict, settled or not.
     """
 
     def __init__(self, records: Records | UniqueRecords, journal: ScreeningJournal) -> None:

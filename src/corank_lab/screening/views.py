@@ -11,6 +11,8 @@ where 1 is a penalised intercept. If no record has references, the text has weig
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.errors import InputError
+from corank.text import split_words
 from corank_lab.records.records import Records
-from corank_lab.screening.tfidf import TfidfVocabulary, unit_rows
 
 TEXT, LINKS, REFERENCES, LEVEL = 0.7, 0.2, 0.1, 1.0
 """Weights of the views in the kernel, and the intercept."""
@@ -34,15 +36,11 @@ Rows = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class RecordRows:
-    """
-    Records as rows whose products are their similarities.
+    """Records as rows whose products are their similarities."""
 
-    sparse: columns of text, links and references that occur in at least two records, times the roots of the weights.
-    own: contribution of the other columns to the similarity of a record with itself.
-    """
-
+    # columns of text, links and references that occur in at least two records, times the roots of the weights
     sparse: Any
-    own: Rows
+    own: Rows  # contribution of the other columns to the similarity of a record with itself
 
     def __len__(self) -> int:
         return len(self.own)
@@ -61,17 +59,11 @@ class RecordRows:
 
 @dataclass(frozen=True, eq=False)
 class Views(RecordRows):
-    """
-    All records of a collection.
+    """All records of a collection."""
 
-    text: tf-idf rows of words and word pairs.
-    vocabulary: makes such rows of other texts.
-    kernel: kernel of all records, or None if they are more than `MAX_KERNEL`.
-    """
-
-    text: Any
-    vocabulary: TfidfVocabulary
-    kernel: Rows | None
+    text: Any  # tf-idf rows of words and word pairs
+    vocabulary: TfidfVocabulary  # makes such rows of other texts
+    kernel: Rows | None  # kernel of all records, or None if they are more than `MAX_KERNEL`
 
     @cached_property
     def typical(self) -> Rows:
@@ -152,3 +144,169 @@ def _shared(features: Any) -> tuple[Any, Rows]:
     frequency = np.bincount(features.indices, minlength=features.shape[1])
     own = features.multiply(features) @ (frequency < 2).astype(np.float32)
     return features[:, frequency >= 2].tocsr(), np.asarray(own, dtype=np.float32).ravel()
+
+
+MAX_FREQUENCY = 0.95
+"""Share of the texts above which a term is dropped."""
+
+PART = 2_000_000
+"""Number of pairs that are sorted at once."""
+
+Integers = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+Floats = NDArray[np.float32]
+
+
+class _WordNumbers(dict[str, int]):
+    """Number of each word; a new word gets the next number."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
+
+
+class _KnownNumbers(dict[str, int]):
+    """Number of each known word; -1 for others."""
+
+    def __missing__(self, word: str) -> int:
+        return -1
+
+
+@dataclass(frozen=True, eq=False)
+class TfidfVocabulary:
+    """Words and word pairs with their weights."""
+
+    number: dict[str, int]  # column of each word
+    n_words: int  # number of these columns
+    # sorted codes of the pairs that occur in several texts: column of the first word × `n_words` + column of the second
+    # word. Their columns follow those of the words
+    pairs: Integers
+    weights: Floats  # idf of all columns; 0 for dropped terms
+
+    @classmethod
+    def learn(cls, texts: Iterable[str]) -> tuple[TfidfVocabulary, Any]:
+        """Learn the vocabulary of texts; return it with the rows of these texts."""
+        number = _WordNumbers()
+        words, ends = _numbers(texts, number)
+        n, n_words = len(ends) - 1, len(number)
+
+        def idf(frequency: Any) -> Floats:
+            weights = np.log((1 + n) / (1 + frequency)) + 1
+            return np.where(frequency > MAX_FREQUENCY * n, 0.0, weights).astype(np.float32)
+
+        squares = np.zeros(n)
+        first, second, at = _neighbours(words, ends)
+        kept: list[tuple[Numbers, Floats, Numbers, Integers, Integers]] = []
+        for chosen in _parts(first, n_words):
+            codes = first[chosen].astype(np.int64) * n_words + second[chosen]
+            kept.append(_count_pairs(codes, at[chosen], squares))
+        del first, second, at
+        rows, counts, places, codes, frequency = (np.concatenate(column) for column in _with_offsets(kept))
+        kept.clear()
+        pairs = sparse.csr_matrix((counts, (rows, places)), shape=(n, len(codes)))
+        del rows, counts, places
+        singles = sparse.csr_matrix((np.ones(len(words), np.float32), words, ends), shape=(n, n_words))
+        del words
+        singles.sum_duplicates()
+        weights = np.concatenate([idf(np.bincount(singles.indices, minlength=n_words)), idf(frequency)])
+        both = sparse.hstack([singles, pairs], format="csr", dtype=np.float32)
+        del singles, pairs
+        learnt = cls(dict(number), n_words, codes, weights)
+        return learnt, learnt._weighted(both, squares * float(idf(np.array(1))) ** 2)
+
+    def rows(self, texts: Sequence[str]) -> Any:
+        """Return the rows of other texts; unknown words are dropped and break pairs, and unknown pairs are dropped."""
+        words, ends = _numbers(texts, _KnownNumbers(self.number))
+        first, second, at = _neighbours(words, ends)
+        codes = first.astype(np.int64) * self.n_words + second
+        places = np.minimum(np.searchsorted(self.pairs, codes), max(len(self.pairs) - 1, 0))
+        found = (first >= 0) & (second >= 0)
+        found &= self.pairs[places] == codes if len(self.pairs) else False
+        known = words >= 0
+        texts_of = np.repeat(np.arange(len(texts)), np.diff(ends))[known]
+        rows, columns = np.r_[texts_of, at[found]], np.r_[words[known], places[found] + self.n_words]
+        shape = (len(texts), len(self.weights))
+        counts = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
+        return self._weighted(counts, np.zeros(len(texts)))
+
+    def _weighted(self, counts: Any, squares: Any) -> Any:
+        """Rows of norm 1; `squares` are the sums of squares of what has no column."""
+        np.log(counts.data, out=counts.data)
+        counts.data += 1
+        counts.data *= self.weights[counts.indices]
+        counts.eliminate_zeros()
+        return unit_rows(counts, squares)
+
+
+def unit_rows(rows: Any, squares: Any = 0.0) -> Any:
+    """Scale sparse rows to norm 1, in place; empty rows stay empty."""
+    at = np.repeat(np.arange(rows.shape[0], dtype=np.int32), np.diff(rows.indptr))
+    norms = np.sqrt(np.bincount(at, np.square(rows.data), minlength=rows.shape[0]) + squares)
+    norms[norms == 0.0] = 1.0
+    rows.data /= norms.astype(np.float32)[at]
+    return rows
+
+
+def _numbers(texts: Iterable[str], number: dict[str, int]) -> tuple[Numbers, Numbers]:
+    """Numbers of all words of the texts in order, and where each text begins, with the end of the last."""
+    words, ends, of = array("i"), array("i", [0]), number.__getitem__
+    for text in texts:
+        words.extend(map(of, split_words(text.lower())))
+        ends.append(len(words))
+    return np.array(words, dtype=np.int32), np.array(ends, dtype=np.int32)
+
+
+def _neighbours(words: Numbers, ends: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Pairs of neighbouring words of a text, and their texts."""
+    texts_of = np.repeat(np.arange(len(ends) - 1, dtype=np.int32), np.diff(ends))
+    inside = texts_of[1:] == texts_of[:-1]
+    return words[:-1][inside], words[1:][inside], texts_of[1:][inside]
+
+
+def _parts(first: Numbers, n_words: int) -> Iterator[NDArray[np.intp]]:
+    """Split pairs by ranges of their first word, each with about `PART` pairs."""
+    if len(first) <= PART:
+        yield np.arange(len(first))
+        return
+    part_of = np.cumsum(np.bincount(first, minlength=n_words)) // PART
+    parts = part_of.astype(np.int16)[first]
+    for part in range(int(part_of[-1]) + 1):
+        yield np.flatnonzero(parts == part)
+
+
+def _count_pairs(codes: Integers, at: Numbers, squares: Any) -> tuple[Numbers, Floats, Numbers, Integers, Integers]:
+    """Count pairs per text."""
+    codes, at = _sorted_pairs(codes, at, len(squares))
+    is_new_pair = np.ones(len(codes), dtype=np.bool_)
+    is_new_pair[1:] = codes[1:] != codes[:-1]
+    is_new = is_new_pair.copy()
+    is_new[1:] |= at[1:] != at[:-1]
+    entries = np.flatnonzero(is_new)
+    counts = np.diff(entries, append=len(codes)).astype(np.float32)
+    rows, begins = at[entries], np.flatnonzero(is_new_pair[entries])
+    frequency = np.diff(begins, append=len(entries))
+    is_shared = np.repeat(frequency > 1, frequency)
+    np.add.at(squares, rows[~is_shared], (1 + np.log(counts[~is_shared].astype(np.float64))) ** 2)
+    places = (np.cumsum(is_new_pair[entries][is_shared]) - 1).astype(np.int32)
+    return rows[is_shared], counts[is_shared], places, codes[entries[begins[frequency > 1]]], frequency[frequency > 1]
+
+
+def _sorted_pairs(codes: Integers, at: Numbers, n: int) -> tuple[Integers, Numbers]:
+    """Sort pairs by code and text; `at` is in the order of the texts, from 0 to n - 1."""
+    shift = (n - 1).bit_length()
+    if int(codes.max(initial=0)).bit_length() + shift > 62:
+        order = np.argsort(codes, kind="stable")
+        return codes[order], at[order]
+    # sorting one array of numbers is several times as fast as sorting places
+    both = codes << shift
+    both |= at
+    both.sort()
+    return both >> shift, (both & ((1 << shift) - 1)).astype(np.int32)
+
+
+def _with_offsets(parts: list[Any]) -> Iterator[list[Any]]:
+    """Columns of the parts, with the numbers of pairs running on from part to part."""
+    offsets = np.cumsum([0, *(len(part[3]) for part in parts)]).tolist()
+    for column in range(5):
+        yield [part[column] + np.int32(offsets[at] if column == 2 else 0) if column == 2 else part[column]
+               for at, part in enumerate(parts)]  # fmt: skip

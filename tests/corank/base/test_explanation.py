@@ -6,7 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from lawful import LAWFUL
+from lawful import LAWFUL, REPEATED
 from scipy import sparse
 from sklearn import config_context
 from sklearn.decomposition import PCA
@@ -66,7 +66,9 @@ def check(found, f, pair=PAIR):
 
 
 @pytest.mark.parametrize("with_prior", [False, True], ids=["", "prior"])
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] if name in REPEATED else []) for name in SUMS]
+)
 def test_contributions_add_up(name, with_prior):
     model = SUMS[name]()
     given = {"prior": PRIOR} if with_prior else {}

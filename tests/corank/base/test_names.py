@@ -22,6 +22,7 @@ FRAME = pd.DataFrame(MADE.X, columns=NAMES)
 ROWS = Collection(MADE.X, MADE.y, NAMES, _qid=lambda: MADE.qid)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     ("named", "numbered"),
     [
@@ -71,6 +72,7 @@ def test_names_that_are_not_there_are_refused(model):
         model.fit(MADE.X, MADE.y, qid=MADE.qid)
 
 
+@pytest.mark.long
 def test_prior_columns_of_a_comparison_are_named():
     for prior in (["b"], [1]):
         study = corank.compare(["rankrls"], FRAME, MADE.y, MADE.qid, prior=prior, folds=2, fractions=(), n_jobs=1)

@@ -15,7 +15,7 @@ import corank
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.text import LinkLearn, Links, read_corpus, read_pairs, save_corpus
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 
 _KEPT = tempfile.TemporaryDirectory()  # removed when Python ends
@@ -36,6 +36,22 @@ def _shown_lists(made: Any, rng: np.random.Generator) -> Iterator[str]:
         for place, row in enumerate(rows, 1):
             clicked = rng.random() < (made.y[row] + 0.5) / 5 / place
             yield f"{number},{made.qid[row]},d{row},{place},{int(clicked)}\n"
+
+
+def write_runs(folder: Path, rng: np.random.Generator, n_queries: int = 12, n_documents: int = 30) -> None:
+    """Write the lists of two retrievers, of which vectors is better, and the grades of 10 documents of each query."""
+    lines = {"bm25": [], "vectors": []}
+    judged = ["query,docid,grade\n"]
+    for q in range(n_queries):
+        grades = rng.integers(0, 4, n_documents)
+        for name, noise in (("bm25", 3.0), ("vectors", 1.0)):
+            scores = grades + noise * rng.normal(size=n_documents)
+            top = np.argsort(-scores)[:20].tolist()
+            lines[name] += [f"q{q} Q0 d{d} {place} {scores[d]:.4f} {name}\n" for place, d in enumerate(top, 1)]
+        judged += [f"q{q},d{d},{grades[d]}\n" for d in range(0, n_documents, 3)]
+    for name, rows in lines.items():
+        (folder / f"{name}.run").write_text("".join(rows))
+    (folder / "judgements.csv").write_text("".join(judged))
 
 
 @cache
@@ -68,6 +84,7 @@ def _made() -> Path:
         for judge in ("ann", "bob")
     ]
     (folder / "judged.csv").write_text("query,docid,judge,grade\n" + "".join(graded))
+    write_runs(folder, np.random.default_rng(2))
     items = rng.normal(size=(6, 2)).round(3)
     rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
     (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))
@@ -82,7 +99,7 @@ def _made() -> Path:
     answers = [f'{{"action": "{"not" if k % 5 else "relevant"}", "id": "{k}", "by": "model"}}\n' for k in range(18)]
     (folder / "reviewed.csv.answers" / "me.jsonl").write_text("".join(answers))
     (folder / "certificate.json").write_bytes(certificate_bytes(make_certificate([folder / "reviewed.csv"])))
-    with SqliteStore(folder / "damaged.db") as store:
+    with SqliteDatabase(folder / "damaged.db") as store:
         store.add_project("compare", "teas", {}, {})
     (folder / "articles").mkdir()
     for k, text in enumerate(texts):

@@ -21,8 +21,9 @@ from faults.writers import write_journal
 
 INPUTS = {
     "add_to", "answers", "certificate", "compare", "config", "data", "database", "documents", "folder", "grade",
-    "index", "items", "judgements", "links", "log", "model", "names", "pairs", "predictions", "queries", "reasons",
-    "records", "rows", "source", "test", "texts", "truth", "valid", "verify",
+    "index", "items", "judgements", "links", "log", "model", "names", "pairs", "predictions", "qrels", "queries",
+    "query_ids", "query_vectors", "reasons", "records", "rows", "runs", "source", "test", "texts", "truth", "valid",
+    "vectors", "verify",
 }  # fmt: skip
 
 
@@ -56,6 +57,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("how", ["the name", "another spelling", "a link", "a hard link"])
 @pytest.mark.parametrize(
     ("words", "at", "given"), CASES, ids=lambda one: " ".join(one) if isinstance(one, list) else None

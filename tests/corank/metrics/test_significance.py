@@ -99,6 +99,7 @@ NO_DIFFERENCE = {
 }
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("name", NO_DIFFERENCE)
 @pytest.mark.parametrize("n", [3, 5, 8, 20])
 def test_the_interval_of_few_queries_keeps_its_level(name, n):

@@ -55,6 +55,7 @@ for name, use in uses.items():
 """
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("change", "found"),
     [

@@ -27,6 +27,7 @@ def test_directions_have_length_one_and_no_favourite(d):
     np.testing.assert_allclose(U.mean(axis=0), 0.0, atol=0.03)
 
 
+@pytest.mark.long
 def test_candidates_rank_by_their_own_weights():
     rng = np.random.default_rng(0)
     X, w, prior = rng.normal(size=(8, 4)), rng.normal(size=4), rng.normal(size=8)
@@ -53,6 +54,7 @@ def winners(ranks, shown, clicks, tau):
     return value, np.array(shares)
 
 
+@pytest.mark.long
 def test_a_step_goes_to_the_mean_of_expected_winners():
     rng = np.random.default_rng(1)
     X, rng_state = rng.normal(size=(6, 4)), seed_state(rng)
@@ -73,6 +75,7 @@ def test_a_step_goes_to_the_mean_of_expected_winners():
         np.testing.assert_allclose(w, wanted, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [DBGD(decay=0.999), MGD(4)], ids=str)
 def test_the_compiled_loop_equals_show_and_learn(model):
     made, user = make_ranking(15, (1, 14), random_state=0), CascadeClicks("navigational", 5, "any")

@@ -55,6 +55,7 @@ def test_identical_rankings_tie_and_blind_users_prefer_none(report):
         assert abs(row[5]) < 4.0
 
 
+@pytest.mark.long
 def test_worst_first_exploits_from_the_wrong_end():
     data, user = small_part(0, "train"), CascadeClicks("perfect")
     right = simulate_clicks(

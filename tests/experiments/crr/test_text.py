@@ -34,6 +34,7 @@ def test_counts_of_topics_on_which_crr_is_best():
     assert "best on both on 1 topics" in best
 
 
+@pytest.mark.long
 def test_a_run_on_stories_made_of_words(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     words = [f"{a}{b}{c}" for a in "bcdfg" for b in "aeiou" for c in "lmnrs"]

@@ -30,6 +30,7 @@ def test_a_value_is_the_mean_of_curves_judged_on_the_pool(pool, curves):
     np.testing.assert_allclose(curves.values["test", RANKRLS, "top"][1], np.mean(found, axis=0), atol=1e-6)
 
 
+@pytest.mark.long
 def test_the_table_begins_with_what_needs_no_judgement(pool, curves):
     table = curves.table()
     is_in = ~pool.is_test

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import pytest
+
 from corank.tables import ReportTable
 from experiments.few_judgements import run
 from experiments.options import ExperimentOptions
 
 
+@pytest.mark.long
 def test_the_report_joins_all_tables_and_a_picture(pool, tmp_path, monkeypatch):
     asked = []
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from experiments.gp import judges, questions
 from experiments.options import ExperimentOptions
 
 
+@pytest.mark.long
 def test_every_way_predicts_the_pairs_that_were_not_answered(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     every = np.column_stack(np.triu_indices(8, 1))

@@ -8,6 +8,7 @@ from experiments.lambdarank import methods, problems, run
 from experiments.options import ExperimentOptions
 
 
+@pytest.mark.long
 def test_the_report_holds_what_was_measured(tmp_path, monkeypatch):
     """Values of the tests' own in place of fits: tables hold their means, and a second run asks for nothing."""
     asked = []
@@ -32,6 +33,7 @@ def test_the_report_holds_what_was_measured(tmp_path, monkeypatch):
     assert len(asked) == n + 1
 
 
+@pytest.mark.long
 def test_methods_learn_what_is_made():
     split = problems.made(0, 40)
     chance = methods.measured("SPD", problems.Split(split.train.some(1, np.random.default_rng(0)), split.test, None), 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy import sparse
 
 from experiments.lcra import losses
@@ -22,6 +23,7 @@ def test_folds_hold_every_scored_row_once_and_split_no_query():
         assert sizes.max() - sizes.min() <= 1
 
 
+@pytest.mark.long
 def test_an_outcome_has_a_tuned_and_an_untuned_value_of_each_method(monkeypatch):
     monkeypatch.setattr(losses, "N_STEPS", 200)
     rng = np.random.default_rng(0)
@@ -36,6 +38,7 @@ def test_an_outcome_has_a_tuned_and_an_untuned_value_of_each_method(monkeypatch)
     assert all(len(values) == 2 and all(0 < value <= 1 for value in values) for values in found.values())
 
 
+@pytest.mark.long
 def test_the_report_has_a_row_per_problem_fraction_loss_and_tuning(monkeypatch, tmp_path):
     monkeypatch.setattr(losses, "N_STEPS", 200)
     monkeypatch.setattr(losses, "FRACTIONS", (0.5,))

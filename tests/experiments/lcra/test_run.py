@@ -25,6 +25,7 @@ def report(tmp_path_factory):
         return run.run(ExperimentOptions(tmp_path_factory.mktemp("lcra"), quick=True, repeats=2))
 
 
+@pytest.mark.long
 def test_the_report_has_a_row_per_method_and_per_problem_and_fraction(report):
     listed, paper, gains = report.tables
     assert [row[0] for row in listed.rows] == ["MQ2008", "few users"]

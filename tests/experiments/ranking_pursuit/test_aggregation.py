@@ -96,6 +96,7 @@ def test_votes_are_wins_over_other_items(drawn):
         np.testing.assert_allclose(votes[users.test_starts[b] : users.test_starts[b + 1]], 1 + wins / 3)
 
 
+@pytest.mark.long
 def test_no_weights_on_a_grid_have_a_smaller_squared_error_than_the_stacked_ones(drawn):
     users = drawn.held_out
     rng = np.random.default_rng(0)

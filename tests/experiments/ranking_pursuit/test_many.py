@@ -80,6 +80,7 @@ def test_each_model_of_two_dictionaries_is_a_co_ranking_pursuit(seed, coupling, 
             np.testing.assert_allclose(scores[rows, p], expected, rtol=1e-6, atol=1e-7 * (1 + abs(known).max()))
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), residual=st.sampled_from(["shared", "separate"]))
 def test_views_may_have_different_features_of_the_same_items(seed, residual):

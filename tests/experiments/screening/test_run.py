@@ -45,6 +45,7 @@ def small(monkeypatch, tmp_path):
     pool._prepared.cache_clear()
 
 
+@pytest.mark.long
 def test_a_run_compares_orders_rules_and_starts(small, tmp_path):
     told = []
     report = run.run(ExperimentOptions(small.folder, quick=True, report_done=told.append))

@@ -36,6 +36,7 @@ def test_the_demo_learns_compares_and_saves(says, tmp_path):
     assert len(table_of(said)) >= 4
 
 
+@pytest.mark.long
 def test_the_review_of_the_demo_can_be_screened_where_it_says(says, tmp_path):
     said = says("demo", "--output", tmp_path, "--queries", 60)
     (path,) = re.findall(r"screen it yourself: corank screen (.*) --ignore-labels\n", said)
@@ -77,7 +78,7 @@ def table_of(said: str) -> list[str]:
     return [line for line in said.splitlines() if line.split()[:1] in (["SPD"], ["CRR"], ["LCRA"], ["ideal"])]
 
 
-@pytest.mark.thin(2)
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_smallest_demo_runs_whatever_the_seed(says, tmp_path, seed):
     assert "the loaded model gives the same scores" in says(

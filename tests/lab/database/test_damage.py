@@ -13,12 +13,10 @@ from typer.testing import CliRunner
 
 from corank import cli
 from corank.errors import InputError
-from corank_lab.api.log import EventLog, NewEvent
-from corank_lab.api.tables import TABLES
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.api.log import TABLES, EventLog, NewEvent
+from corank_lab.database.connections import LostError
 from corank_lab.database.recover import recover
-from corank_lab.database.sqlite_store import SqliteStore
-from corank_lab.database.store import LostError
+from corank_lab.database.sqlite import SqliteDatabase, open_database
 from corank_lab.pages.app import create_app
 from faults.flip import flip_many
 from some_pages import PageClient, fields, new_project, words
@@ -27,7 +25,7 @@ from some_service import running
 
 def answered(path, n=30):
     """A database with a project and its answers; returns the id of the project."""
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         project = store.add_project("compare", "Teas", {}, {"names": ["a", "b"]}).id
         store.append_all(project, [("ann", f"x{n}", {"action": "left"}, f"c{n}", "") for n in range(n)])
     return project
@@ -56,7 +54,7 @@ def test_a_changed_answer_is_named_and_the_file_stays_as_it_is(tmp_path):
         r"corank.db is damaged \(answers: row 8\); restore it from a copy, or copy what is sound .* recover .* FOLDER"
     )
     with pytest.raises(LostError, match=message):
-        open_answer_store(path)
+        open_database(path)
     for command in (["lab", str(tmp_path), "--no-browser"], ["serve", "models", str(tmp_path)]):
         result = CliRunner().invoke(cli.app, command)
         assert result.exit_code == 1
@@ -65,7 +63,7 @@ def test_a_changed_answer_is_named_and_the_file_stays_as_it_is(tmp_path):
 
 
 def test_an_answer_that_is_damaged_while_the_file_is_open(tmp_path):
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         owner = PageClient(create_app(store), store.add_owner())
         page = new_project(owner)
         project = page.removeprefix("/p/")
@@ -91,7 +89,7 @@ def test_recover_copies_sound_rows_and_names_the_others(tmp_path):
     assert result.output.splitlines()[1:] == ["Lost: answer 8, of 'ann' on 'x7'."]
     assert "Copied 1 projects, 29 answers and 0 events" in result.output
     assert path.read_bytes() == before
-    with open_answer_store(tmp_path / "new" / "corank.db") as store:
+    with open_database(tmp_path / "new" / "corank.db") as store:
         assert [one.number for one in store.answers(project)] == [n for n in range(1, 31) if n != 8]
         assert store.append(project, "bob", "x7", {"action": "right"})[0].number == 31
     assert [one.name for one in (tmp_path / "new").iterdir()] == ["corank.db"]
@@ -107,11 +105,11 @@ def test_recover_reads_around_a_page_that_is_lost(tmp_path):
     content[first : first + 4096] = bytes(4096)
     path.write_bytes(content)
     with pytest.raises(LostError, match="is damaged"):
-        open_answer_store(path)
+        open_database(path)
     found = recover(path, tmp_path / "new")
     assert 1800 < found.n_rows["answers"] < 2000
     assert [one for one in found.lost if one.startswith("answers: rows from")]
-    with open_answer_store(tmp_path / "new" / "corank.db") as store:
+    with open_database(tmp_path / "new" / "corank.db") as store:
         assert {one.entry["action"] for one in store.answers(project)} == {"left"}
         assert len(store.answers(project)) == found.n_rows["answers"]
 
@@ -119,7 +117,7 @@ def test_recover_reads_around_a_page_that_is_lost(tmp_path):
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_recovered_events_are_not_learnt_twice(is_lost, tmp_path):
     path = tmp_path / "corank.db"
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         EventLog(store).append([NewEvent("feedback", f"f{at}", 1, "{}") for at in range(5)]).result()
         store.write(("UPDATE learner SET number = 2, oldest = 3",))
     if is_lost:
@@ -131,7 +129,7 @@ def test_recovered_events_are_not_learnt_twice(is_lost, tmp_path):
     assert (found.n_rows["events"], found.n_rows["learner"], found.lost) == (
         (5, 0, ["learner: row 1"]) if is_lost else (5, 1, [])
     )
-    with SqliteStore(tmp_path / "new" / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "new" / "corank.db") as store:
         assert EventLog(store).last_number() == 5
         assert store.read("SELECT number, oldest FROM learner") == ([(5, 6)] if is_lost else [(2, 3)])
 
@@ -146,12 +144,13 @@ def test_recover_refuses_what_holds_nothing(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["corank.db"]
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_an_answer_to_a_file_that_was_taken_away_is_not_acknowledged(end, is_replaced, tmp_path):
     path = tmp_path / "corank.db"
     taken = tmp_path / f"corank.db{end}"
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         owner = PageClient(create_app(store), store.add_owner())
         page = new_project(owner)
         form = {**fields(owner.get(f"{page}/judge").text), "action": "left"}
@@ -170,14 +169,15 @@ def test_an_answer_to_a_file_that_was_taken_away_is_not_acknowledged(end, is_rep
         assert is_replaced or not taken.exists()
         os.replace(kept, taken)  # the same file again
         assert owner.post(f"{page}/judge", form).status_code == 303
-    with open_answer_store(path) as store:
+    with open_database(path) as store:
         assert len(store.answers(page.removeprefix("/p/"))) == 2
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("end", "share"), [("", 0.0), ("", 0.5), ("", "older copy"), ("-wal", 0.0), ("-wal", 0.5)])
 def test_an_answer_to_a_file_that_was_shortened_is_not_acknowledged(end, share, tmp_path):
     path = tmp_path / "corank.db"
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         project = store.add_project("compare", "x", {}, {}).id
         for number in range(100):
             store.append(project, "ann", f"x{number}", {"action": "left", "note": 300 * "n"}, f"c{number}")
@@ -196,7 +196,7 @@ def test_an_answer_to_a_file_that_was_shortened_is_not_acknowledged(end, share, 
 
 def test_a_file_that_another_process_compacts_stays_in_use(tmp_path):
     path = tmp_path / "corank.db"
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         project = store.add_project("compare", "x", {}, {}, files={"a": ("image/png", os.urandom(1_000_000))}).id
         checkpoint(path)
         before = path.stat().st_size
@@ -205,14 +205,14 @@ def test_a_file_that_another_process_compacts_stays_in_use(tmp_path):
         assert path.stat().st_size < before / 2
         for number in range(3):
             store.append(project, "ann", f"x{number}", {"action": "left"})
-    with open_answer_store(path) as again:
+    with open_database(path) as again:
         assert len(again.answers(project)) == 3
 
 
 def killed(tmp_path):
     """The files of a server with 30 answers as a kill leaves them, and the project."""
     path = tmp_path / "corank.db"
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         project = store.add_project("compare", "x", {}, {}).id
         for number in range(30):
             store.append(project, "ann", f"x{number}", {"action": "left"}, f"c{number}")
@@ -231,7 +231,7 @@ def test_a_damaged_log_of_a_killed_server_is_refused_and_kept(share, tmp_path):
     log.write_bytes(content)
     for _ in range(2):
         with pytest.raises(LostError, match=r"is damaged \(corank.db-wal: (its header|frame \d+ of \d+) was changed"):
-            open_answer_store(path)
+            open_database(path)
     assert log.read_bytes() == content
     if share >= 0.5:
         found = recover(path, tmp_path / "new")
@@ -246,7 +246,7 @@ def test_an_incomplete_last_transaction_was_never_acknowledged(cut, tmp_path):
     content = bytearray(log.read_bytes())
     content[-4000] ^= cut is None  # a part that did not reach the disk
     log.write_bytes(content[: None if cut is None else -cut])
-    with open_answer_store(path) as store:
+    with open_database(path) as store:
         assert [one.client_id for one in store.answers(project)] == [f"c{number}" for number in range(29)]
 
 
@@ -254,20 +254,20 @@ def test_a_log_of_an_emptied_file_is_refused(tmp_path):
     path, _ = killed(tmp_path)
     os.truncate(path, 0)
     with pytest.raises(LostError, match="the file is empty, but its log is not"):
-        open_answer_store(path)
+        open_database(path)
     assert path.with_name("corank.db-wal").stat().st_size
 
 
 def test_a_log_that_was_begun_again_is_read(tmp_path):
     path = tmp_path / "corank.db"
-    with SqliteStore(path) as store:
+    with SqliteDatabase(path) as store:
         project = store.add_project("compare", "x", {}, {}).id
         for number in range(300):
             store.append(project, "ann", f"x{number}", {"action": "left"}, f"c{number}")
             if number % 40 == 20:
                 checkpoint(path)
             if number % 30 == 29:
-                with open_answer_store(path) as other:
+                with open_database(path) as other:
                     assert len(other.answers(project)) == number + 1
 
 
@@ -280,7 +280,7 @@ def checkpoint(path, *statements):
 
 def test_answers_in_a_deleted_log_come_into_the_file(tmp_path):
     path = tmp_path / "corank.db"
-    store = SqliteStore(path)
+    store = SqliteDatabase(path)
     project = store.add_project("compare", "x", {}, {}).id
     store.append(project, "ann", "x", {"action": "left"}, "first")
     os.remove(f"{path}-wal")
@@ -289,12 +289,12 @@ def test_answers_in_a_deleted_log_come_into_the_file(tmp_path):
     shutil.copy(path, tmp_path / "killed.db")  # as a kill would leave it
     store.close()
     for name in ("killed.db", "corank.db"):
-        with open_answer_store(tmp_path / name) as again:
+        with open_database(tmp_path / name) as again:
             assert [one.client_id for one in again.answers(project)] == ["first"]
 
 
 def test_a_service_whose_file_was_deleted_acknowledges_nothing(tmp_path):
-    with SqliteStore(tmp_path / "corank.db") as store, running(store) as client:
+    with SqliteDatabase(tmp_path / "corank.db") as store, running(store) as client:
         os.remove(store.path)
         answer = client.post("/feedback", {"events": [{"id": "f", "impression": "l", "item": "a"}]})
         assert answer.status_code == 503

@@ -9,8 +9,9 @@ import pytest
 
 from corank.data.io.items import Items
 from corank.errors import InputError
+from corank_lab.database.database import Candidate
 from corank_lab.database.entries import parse_lines
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
 from corank_lab.screening import Records, ScreeningJournal, UniqueRecords
@@ -56,9 +57,9 @@ def test_two_processes_see_the_answers_of_each_other(tmp_path):
         assert ids(again) == ids(ann) == [("relevant", "W1")]
         assert [judge for judge, _ in ann.log] == ["ann", "bob"]
         assert list(bob.by_judge()) == ["ann", "bob"]
-        assert ann.claim("W3", 1)
-        assert again.claim("W3", 1)  # the same judge
-        assert not bob.claim("W3", 1)
+        assert ann.claim([Candidate("W3")])
+        assert again.claim([Candidate("W3")])  # the same judge
+        assert not bob.claim([Candidate("W3")])
         assert bob.held_by_others() == {"W3"}
     with opened(tmp_path, "bob") as bob:
         assert bob.held_by_others() == set()
@@ -77,7 +78,7 @@ def test_a_project_is_found_by_content_and_a_changed_file_continues_it(tmp_path)
             assert (journal.id == first) is same
             assert len(journal.entries) == same
     assert is_new
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         assert len(store.projects()) == 2
         assert store.payload(first)["records"]["ids"] == ["w2", "w3", "w4", "w5"]
 

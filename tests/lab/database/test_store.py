@@ -15,15 +15,14 @@ import pytest
 from corank.data.io.items import Items
 from corank.errors import InputError
 from corank_lab.api.keys import Keys
-from corank_lab.api.log import EventLog, NewEvent
-from corank_lab.api.tables import TABLES
+from corank_lab.api.log import TABLES, EventLog, NewEvent
+from corank_lab.database import database as stores
 from corank_lab.database import migrations
-from corank_lab.database import store as stores
 from corank_lab.database.checksums import add_function, check_database, checked_tables
+from corank_lab.database.connections import DatabaseError
+from corank_lab.database.database import Candidate
 from corank_lab.database.migrations import AppTables
-from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.sqlite_store import SqliteStore
-from corank_lab.database.store import Candidate, StoreError
+from corank_lab.database.sqlite import SqliteDatabase, open_database
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_stores import address_of, open_new, postgres
 
@@ -155,7 +154,7 @@ def test_a_job_that_fails_does_not_harm_those_committed_with_it(store, project):
         barrier.wait()
         try:
             store.append(project if number else "no such project", "ann", "x", {"action": "left"}, str(number))
-        except StoreError as error:
+        except DatabaseError as error:
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(9)]
@@ -259,7 +258,7 @@ def test_a_database_of_every_earlier_version_is_migrated(kind, version, tmp_path
         ('{"action": "left"}',),
     )
     connection.close()
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         assert [one.entry for one in store.answers("p")] == [{"action": "left"}]
         store.append("p", "ann", "x", {"action": "right"})
         assert store.read("SELECT value FROM meta WHERE key = 'version'") == [(str(migrations.VERSION),)]
@@ -278,7 +277,7 @@ def test_a_stored_database_of_an_earlier_version_keeps_answers_events_and_keys(v
         add_function(connection)
         connection.executescript((Path(__file__).parent / "old" / f"version{version}.sql").read_text())
     for _ in range(2):
-        with open_answer_store(path) as store:
+        with open_database(path) as store:
             assert [(one.action, one.time) for one in store.answers("p")] == [("left", "2026-01-31T12:00:01.000+00:00")]
             assert [one.created[:19] for one in store.projects()] == ["2026-01-31T12:00:00"]
             log, keys = EventLog(store), Keys(store)
@@ -301,7 +300,7 @@ def test_a_stored_database_of_an_earlier_version_keeps_answers_events_and_keys(v
 @pytest.mark.parametrize("kind", DATABASES)
 def test_only_an_app_that_is_installed_has_tables(kind, tmp_path):
     with open_new(kind, tmp_path) as store:
-        with pytest.raises(StoreError):
+        with pytest.raises(DatabaseError):
             store.read("SELECT number FROM events")
         assert EventLog(store).last_number() == 0
         assert store.read("SELECT number, oldest FROM learner") == [(0, 1)]
@@ -324,36 +323,36 @@ def test_times_have_one_format(store, project):
 @pytest.mark.parametrize("kind", DATABASES)
 def test_a_newer_database_is_refused_and_unchanged(kind, tmp_path):
     address = address_of(kind, tmp_path)
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         store.run(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
     with pytest.raises(InputError, match="the database has version 99, which a newer corank wrote"):
-        open_answer_store(address)
+        open_database(address)
 
 
 def test_a_file_that_is_not_a_database(tmp_path):
     path = tmp_path / "corank.db"
     path.write_bytes(b"not a database" * 100)
-    with pytest.raises(StoreError, match="is not a sound SQLite database"):
-        SqliteStore(path)
+    with pytest.raises(DatabaseError, match="is not a sound SQLite database"):
+        SqliteDatabase(path)
     assert path.read_bytes() == b"not a database" * 100
 
 
 def test_no_folder_and_unknown_addresses(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
-        SqliteStore(tmp_path / "no" / "corank.db")
+        SqliteDatabase(tmp_path / "no" / "corank.db")
     with pytest.raises(InputError, match="the database is mysql://"):
-        open_answer_store("mysql://host/x")
+        open_database("mysql://host/x")
 
 
 def test_a_locked_file_is_one_sentence_and_works_again(tmp_path, monkeypatch):
-    from corank_lab.database import sqlite_store
+    from corank_lab.database import sqlite
 
-    monkeypatch.setattr(sqlite_store, "BUSY_MS", 100)
-    with SqliteStore(tmp_path / "corank.db") as store:
+    monkeypatch.setattr(sqlite, "BUSY_MS", 100)
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         project = store.add_project("compare", "x", {}, {}).id
         other = sqlite3.connect(store.path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match="is locked by another program; close that program, then try again"):
+        with pytest.raises(DatabaseError, match="is locked by another program; close that program, then try again"):
             store.append(project, "ann", "x", {"action": "left"}, "c")
         other.execute("ROLLBACK")
         other.close()
@@ -361,12 +360,12 @@ def test_a_locked_file_is_one_sentence_and_works_again(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_one_sentence_and_nothing_acknowledged_is_lost(tmp_path):
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         project = store.add_project("compare", "x", {}, {}).id
         store.append(project, "ann", "x", {"action": "left"}, "first")
         size = store._writer.run(lambda db: db.execute("PRAGMA page_count").fetchone()[0])
         store._writer.run(lambda db: db.execute(f"PRAGMA max_page_count = {size}").fetchone())
-        with pytest.raises(StoreError, match="the disk is full; free some space"):
+        with pytest.raises(DatabaseError, match="the disk is full; free some space"):
             store.append(project, "ann", "x", {"action": "left", "text": "x" * 100_000}, "second")
         # the connection is opened afresh, without the limit
         store.append(project, "ann", "x", {"action": "left", "text": "x" * 100_000}, "second")
@@ -381,7 +380,7 @@ def test_a_postgresql_that_commits_lazily_is_made_to_wait_for_the_disk(tmp_path)
         name = connection.execute("SELECT current_database()").fetchone()[0]
         for setting, expected in (("off", "on"), ("remote_apply", "remote_apply")):
             connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = {setting}")
-            with open_answer_store(address) as store:
+            with open_database(address) as store:
                 assert store.run(lambda db: db("SHOW synchronous_commit").fetchone()) == (expected,)
 
 
@@ -389,15 +388,15 @@ def test_a_postgresql_that_commits_lazily_is_made_to_wait_for_the_disk(tmp_path)
 def test_a_server_that_restarts(tmp_path):
     address = address_of("postgresql", tmp_path)
     server = postgres()
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         project = store.add_project("compare", "x", {}, {}).id
         store.append(project, "ann", "x", {"action": "left"}, "first")
         server.stop()
         try:
             for _ in range(2):
-                with pytest.raises(StoreError, match="the PostgreSQL server cannot be reached"):
+                with pytest.raises(DatabaseError, match="the PostgreSQL server cannot be reached"):
                     store.append(project, "ann", "x", {"action": "left"}, "second")
-            with pytest.raises(StoreError, match="the PostgreSQL server cannot be reached"):
+            with pytest.raises(DatabaseError, match="the PostgreSQL server cannot be reached"):
                 store.answers(project)
         finally:
             server.start()
@@ -407,7 +406,7 @@ def test_a_server_that_restarts(tmp_path):
 
 def test_a_new_file_is_readable_by_its_owner_only(tmp_path):
     path = tmp_path / "corank.db"
-    with open_answer_store(path) as store:
+    with open_database(path) as store:
         store.add_project("compare", "a", {}, {})
         modes = {one.name: one.stat().st_mode & 0o777 for one in tmp_path.iterdir()}
     assert modes["corank.db"] == 0o600

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening.workspace import ScreenWorkspace
 from corank_lab.records import read_records
@@ -60,11 +60,11 @@ def test_journals_are_imported_at_the_first_start(here):
     assert "5 answers of" in " ".join(said.split())
     assert "2 answers" in said
     assert files_of(here) == before
-    with SqliteStore(here / "corank.db") as store:
+    with SqliteDatabase(here / "corank.db") as store:
         page = open_page(store, ScreenWorkspace)
         assert {judge: len(answers.relevant) for judge, answers in page.session.judges.items()} == {"ann": 5, "bob": 3}
         assert page.reasons == ["wrong dose"]
-        assert len(open_page(store, PreferenceWorkspace).team.answers_of("ann").pairwise) == 2
+        assert len(open_page(store, PreferenceWorkspace).session.answers_of("ann").pairwise) == 2
 
 
 def test_a_database_is_continued_by_the_terminal(here):
@@ -74,7 +74,7 @@ def test_a_database_is_continued_by_the_terminal(here):
     said = run("screen", here / "works.csv", keys="n\nq\n")
     assert "found 1 relevant, read 3 of 12" in said
     assert "1 answer" in run("prefer", here / "teas.csv")
-    with SqliteStore(here / "corank.db") as store:
+    with SqliteDatabase(here / "corank.db") as store:
         assert sorted(one.kind for one in store.projects()) == ["compare", "screen"]
         assert sorted(one.settings["file"] for one in store.projects()) == ["teas.csv", "works.csv"]
 
@@ -87,7 +87,7 @@ def test_terminal_and_page_share_answers_and_holds(here):
             run("screen", works, "--known", "w0", keys="n\nq\n")
         else:
             run("screen", works, "--known", "w0", "--share", "--judge", "bob", keys="r\nq\n")
-        with SqliteStore(here / "corank.db") as store:
+        with SqliteDatabase(here / "corank.db") as store:
             page = open_page(store, ScreenWorkspace)
             item = page.question("me")["item"]
             answered = [one.item for one in store.answers(page.project.id) if one.action in ("relevant", "not")]

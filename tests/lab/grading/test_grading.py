@@ -24,8 +24,8 @@ from corank_lab.grading import (
     pool_from_index,
     read_grading_task,
 )  # fmt: skip
-from corank_lab.grading.answers import GradingEntry
 from corank_lab.grading.reading import read_queries
+from corank_lab.grading.task import GradingEntry
 
 NAN = float("nan")
 

@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from corank import cli
 from corank_lab.cli.lab import has_browser
-from corank_lab.database import sqlite_store
-from corank_lab.database.open_store import open_answer_store
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database import sqlite
+from corank_lab.database.sqlite import SqliteDatabase, open_database
 from corank_lab.pages.app import create_app
 from some_pages import PageClient, fields, new_project, words
 from some_server import ServerProcess
@@ -22,8 +21,8 @@ from some_stores import address_of, postgres
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(sqlite_store, "BUSY_MS", 50)
-    with SqliteStore(tmp_path / "corank.db") as opened:
+    monkeypatch.setattr(sqlite, "BUSY_MS", 50)
+    with SqliteDatabase(tmp_path / "corank.db") as opened:
         yield opened
 
 
@@ -70,7 +69,7 @@ def test_a_full_disk_is_one_sentence(store, owner):
 @pytest.mark.long
 def test_a_database_server_that_is_away_is_one_sentence(tmp_path):
     address = address_of("postgresql", tmp_path)
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         owner = PageClient(create_app(store), store.add_owner())
         path = new_project(owner)
         form = {**fields(owner.get(f"{path}/judge").text), "action": "left"}
@@ -149,7 +148,7 @@ def test_a_public_address_warns_about_encryption(tmp_path):
 
 @pytest.mark.long
 def test_newer_and_foreign_files_are_refused_at_the_start(tmp_path):
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         store.run(lambda db: db("UPDATE meta SET value = '99' WHERE key = 'version'"))
     with pytest.raises(RuntimeError, match="which a newer corank wrote"):
         ServerProcess(tmp_path)

@@ -13,7 +13,7 @@ import zipfile
 import httpx
 import pytest
 
-from corank_lab.database.imports import (
+from corank_lab.database.transfer import (
     MOST_ATTEMPTS,
     add_import,
     begin_import,
@@ -97,7 +97,7 @@ def test_an_upload_that_is_sent_twice_makes_one_project(store, monkeypatch, is_l
 def test_a_crash_while_a_project_is_saved_leaves_nothing(store, small, monkeypatch):
     owner = PageClient(create_app(store), store.add_owner())
     id = upload(owner, ("bees.ris", bees(5).encode())).headers["location"].removeprefix("/imports/")
-    from corank_lab.database import store as stores
+    from corank_lab.database import database as stores
 
     def fail(*_):
         raise KeyError("killed here")
@@ -147,6 +147,7 @@ PACKED = {
 }
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("case", PACKED)
 def test_an_upload_is_large_by_its_unpacked_size(store, monkeypatch, case):
     """The server stops reading at one megabyte; the process for large uploads has a budget of its own."""

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 import httpx
 import pytest
 
-from corank_lab.database.open_store import open_answer_store
+from corank_lab.database.sqlite import open_database
 from faults.kill_server import form_of
 from some_pages import words
 from some_postgres import PostgresServer
@@ -26,13 +26,13 @@ SAFE = "Answers that were saved before are safe."
 CLOCK = """
 import sys
 from pathlib import Path
-from corank_lab.database import entries, store
-real = store.datetime
+from corank_lab.database import database, entries
+real = database.datetime
 class Shifted(real):
     @classmethod
     def now(cls, tz=None):
         return real.fromtimestamp(real.now(tz).timestamp() + float(Path(sys.argv[1]).read_text()), tz)
-store.datetime = entries.datetime = Shifted
+database.datetime = entries.datetime = Shifted
 from corank.cli import app
 app(sys.argv[2:])
 """
@@ -61,7 +61,7 @@ class Reviewer(httpx.Client):
 
 
 def stored(address, path):
-    with open_answer_store(address) as store:
+    with open_database(address) as store:
         return store.answers(path.removeprefix("/p/"))
 
 
@@ -184,7 +184,7 @@ def test_a_clock_that_goes_back(tmp_path, serve):
     server = serve(tmp_path, program=[sys.executable, "-c", CLOCK, str(shift)])
     with closing(Reviewer(server)) as owner:
         owner.import_bees()
-        with open_answer_store(tmp_path / "corank.db") as store:
+        with open_database(tmp_path / "corank.db") as store:
             token = store.add_judge(owner.path.removeprefix("/p/"), "ann")
         forms = []
         with closing(Reviewer(server, f"/enter?token={token}", owner.path)) as ann:

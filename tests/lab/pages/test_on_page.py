@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from corank import cli
 from corank.errors import InputError
-from corank_lab.cli.screening.on_page import open_project, read_settings
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.cli.screening.session import open_project, read_settings
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.pages.app import create_app
 from corank_lab.screening import STOPPING_RULES
 from some_pages import PageClient
@@ -20,7 +20,7 @@ from some_reviews import bees
 def test_the_project_of_a_file_is_made_once(tmp_path):
     file = tmp_path / "bees.ris"
     file.write_text(bees(6))
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         first = open_project(store, [file], {"topic": "bees"})
         assert first.endswith("/import")
         assert open_project(store, [file], {}) == first.replace("/import", "/judge")
@@ -41,7 +41,7 @@ def test_settings_that_a_page_refuses_are_refused_before_a_project_is_made(optio
 
 @pytest.mark.parametrize("to", ["https://evil.example", "//evil.example", "/p/x/../y", "javascript:x", "/p/x?y"])
 def test_a_link_leads_only_to_pages_of_projects(tmp_path, to):
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         page = PageClient(create_app(store)).get(f"/enter?token={store.add_owner()}&to={to}").text
     assert 'content="0; url=/"' in page
 
@@ -55,14 +55,14 @@ def test_the_command_serves_next_to_the_file(tmp_path, monkeypatch):
     said = CliRunner().invoke(cli.app, ["screen", str(file), "--page", "--reason", "wrong species"])
     assert said.exit_code == 0, said.output
     assert served[0][0] == tmp_path
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         served[0][1](store)
         assert store.projects()[0].settings["reasons"] == "wrong species"
     (tmp_path / "more.txt").write_text("wrong dose\n\n")
     CliRunner().invoke(
         cli.app, ["screen", str(file), "--page", "--reasons", str(tmp_path / "more.txt"), "--target", "0.9"]
     )
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         served[1][1](store)
         (project,) = store.projects()
         assert (project.settings["reasons"], project.settings["target"]) == ("wrong dose", 0.9)
@@ -98,7 +98,7 @@ def test_what_pages_cannot_do_is_refused_before_anything_is_stored(words, senten
 def test_a_setting_that_an_earlier_version_stored_wrongly_is_mended(tmp_path):
     file = tmp_path / "bees.ris"
     file.write_text(bees(6))
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         first = open_project(store, [file], {"rule": "nonsense", "target": 0.9})
         assert open_project(store, [file], read_settings({"rule": "agree", "target": 0.95})) == (
             first.replace("/import", "/judge")
@@ -112,7 +112,7 @@ def test_a_setting_that_an_earlier_version_stored_wrongly_is_mended(tmp_path):
 def test_the_page_lists_every_stopping_rule(tmp_path):
     file = tmp_path / "bees.ris"
     file.write_text(bees(6))
-    with SqliteStore(tmp_path / "corank.db") as store:
+    with SqliteDatabase(tmp_path / "corank.db") as store:
         path = open_project(store, [file], {}).removesuffix("/import")
         page = PageClient(create_app(store), store.add_owner()).get(path).text
     assert all(f'<option value="{name}"' in page for name in STOPPING_RULES)

@@ -12,7 +12,7 @@ from html import unescape
 import pytest
 
 from corank_lab.pages.app import create_app
-from corank_lab.pages.screening.view import highlight
+from corank_lab.pages.markup import highlight
 from corank_lab.records.records import read_records
 from corank_lab.screening.reporting.certificate import verify
 from some_pages import PageClient, answers_of_judges, fields, words
@@ -312,6 +312,7 @@ def test_the_certificate_keeps_judges_apart_whatever_their_names(app, store, own
     assert "Nothing is signed" in lines[-1]
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", ["records/7/../../x", "records/../x", "records/1//x", "/x", "..", "a\\b", "records/x"])
 def test_names_of_files_in_a_project_never_become_paths(store, owner, tmp_path, monkeypatch, name):
     (tmp_path / "temporary" / "deep").mkdir(parents=True)

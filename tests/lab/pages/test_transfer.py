@@ -80,6 +80,7 @@ FORGERIES = {
 }  # fmt: skip
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("forgery", FORGERIES)
 @pytest.mark.parametrize("kind", ["screen", "compare"])
 def test_a_forged_project_is_refused_or_all_its_pages_open(owner, kind, forgery):
@@ -98,6 +99,7 @@ def test_a_forged_project_is_refused_or_all_its_pages_open(owner, kind, forgery)
         assert "the project cannot be opened" in words(made.text) or "is not a project" in words(made.text)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_the_owner_deletes_a_project(store, owner, is_damaged):
     path = new_project(owner)
@@ -118,6 +120,7 @@ def test_the_owner_deletes_a_project(store, owner, is_damaged):
     assert owner.get(other).status_code == 200
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_screening_with_notes_undo_conflicts_and_reasons_round_trips(kind, store, owner, tmp_path):
     path = new_project(owner, "screen", [("bees.ris", with_duplicate(6).encode())]).removesuffix("/import")
@@ -177,6 +180,7 @@ def test_a_journal_of_the_terminal_is_added_once(store, owner, tmp_path):
     assert store.answers(path[3:], judge="bob") == []
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize(
     "change", [{"time": "yesterday"}, {"time": 5}, {"tags": 7}, {"tags": [[1]]}, {"by": 7}, {"keys": [1]}, {"title": 3}]
 )

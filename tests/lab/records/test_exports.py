@@ -132,6 +132,7 @@ def test_the_samples_are_there():
     assert len(files()) == N_TOOLS + 12
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("path", files(), ids=lambda path: path.name.removesuffix(".xz"))
 def test_every_field_is_read_and_ids_do_not_depend_on_the_order(path):
     found = read_records(path)

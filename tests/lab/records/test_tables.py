@@ -8,8 +8,7 @@ import pytest
 
 from corank.data.io.table_text import csv_text
 from corank.errors import InputError
-from corank_lab.records.fields.citations import split_references
-from corank_lab.records.fields.names import split_authors, split_keywords
+from corank_lab.records.fields.names import split_authors, split_keywords, split_references
 from corank_lab.records.records import read_records
 from record_samples import ABSTRACT, FACTS, TITLE, check_works, read
 

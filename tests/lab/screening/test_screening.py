@@ -160,6 +160,7 @@ def test_the_topic_is_used_until_the_first_find():
     assert screening.next() is not None
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("rule", ["decline", "poisson", "sample"])
 def test_progress_adds_up_and_ends_with_the_advice_to_stop(rule):
     records = collection(300, 12, seed=2)
@@ -187,6 +188,7 @@ def test_progress_adds_up_and_ends_with_the_advice_to_stop(rule):
         assert screening.progress().may_stop
 
 
+@pytest.mark.long
 def test_the_advice_to_stop_is_withdrawn_when_relevant_records_follow():
     records = collection(1000, 12, seed=2)
     y = records.labels > 0
@@ -205,6 +207,7 @@ def test_the_advice_to_stop_is_withdrawn_when_relevant_records_follow():
     assert "the rule stops after" in later.forecast[0]
 
 
+@pytest.mark.long
 def test_a_sample_is_continued_with_its_postponed_records(tmp_path):
     records = collection(200, 12, seed=2)
     y, views = records.labels > 0, make_views(records)

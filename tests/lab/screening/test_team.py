@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from corank_lab.screening.answers import ScreeningEntry
-from corank_lab.screening.judges import combine
+from corank_lab.screening.answers import ScreeningEntry, combine
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.screening import Screening
 from corank_lab.screening.team import KNOWN

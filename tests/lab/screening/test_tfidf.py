@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from corank_lab.screening import tfidf
-from corank_lab.screening.tfidf import TfidfVocabulary
+from corank_lab.screening import views as tfidf
+from corank_lab.screening.views import TfidfVocabulary
 from some_records import tfidf_products
 
 OTHERS = ["tin gold", "gold tin", "silver", "", "tin unknown gold", "mine mine mine", "Tin, gold"]
@@ -71,6 +71,7 @@ WORD = st.sampled_from(["tin", "Gold", "mine", "ore", "a", "of", "x1", "É", "-"
 TEXT = st.lists(WORD, max_size=12).map(" ".join)
 
 
+@pytest.mark.long
 @given(st.lists(TEXT, min_size=1, max_size=12), st.lists(TEXT, min_size=1, max_size=4))
 def test_other_texts_equal_those_of_scikit_learn(texts, others):
     held_against(texts, others)

@@ -162,19 +162,7 @@ class View:
             raise InputError("a view with a precomputed kernel cannot select columns; leave columns out.")
 
     def select(self, X: Any) -> Any:
-        """
-        Select the view's columns.
-
-        Parameters
-        ----------
-        X : ndarray or CSR matrix, shape (n, d)
-            Rows.
-
-        Returns
-        -------
-        ndarray or CSR matrix
-            X itself if the view has all columns; a view of the memory for contiguous columns of a dense X.
-        """
+        """Select the view's columns: X itself if they are all, without a copy if they are contiguous in a dense X."""
         if self.columns is None:
             return X
         X = X if hasattr(X, "shape") else np.asarray(X)
@@ -185,19 +173,7 @@ class View:
         return X.select(chosen) if isinstance(X, ScaledRows) else X[:, chosen]
 
     def is_like(self, other: View) -> bool:
-        """
-        Return whether another view has the same columns and kernel.
-
-        Parameters
-        ----------
-        other : View
-            Another view.
-
-        Returns
-        -------
-        bool
-            Basis rows may differ.
-        """
+        """Return whether another view has the same columns and kernel; basis rows may differ."""
         same_columns = np.array_equal(np.atleast_1d(self.columns), np.atleast_1d(other.columns))
         return bool(self.kernel == other.kernel and same_columns)
 
@@ -222,14 +198,7 @@ class View:
         return replace(self, kernel=self.kernel.fit(self.select(X), rng, weights))
 
     def require_columns(self, n_features: int) -> None:
-        """
-        Raise `InputError` if X lacks a column of the view.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        """
+        """Raise `InputError` if X lacks a column of the view."""
         if self.columns is None:
             return
         last = int(self.columns.max())

@@ -64,7 +64,7 @@ class PairSampler:
                 "set query_weight='pairs', or draw='pairs'."
             )
         if differences and (unscored or data.y is None):
-            kind = "unscored rows" if unscored else "preference pairs"
+            kind = "unjudged rows" if unscored else "preference pairs"
             raise InputError(f"differences=True needs scores, but {kind} have none; set differences=False.")
         law = "partners" if draw == "rows" else query_weight
         if not unscored:
@@ -193,7 +193,7 @@ def _entry_weights(
     if n_with_pairs == 0:
         raise InputError(
             f"none of the {n_queries} queries with candidate rows has a pair of positive weight; "
-            "score more rows, keep two unscored rows in a query, or check the weights."
+            "score more rows, keep two unjudged rows in a query, or check the weights."
         )
     if law == "partners":
         weight = np.where(partners > 0, own, 0.0)

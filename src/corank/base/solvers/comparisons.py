@@ -80,10 +80,9 @@ def scored_comparisons(data: RankingData, mix: float, centred: bool, query_weigh
 
 def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | None:
     """
-    Return the mean square of the differences of unscored rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
+    Return the mean square of the differences of unjudged rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
 
-    query_weight {"pairs", "equal", "rows"}: weight of a query.
-    Returns: the quadratic form; None if no query holds two unscored rows.
+    Returns: the quadratic form; None if no query holds two unjudged rows.
     """
     order = data.order[~data.is_scored[data.order]]
     w = weigh_queries(data, query_weight, rows="unscored").weight_of(order)

@@ -57,7 +57,7 @@ MAX_SUMS = 10**12
 """Products n d² up to which the system is built: some tens of seconds."""
 
 PairSums = tuple[Moments, Moments | None]
-"""Sums over the pairs of scored rows, and over those of unscored rows."""
+"""Sums over the pairs of scored rows, and over those of unjudged rows."""
 
 # number of rows whose mean approximates the mean of all rows
 _SAMPLE = 10_000
@@ -88,9 +88,9 @@ def squared_views(
     query_weight: str = "pairs",
 ) -> Solution:
     """
-    Minimise the squared loss of several views that are coupled on unscored pairs.
+    Minimise the squared loss of several views that are coupled on unjudged pairs.
 
-    With m_v = w_v · p_v the margin of a pair p in view v, and P̂ the pairs of unscored rows of one query:
+    With m_v = w_v · p_v the margin of a pair p in view v, and P̂ the pairs of unjudged rows of one query:
     Σ_v [the objective of `squared` for view v] + coupling · Σ_{v,u} mean_P̂ (m_v − m_u)², whose gradient contains
     the 4 coupling mean_P̂ Σ_{u≠v} (m_v − m_u) p_v of the LCRA update.
     """
@@ -150,7 +150,7 @@ def _solve(
 def _sums(
     data: RankingData | PairSums, mix: float, centred: bool, couples: bool, query_weight: str
 ) -> tuple[Quadratic, Floats | None]:
-    """Return the system of the loss, and the mean of p pᵀ over unscored pairs if views are coupled."""
+    """Return the system of the loss, and the mean of p pᵀ over unjudged pairs if views are coupled."""
     origin = np.zeros(0)
     if isinstance(data, RankingData):
         unscored = Moments.of(data, rows="unscored", query_weight=query_weight) if couples else None
@@ -204,7 +204,7 @@ def _factorise(
     """
     Solve the block system of the views.
 
-    Block (v, u) is δ_vu (A_vv + alpha_v I) + 4 coupling (M δ_vu − 1) U_vu, U the mean of p pᵀ over unscored pairs.
+    Block (v, u) is δ_vu (A_vv + alpha_v I) + 4 coupling (M δ_vu − 1) U_vu, U the mean of p pᵀ over unjudged pairs.
     """
     slots = np.concatenate(columns)
     view = np.repeat(np.arange(len(columns)), [len(c) for c in columns])

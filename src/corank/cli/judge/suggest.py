@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.choices import PAIR_STRATEGIES, ROW_STRATEGIES
+from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import (
     Drop,
     Force,
@@ -46,14 +46,15 @@ def suggest(
     model: ModelFile,
     data: Annotated[
         list[Path],
-        typer.Argument(help="All rows, judged or not: LETOR text, a store, Parquet or CSV; - is stdin."),
+        typer.Argument(help="All rows, judged or not: LETOR text, a store, Parquet or CSV; for a fusion, runs."),
     ],
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="Number of rows or pairs.")] = 10,
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"What to judge first: {list_choices(ROW_STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}.  "
-            "[default: uncertain; entropy for pairs]",
+            help=f"What to judge first: {list_choices(ROW_STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}. "
+            f"For a fusion: {list_choices(FUSION_STRATEGIES)}.  [default: uncertain; entropy for pairs; queries for a "
+            "fusion]",
             show_default=False,
         ),
     ] = None,
@@ -61,6 +62,10 @@ def suggest(
     pairs: Annotated[
         Path | None,
         typer.Option(help="Preferences given so far (winner,loser); not suggested again.", metavar="FILE"),
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(help="Fusion: judgements so far.", metavar="FILE")] = None,
+    texts: Annotated[
+        list[Path] | None, typer.Option(help="Fusion: documents to add to the list, for judges.", metavar="FILE")
     ] = None,
     unjudged: Unjudged = None,
     label: Label = None,
@@ -79,7 +84,7 @@ def suggest(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Suggest what to judge next: rows as query, document and score, or pairs of rows for a preference model."""
+    """Suggest what to judge next: rows, pairs of rows for a preference model, or documents of runs for a fusion."""
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.rows import ColumnOptions, read_rows, row_names
     from corank.data.io.compressed import require_text_place
@@ -88,6 +93,18 @@ def suggest(
 
     if output is not None:
         require_text_place(output, overwrite=force)
+    if model.suffix == ".json":
+        from corank.cli.fuse import suggest_documents
+
+        if per_query or pairs or any((unjudged, label, qid, id_column, drop, keep, judge_column)):
+            raise InputError("a fusion reads runs; leave out --per-query, --pairs and options of columns.")
+        suggest_documents(
+            model, data, qrels, texts or [], number, output, strategy=strategy or "queries", seed=seed,
+            as_json=as_json, force=force, keep_formulas=keep_formulas,
+        )  # fmt: skip
+        return
+    if qrels is not None or texts:
+        raise InputError(f"--qrels and --texts are for a fusion (.json), but {model} is a model; leave them out.")
     fitted = load_ranker(model, data)
     ranker, last = fitted.ranker, last_step(fitted.ranker)
     columns = ColumnOptions(

@@ -30,14 +30,11 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    truth: Annotated[
-        Path,
-        typer.Argument(help="Grades: LETOR text, store, Parquet, CSV, TREC qrels or judgements (.json); - is stdin."),
-    ],
-    predictions: Annotated[
-        Path,
+    files: Annotated[
+        list[Path],
         typer.Argument(
-            help="Scores, one per line, aligned with TRUTH; a TREC run; or saved answers of a search engine (.json)."
+            help="Grades (LETOR text, store, Parquet, CSV, TREC qrels, judgements), then predictions: scores, one per "
+            "line, a TREC run, or saved answers of a search engine (.json). With --gold: runs only. - is stdin."
         ),
     ],
     metrics: Annotated[
@@ -47,6 +44,22 @@ def evaluate(
         ),
     ] = None,
     convention: Convention = "corank",
+    gold: Annotated[
+        Path | None,
+        typer.Option(help="Human grades of some queries; all other files are then runs.", metavar="FILE"),
+    ] = None,
+    cheap: Annotated[
+        list[Path] | None,
+        typer.Option(help="Grades of a cheap judge (LLM, clicks), corrected by --gold; repeatable.", metavar="FILE"),
+    ] = None,
+    these_queries: Annotated[
+        bool, typer.Option("--these-queries", help="Estimate for the listed queries, not for queries like these.")
+    ] = False,
+    fail_if_worse: Annotated[
+        float | None,
+        typer.Option(help="Exit with status 1 if a run is worse than the first by more, and surely worse.", min=0.0),
+    ] = None,
+    junit: Annotated[Path | None, typer.Option(help="JUnit XML of --fail-if-worse.", metavar="FILE")] = None,
     compare: Annotated[
         list[Path] | None,
         typer.Option(help="Other predictions for TRUTH, tested against PREDICTIONS, paired by query; repeatable."),
@@ -86,6 +99,21 @@ def evaluate(
     columns = ColumnOptions(
         label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
     )
+    if gold is not None:
+        from corank.cli.learn.cheap import evaluate_with_cheap
+
+        if compare or per_query:
+            raise InputError("--gold compares all runs; leave --compare and --per-query out.")
+        evaluate_with_cheap(
+            files, gold, cheap or [], metrics or ["nDCG@10"], convention, columns, unjudged=unjudged,
+            these_queries=these_queries, fail_if_worse=fail_if_worse, junit=junit, as_json=as_json, force=force,
+        )  # fmt: skip
+        return
+    if cheap or these_queries or fail_if_worse is not None or junit is not None:
+        raise InputError("--cheap, --these-queries, --fail-if-worse and --junit need human grades; pass --gold.")
+    if len(files) != 2:
+        raise InputError(f"{len(files)} files were passed; pass grades and predictions, or runs with --gold.")
+    truth, predictions = files
     judged = read_truth(truth, unjudged, columns)
     evaluation = evaluate_predictions(truth, predictions, judged, names, convention)
     runs = {str(predictions): evaluation}

@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from corank.cli.rows import ColumnOptions, read_rows
 from corank.data.collection import Collection, as_texts
+from corank.data.column_roles import ColumnChoice
+from corank.data.io.judgements.judgement_list import JudgementList
 from corank.data.io.judgements.reading import JSON, read_judgements
 from corank.data.io.read import detect_format, is_number, open_source
 from corank.data.io.search_responses import as_run, read_responses
-from corank.data.io.table_text import suffix_of
+from corank.data.io.table_text import csv_rows, suffix_of
 from corank.data.io.text import TextFile, open_text
-from corank.data.io.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, merge_qrels, read_qrels, read_scores
+from corank.data.io.trec import QRELS_COLUMNS, RUN_COLUMNS, Qrels, Run, merge_qrels, read_qrels, read_run, read_scores
 from corank.data.judges import JudgeGrades
 from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, evaluate_run
@@ -24,12 +26,14 @@ from corank.metrics import Evaluation, evaluate, evaluate_run
 def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = ColumnOptions()) -> Qrels | Collection:  # noqa: B008
     """Read grades from qrels, LETOR text, a store, Parquet or CSV; the format is detected."""
     if suffix_of(path) in JSON:
-        found = read_judgements(path)
-        judged = found if columns.judges == "keep" else found.final(columns.judges)
-        queries = as_texts(["all"] * len(judged)) if judged.qid is None else judged.qid
-        return Qrels(queries, judged.docids, judged.y)
+        return _qrels_of(read_judgements(path), columns.judges)
     source = open_source(path)
     kind = detect_format(source)
+    if isinstance(source, TextFile) and kind == "csv" and _has_no_features(source, columns):
+        listed = read_judgements(
+            path, y=columns.label, qid=columns.qid, docid=columns.id_column, judge=columns.judge_column
+        )
+        return _qrels_of(replace(listed, y=np.where(listed.y == unjudged, np.nan, listed.y)), columns.judges)
     if isinstance(source, TextFile) and kind in ("text", "csv"):
         words = _first_words(source)
         # the second word of LETOR text has a colon (qid:7 or 1:0.5), and tables begin with column names
@@ -38,6 +42,23 @@ def read_truth(path: Path, unjudged: float | None, columns: ColumnOptions = Colu
             qrels = qrels if unjudged is None else replace(qrels, y=np.where(qrels.y == unjudged, np.nan, qrels.y))
             return qrels if columns.judges == "keep" else merge_qrels(qrels, columns.judges, source)
     return read_rows([source], columns, needs_labels=True, unjudged=unjudged)
+
+
+def _qrels_of(found: JudgementList, rule: str) -> Qrels:
+    judged = found if rule == "keep" else found.final(rule)
+    queries = as_texts(["all"] * len(judged)) if judged.qid is None else judged.qid
+    return Qrels(queries, judged.docids, judged.y)
+
+
+def _has_no_features(text: TextFile, columns: ColumnOptions) -> bool:
+    """Return whether a table lists grades of documents, without features, so that it can only be compared with runs."""
+    line = text.first_line().decode(errors="replace")
+    names, _ = csv_rows(line, str(text))
+    if columns.drop or columns.keep or len(names) > 4:
+        return False
+    choice = ColumnChoice(y=columns.label or False, docid=columns.id_column, judge=columns.judge_column)
+    roles = choice.roles(names, text)
+    return bool(roles.y and roles.docid and roles.qid and not roles.features)
 
 
 def evaluate_predictions(
@@ -69,6 +90,18 @@ def evaluate_predictions(
     if truth.judged is not None:
         scores = _scores_of_documents(scores, truth.judged, text)
     return evaluate(truth.y, scores, truth.qid, metrics, convention=convention, docids=truth.docids)
+
+
+def read_run_file(path: Path) -> Run:
+    """Read a TREC run or saved answers of a search engine."""
+    if suffix_of(path) in JSON:
+        return as_run(read_responses(path), str(path))
+    text = open_text(path)
+    if len(words := _first_words(text)) != len(RUN_COLUMNS):
+        raise InputError(
+            f"{text} has {len(words)} columns; with --gold, all files are TREC runs: {' '.join(RUN_COLUMNS)}."
+        )
+    return read_run(text)
 
 
 def _scores_of_documents(scores: NDArray[np.float64], judged: JudgeGrades, text: TextFile) -> NDArray[np.float64]:

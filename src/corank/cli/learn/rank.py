@@ -36,8 +36,12 @@ def rank(
     data: Data,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write.  [default: screen]")] = None,
     format: Annotated[
-        ScoreFormat, typer.Option(help="One score per line in input order, or a TREC run file.")
-    ] = ScoreFormat.scores,
+        ScoreFormat | None,
+        typer.Option(
+            help="One score per line in input order, or a TREC run file.  [default: scores; trec for a fusion]",
+            show_default=False,
+        ),
+    ] = None,
     label: Label = None,
     qid: Qid = None,
     id_column: IdColumn = None,
@@ -48,7 +52,7 @@ def rank(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Score rows with a saved model; higher is better."""
+    """Score rows with a saved model, or combine the runs of retrievers with a fusion; higher is better."""
     import sys
 
     from corank.cli.learn.models import load_ranker
@@ -58,6 +62,13 @@ def rank(
     from corank.deploy.persist.linear import LinearScorer
     from corank.errors import InputError
 
+    if model.suffix == ".json":
+        from corank.cli.fuse import rank_runs
+
+        if format is ScoreFormat.scores or any((label, qid, id_column, drop, keep)):
+            raise InputError("a fusion reads runs and writes a run; leave out --format scores and options of columns.")
+        rank_runs(model, data, output, tag, as_json=as_json, force=force)
+        return
     if format is ScoreFormat.trec and output is None:
         raise InputError("--format trec needs a file; name it with --output (- for standard output).")
     if as_json and (output is None or is_stream(output)):

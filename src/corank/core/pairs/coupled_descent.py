@@ -2,7 +2,7 @@
 """
 Stochastic gradient descent for M coupled weight vectors (views), L1 penalties and AdaGrad.
 
-A slot is one weight: column j in a view. With margins m_v = w_v · p_v, a step with k examples and l unscored
+A slot is one weight: column j in a view. With margins m_v = w_v · p_v, a step with k examples and l unjudged
 pairs is, for each view v,
 
     w_v ← (1 − η_v alpha_v) w_v + η_v mean_k g(m_v) p_v − 4 coupling η_v mean_l Σ_{u≠v} (m_v − m_u) p_v
@@ -132,7 +132,7 @@ def _eta0(plan, view):  # type: ignore[no-untyped-def]
 
 @inline
 def _rows_of(drawn, free, step, i, k, n_free):  # type: ignore[no-untyped-def]
-    """Return the two rows of item i of a step: k examples, then n_free unscored pairs."""
+    """Return the two rows of item i of a step: k examples, then n_free unjudged pairs."""
     if i < k:
         at = step * k + i
         return drawn[at, _FIRST], drawn[at, _SECOND]
@@ -203,7 +203,7 @@ def _learn(state, plan, y, prior, a, b, gradients):  # type: ignore[no-untyped-d
 
 @jit
 def _couple(plan, gradients):  # type: ignore[no-untyped-def]
-    """Replace the margins of an unscored pair by −4 coupling Σ_{u≠v} (m_v − m_u) / l."""
+    """Replace the margins of an unjudged pair by −4 coupling Σ_{u≠v} (m_v − m_u) / l."""
     total = gradients.sum()
     weight = 4.0 * plan.coupling / plan.unscored_batch
     for view in range(np.uint64(len(gradients))):

@@ -14,11 +14,11 @@ from corank.core.random import draw_alias, next_u64, random_uniform
 GRADES = 0
 """Alias table over groups of equally likely rows; a partner is any row of the group's partner slots."""
 BLOCKS = 1
-"""Alias table over blocks of equally likely unscored rows; a partner is any other row of the block."""
+"""Alias table over blocks of equally likely unjudged rows; a partner is any other row of the block."""
 WEIGHTED_GRADES = 2
 """Alias table over slots; a partner is drawn from the group's partner slots ∝ its weight."""
 WEIGHTED_BLOCKS = 3
-"""Alias table over unscored slots; a partner is drawn from the other slots of the block ∝ its weight."""
+"""Alias table over unjudged slots; a partner is drawn from the other slots of the block ∝ its weight."""
 LISTED = 4
 """Alias table over given pairs."""
 
@@ -54,7 +54,7 @@ class PairIndex(NamedTuple):
 @jit
 def draw_pairs(state, index, out):  # type: ignore[no-untyped-def]
     """
-    Fill `out` (n, 2) with pairs of row numbers, winner first; two unscored rows are in random order.
+    Fill `out` (n, 2) with pairs of row numbers, winner first; two unjudged rows are in random order.
 
     A pair uses a fixed number of random words, so that the sequence of pairs does not depend on how it is split into
     calls. Training kernels fill a short buffer per call: they can then prefetch the rows of later steps.
@@ -124,7 +124,7 @@ def _draw_weighted(state, blocks, table, spans, rows, groups, sums, out):  # typ
 
 @jit
 def _partners(spans, groups, a, blocks):  # type: ignore[no-untyped-def]
-    """Return LOWER, START, STOP and HIGHER of slot a; in a block of unscored rows, a is its own group."""
+    """Return LOWER, START, STOP and HIGHER of slot a; in a block of unjudged rows, a is its own group."""
     group = groups[a]
     lower, higher = np.uint64(spans[group, LOWER]), np.uint64(spans[group, HIGHER])
     if blocks:

@@ -53,8 +53,8 @@ class SGDPlan(NamedTuple):
     l1: float
     eta0: float  # first rate
     mix: float  # probability that an example is a single row instead of a pair
-    coupling: float  # weight of the disagreement of views; if 0, no unscored pairs are drawn
-    batch: int  # batch, unscored_batch: examples and unscored pairs per step
+    coupling: float  # weight of the disagreement of views; if 0, no unjudged pairs are drawn
+    batch: int  # batch, unscored_batch: examples and unjudged pairs per step
     unscored_batch: int
     average: bool
     project: bool
@@ -107,7 +107,7 @@ class Examples(NamedTuple):
 
     y: NDArray[np.float64]  # (n_rows,) or (0,): scores; empty if all pairs have a difference of 1
     prior: NDArray[np.float64] | None  # (n_rows,): prior scores; None if all are 0
-    pairs: PairIndex  # pairs, unscored: distributions of scored and of unscored pairs
+    pairs: PairIndex  # pairs, unscored: distributions of scored and of unjudged pairs
     unscored: PairIndex
     rows: RowIndex  # distribution of single rows
 

@@ -194,28 +194,7 @@ def read_csv(path: Source, **columns: Any) -> Collection:
     Read a CSV table with a header, separated by commas, tabs or semicolons; columns without another role are features.
 
     The text is UTF-8, plain or compressed (gzip, xz, zstandard). An empty cell, NA or NaN in the label column marks an
-    unjudged row.
-
-    Parameters
-    ----------
-    path : path
-        The file; "-" is standard input.
-    **columns
-        The arguments y, qid, docid, judge, drop, keep and features of `corank.read`.
-
-    Returns
-    -------
-    Collection
-        Rows in float64, labels, query ids (integers if all are), document ids and feature names.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
-    >>> _ = path.write_text("qid,docid,label,bm25,age\\n7,a,2,0.5,1\\n7,b,,0.25,3\\n")
-    >>> rows = read_csv(path)
-    >>> rows.X.tolist(), rows.y.tolist(), rows.qid.tolist(), rows.docids.tolist(), rows.names
-    ([[0.5, 1.0], [0.25, 3.0]], [2.0, nan], [7, 7], ['a', 'b'], ['bm25', 'age'])
+    unjudged row. `columns` are the arguments y, qid, docid, judge, drop, keep and features of `corank.read`.
     """
     arrow = import_extra("pyarrow", "frames")
     text = open_text(path)

@@ -65,11 +65,7 @@ def require_steps(steps: Sequence[Any]) -> list[Any]:
 
 
 def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
-    """
-    Fit copies of transformers to parts, one after the other.
-
-    Returns: the copies, and the parts with transformed rows.
-    """
+    """Fit copies of transformers to parts, one after the other."""
     fitted = []
     for step in steps:
         fitted.append(_FITS[type(step)](copy(step), parts))
@@ -149,38 +145,10 @@ def fit_parts(
     it is byte-identical for any division into parts, any order of the work and any lost workers. It agrees with
     ``fit`` up to rounding. The names of columns are remembered and checked as by ``fit``; a failed fit changes nothing.
 
-    Parameters
-    ----------
-    model : RankRLS, CoRankRLS, SPD, CRR or LCRA; or a Pipeline that ends in one
-        The ranker. SPD, CRR and LCRA are solved exactly if the loss allows it. With ``solver="sgd"`` or the hinge,
-        their weights are the mean of independent stochastic runs, one per part, and depend on the parts. Steps before
-        the ranker may be `QueryScaler` and `Landmarks` with a random basis.
-    parts : Parts, path, sequence, or Dask collections
-        The rows, see `Parts`.
-    client : distributed.Client, Engine or None
-        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
-    split : {"move", "refuse"}
-        How to treat a query whose rows are in several parts: move its rows to the part that holds most of them, or
-        raise an error.
-    unjudged, y, qid
-        How files and frames are read, see `corank.read`.
-    verbose : bool
-        Whether to show a progress bar on a terminal or in a notebook.
-
-    Returns
-    -------
-    Ranker or Pipeline
-        The fitted model.
-
-    Examples
-    --------
-    >>> from corank import RankRLS, make_ranking
-    >>> problem = make_ranking(60, 10, random_state=0)
-    >>> cut = [(problem.X[rows], problem.y[rows], problem.qid[rows]) for rows in (slice(0, 305), slice(305, None))]
-    >>> model = fit_parts(RankRLS(), cut)
-    >>> whole = RankRLS().fit(problem.X, problem.y, qid=problem.qid)
-    >>> bool(np.allclose(model.coef_, whole.coef_, rtol=1e-12))
-    True
+    model: RankRLS, CoRankRLS, SPD, CRR or LCRA, also after `QueryScaler` and `Landmarks` with a random basis. With
+        ``solver="sgd"`` or the hinge, weights are the mean of one stochastic run per part, and depend on the parts.
+    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
+    split: whether to "move" or to "refuse" the rows of a query that is in several parts.
     """
     *steps, ranker = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     if type(ranker) in (RankRLS, CoRankRLS):
@@ -221,25 +189,11 @@ def pair_sums(
     qid: str | None = None,
 ) -> PairSums:
     """
-    Sum over parts; `fit_pair_sums` of the model then solves without reading the rows again.
+    Sum over parts, to the same bytes for any division; `fit_pair_sums` then solves without reading the rows again.
 
-    Parameters
-    ----------
-    parts : Parts, path, sequence, or Dask collections
-        The rows, see `Parts`.
-    maps : RankRLS, CoRankRLS, or tuple of FeatureMap
-        A model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows.
-    client : distributed.Client, Engine or None
-        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
-    query_weight, ties
-        As in `RankRLS`; used with feature maps only.
-    split, unjudged, y, qid
-        As in `fit_parts`.
-
-    Returns
-    -------
-    PairSums
-        The sums, byte-identical for any division into parts.
+    maps: a model, which chooses views, basis rows and the scale of columns; or feature maps for unscaled rows, which
+        `query_weight` and `ties` apply to.
+    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
     """
     if not isinstance(parts, Parts):
         parts = Parts(parts, client, split=split, unjudged=unjudged, y=y, qid=qid)
@@ -286,21 +240,9 @@ Integers = NDArray[np.int64]
 
 def predict_parts(model: Any, parts: Any, client: Any = None) -> Floats:
     """
-    Score the rows of parts.
+    Score the rows of parts, in their order.
 
-    Parameters
-    ----------
-    model : Ranker or Pipeline
-        A fitted model.
-    parts : Parts, path, sequence, or Dask collections
-        The rows, see `Parts`.
-    client : distributed.Client, Engine or None
-        Where tasks run; None means this machine. Dask unpickles what workers send: use trusted clusters only.
-
-    Returns
-    -------
-    array of shape (n_rows,)
-        Scores in the order of the parts and of the rows in them.
+    client: where tasks run; None is this machine. Dask unpickles what workers send: use trusted clusters only.
     """
     parts = _checked(model, parts, client)
     out = np.empty(parts.n_rows)

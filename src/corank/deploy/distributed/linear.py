@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from corank.base.advice import warn_of_useless_coupling
+from corank.base.contract import warn_of_useless_coupling
 from corank.base.kernels.views import View
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import weigh_queries
@@ -197,7 +197,7 @@ def fit_linear(model: Any, parts: Parts) -> tuple[LinearModel, Floats | None]:
         "sums",
     )
     if model.mix == 1.0 and not sums.n_scored:
-        raise InputError(f"all {parts.n_rows} rows are unscored; score some rows.")
+        raise InputError(f"all {parts.n_rows} rows are unjudged; score some rows.")
     factors = sums.spread.factors if model.scale else np.ones(d)
     scored, unscored = (None if one is None else one.scaled(factors) for one in sums.moments())
     assert scored is not None
@@ -317,7 +317,7 @@ def _alpha(model: Any, scored: Moments, sums: Sums) -> tuple[float | Floats, str
 
 
 def _gap(unscored: Moments | None, W: Floats) -> float:
-    """Return the mean over unscored pairs and pairs of views of the squared difference of margins; NaN without any."""
+    """Return the mean over unjudged pairs and pairs of views of the squared difference of margins; NaN without any."""
     if unscored is None or len(W) < 2 or not unscored.pair_weight > 0.0:
         return float("nan")
     deviations = W - W.mean(axis=0)
@@ -326,7 +326,7 @@ def _gap(unscored: Moments | None, W: Floats) -> float:
 
 
 def warn_without_unscored_pairs(unscored: Moments | None, coupling: float) -> None:
-    """Warn if no part has unscored pairs for the views to agree on."""
+    """Warn if no part has unjudged pairs for the views to agree on."""
     if coupling > 0.0 and (unscored is None or not unscored.pair_weight > 0.0):
         warn_of_useless_coupling(coupling)
 

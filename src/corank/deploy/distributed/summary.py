@@ -150,7 +150,7 @@ class _RowNumbers:
 
     compared: Integers
     query: Integers
-    unscored: Integers  # unscored rows
+    unscored: Integers  # unjudged rows
 
     def __add__(self, other: _RowNumbers) -> _RowNumbers:
         both = zip(

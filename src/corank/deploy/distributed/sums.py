@@ -49,7 +49,7 @@ class SumSettings:
 
     query_weight: str = "pairs"  # query_weight, ties: see `corank.base.pairs.Moments.of`
     ties: bool = False
-    unscored: bool = False  # whether to sum over pairs of unscored rows, too
+    unscored: bool = False  # whether to sum over pairs of unjudged rows, too
     origin: Floats | None = None  # origin of sums over rows; None sums over pairs only
     maps: tuple[FeatureMap, ...] | None = None
     factors: Floats | None = None
@@ -76,9 +76,9 @@ class Sums:
     """
     Sums of some queries; those of different queries add up.
 
-    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unscored rows; None if not
+    pair, plain, unscored: ``[Φ y]ᵀ L [Φ y]``, ``[Φ y 1]ᵀ [Φ y 1]``, and the first over unjudged rows; None if not
         computed.
-    weights: weight of scored pairs, without and with pairs of a row with itself; the same for unscored rows; and
+    weights: weight of scored pairs, without and with pairs of a row with itself; the same for unjudged rows; and
         Σ c_q W_q² over the queries with pairs.
     """
 
@@ -100,7 +100,7 @@ class Sums:
         )  # fmt: skip
 
     def moments(self) -> tuple[Moments, Moments | None]:
-        """Return the sums over scored and over unscored rows."""
+        """Return the sums over scored and over unjudged rows."""
         weights = self.weights.value
         plain = None if self.plain is None else square(self.plain.value)
         unscored = None if self.unscored is None else Moments(square(self.unscored.value), None, float(weights[2]))

@@ -4,11 +4,15 @@ Solr: linear models, trees and perceptrons of the learning-to-rank module, and a
 Solr computes in float32. Its trees send a row left if its value is at most the threshold plus 1e-6, so that the number
 is written which gives corank's threshold after this addition. Where no float32 does (thresholds near zero), the feature
 is divided by a power of two, which is exact, until 1e-6 is less than half a unit in the last place.
+
+A function query returns 0 instead of a negative number. Fields are therefore read by `FieldValueFeature`, and an input
+of a perceptron that may be negative is the difference of two features that are not.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -42,7 +46,7 @@ def write_solr(described: Description, options: ExportOptions) -> Export:
     shift, remarks = 0.0 if options.shift is None else float(options.shift), []
     if CONSTANT in names:
         raise InputError(f"a feature is called {CONSTANT!r}, which the export uses; rename it.")
-    formulas = {name: f"{{!func}}field({name})" for name in names}
+    formulas: dict[str, str] = {}
     if isinstance(scorer, LinearScorer):
         kind, features, params, intercept = _linear(scorer, names, shift)
         offset = shift - intercept
@@ -52,21 +56,25 @@ def write_solr(described: Description, options: ExportOptions) -> Export:
         kind, (features, params), offset = "MultipleAdditiveTreesModel", _trees(scorer, names, shift), shift
     elif isinstance(scorer, PerceptronScorer):
         kind, (features, params), offset = "NeuralNetworkModel", _perceptron(scorer, names, shift), shift
-        formulas = {_symlog(name): _formula(name, scorer, j) for j, name in enumerate(names)}
+        signs = (1, -1)
+        formulas = {
+            _symlog(name, sign): _formula(name, scorer, j, sign) for sign in signs for j, name in enumerate(names)
+        }
         remarks.append(
-            "Solr's networks have no logarithm, so that the features are symlog_NAME, which the feature store computes."
+            "Solr's networks have no logarithm, so that the features are symlog_NAME and symlog_minus_NAME, which the "
+            "feature store computes."
         )
     else:
         raise refuse("Solr", scorer, "linear models, trees and perceptrons", "export to onnx or json instead")
     store = f"{options.name}_features"
     body = {"class": f"{_MODEL}{kind}", "name": options.name, "store": store, "features": features, "params": params}
-    files = {"": as_json(body), ".features.json": as_json(feature_store(store, formulas, features))}
+    files = {"": as_json(body), ".features.json": as_json(feature_store(store, names, formulas, features))}
 
     def evaluate(rows: Floats) -> Floats:
         values = rows
         if isinstance(scorer, PerceptronScorer):
             values = _solr_symlog(scorer, rows)
-        return evaluate_solr(json.loads(files[""]), tuple(formulas), values)
+        return evaluate_solr(json.loads(files[""]), tuple(formulas) or names, values)
 
     def bound(rows: Floats) -> Floats:
         found = single_bound(scorer, rows, isinstance(scorer, LinearScorer) and scorer.normaliser is not None)
@@ -78,11 +86,14 @@ def write_solr(described: Description, options: ExportOptions) -> Export:
     )  # fmt: skip
 
 
-def feature_store(store: str, formulas: dict[str, str], features: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the body of `PUT schema/feature-store`: one query per feature, to be replaced by the real ones."""
+def feature_store(
+    store: str, names: tuple[str, ...], formulas: dict[str, str], features: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the body of `PUT schema/feature-store`: fields or formulas, to be replaced by the real ones."""
+    parts = [(name, "SolrFeature", {"q": formula}) for name, formula in formulas.items()]
+    parts = parts or [(name, "FieldValueFeature", {"field": name}) for name in names]
     found: list[dict[str, Any]] = [
-        {"store": store, "name": name, "class": f"{_FEATURE}SolrFeature", "params": {"q": formula}}
-        for name, formula in formulas.items()
+        {"store": store, "name": name, "class": f"{_FEATURE}{kind}", "params": params} for name, kind, params in parts
     ]
     if any(feature["name"] == CONSTANT for feature in features):
         found.append({"store": store, "name": CONSTANT, "class": f"{_FEATURE}ValueFeature", "params": {"value": 1.0}})
@@ -184,22 +195,32 @@ def _exact(thresholds: Singles, name: str) -> tuple[int, Singles]:
     )
 
 
-def _symlog(name: str) -> str:
-    return f"symlog_{name}"
+def _symlog(name: str, sign: int) -> str:
+    return f"symlog_{name}" if sign > 0 else f"symlog_minus_{name}"
 
 
-def _formula(name: str, scorer: PerceptronScorer, j: int) -> str:
-    scaled = f"sum(product(field({name}),{_text(scorer.scale[j])}),{_text(scorer.shift[j])})"
-    log = f"ln(sum(1,abs({scaled})))"
-    return f"{{!func}}if(lt({scaled},0),product(-1,{log}),{log})"
+def _field(name: str) -> str:
+    """Return the function that reads a field; Solr parses names of other characters than these only in quotes."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        return f"field({name})"
+    return 'field("{}")'.format(name.replace("\\", "\\\\").replace('"', '\\"'))
+
+
+def _formula(name: str, scorer: PerceptronScorer, j: int, sign: int) -> str:
+    """Return log(1 + max(±u, 0)) as a function query, u = x · scale + shift."""
+    # max would pass over a value that was computed from a missing field
+    value = f"def({_field(name)},0)"
+    scaled = f"sum(product({value},{_text(sign * scorer.scale[j])}),{_text(sign * scorer.shift[j])})"
+    return f"{{!func}}ln(sum(1,max(0,{scaled})))"
 
 
 def _solr_symlog(scorer: PerceptronScorer, rows: Floats) -> Floats:
-    """Compute the features symlog_NAME as Solr's function queries do, each step in float32."""
+    """Compute the features symlog_NAME and symlog_minus_NAME as Solr's function queries do, each step in float32."""
     with np.errstate(over="ignore", invalid="ignore"):
         u = to_single(rows) * scorer.scale.astype(np.float32) + scorer.shift.astype(np.float32)
-        log = np.log((np.float32(1.0) + np.abs(u)).astype(np.float64)).astype(np.float32)
-    return np.where(u < 0, -log, log).astype(np.float64)
+        parts = np.maximum(np.hstack([u, -u]), np.float32(0.0))
+        logs = np.log((np.float32(1.0) + parts).astype(np.float64)).astype(np.float32)
+    return logs.astype(np.float64)
 
 
 def _perceptron(
@@ -208,6 +229,8 @@ def _perceptron(
     layers, last = [], len(scorer.weights) - 1
     for at, (W, b) in enumerate(zip(scorer.weights, scorer.biases, strict=True)):
         bias = b + shift if at == last else b
+        if at == 0:
+            W = np.vstack([W, -W])
         layers.append(
             {
                 "matrix": [[float(_text(one)) for one in unit] for unit in W.T],
@@ -215,7 +238,7 @@ def _perceptron(
                 "activation": "identity" if at == last else "tanh",
             }
         )
-    return [{"name": _symlog(name)} for name in names], {"layers": layers}
+    return [{"name": _symlog(name, sign)} for sign in (1, -1) for name in names], {"layers": layers}
 
 
 def evaluate_solr(body: dict[str, Any], names: tuple[str, ...], rows: Floats) -> Floats:

@@ -232,14 +232,7 @@ class AutoRanker(Ranker):
             member._check_state()
 
     def summary(self) -> str:
-        """
-        Say what was chosen, how sure that is, and what more certainty would cost.
-
-        Returns
-        -------
-        str
-            Two or three sentences.
-        """
+        """Say in two or three sentences what was chosen, how sure that is, and what more certainty would cost."""
         board = self.leaderboard_
         used = [(name, w) for name, w in zip(board.names, board.weights, strict=True) if w > 0.0]
         parts = ", ".join(f"{name} {w:.2f}" for name, w in sorted(used, key=lambda one: -one[1]))

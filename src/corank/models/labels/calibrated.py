@@ -190,23 +190,7 @@ class CalibratedLabelRanker(LabelRanker):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """
-        Learn from examples.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        y : array-like of shape (n_rows,) or (n_rows, n_labels), or LabelPreferences
-            Their labels; see `targets`.
-        sample_weight : array-like of shape (n_rows,), optional
-            A weight of 2 is equivalent to repeating the row.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
+        """Learn from rows and their labels, see `LabelRanker.fit`; a weight of 2 is equivalent to repeating the row."""
         rows, preferences, labels = self._read(X, y)
         n = rows.shape[0]
         weights = None if sample_weight is None else as_weights(sample_weight, n, name="sample_weight")

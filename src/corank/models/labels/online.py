@@ -189,20 +189,8 @@ class OnlineLabelRanker(LabelRanker):
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """
-        Learn from further examples in one pass, in the given order.
-
-        Parameters
-        ----------
-        X, y
-            As in `fit`.
-        classes : array-like, optional
-            All classes of the stream, if its first part may lack some.
-
-        Returns
-        -------
-        self
-            The fitted ranker. Parts of a stream give bit for bit the model of the whole stream, but kernel parameters
-            that depend on the data, such as a median bandwidth, are those of the first part.
+        Learn from further examples in one pass, in order; `classes` are those of the stream if its first part may lack
+        some.
         """
         continues = hasattr(self, "run_")
         was_calibrated = continues and self.is_calibrated_

@@ -302,16 +302,6 @@ class LambdaRank(Ranker):
 
         Without early stopping, k steps and then m steps on the same data give the same bits as k + m steps, also if the
         model was saved and loaded in between. Columns keep the scale of the first call.
-
-        Parameters
-        ----------
-        X, y, qid, sample_weight, pairs, pair_weight, prior
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
         """
         continues = hasattr(self, "run_")
         fit = partial(self._fit, continues=continues)

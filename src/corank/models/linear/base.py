@@ -192,16 +192,6 @@ class LinearDescent(Ranker):
         Without early stopping, k steps followed by m steps on the same data give the same bits as k + m steps, also if
         the model is saved and loaded in between. A model from an exact solver continues from its weights. The scale of
         columns and an automatically chosen alpha remain those of the first call.
-
-        Parameters
-        ----------
-        X, y, qid, sample_weight, pairs, pair_weight, prior
-            As in `fit`.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
         """
         if self.solver == "exact":
             raise InputError("solver is 'exact', but partial_fit takes stochastic steps; set solver='sgd' or 'auto'.")
@@ -371,23 +361,7 @@ class LinearDescent(Ranker):
     def view_columns(
         self, n_features: int, rng: np.random.Generator, names: Sequence[str] | None = None
     ) -> list[NDArray[np.int64]]:
-        """
-        Return the columns of each view: by default, one view of all columns.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns.
-        rng : Generator
-            Source of random numbers.
-        names : sequence of str, optional
-            Names of the columns.
-
-        Returns
-        -------
-        list of arrays
-            Column numbers of each view.
-        """
+        """Return the column numbers of each view: by default, one view of all columns."""
         return [np.arange(n_features)]
 
     def _layout(self, data: RankingData, rng: np.random.Generator, continues: bool = False) -> Columns:

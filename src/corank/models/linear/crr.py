@@ -137,20 +137,6 @@ class CRR(LinearDescent):
 
     @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
-        """
-        Return expected scores of rows as shares between the lowest and the highest score; for the logistic loss.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, 2)
-            1 − p and p = σ(w · x + b): the position of the expected score between the two numbers of `score_range_`.
-        """
+        """Return 1 − p and p = σ(w · x + b), the expected score as a share of `score_range_`; for the logistic loss."""
         p = logistic(self.predict(X, prior=prior))
         return np.column_stack([1.0 - p, p])

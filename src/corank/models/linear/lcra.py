@@ -1,12 +1,12 @@
 """
 LCRA: large-scale co-regularised ranking (Tsivtsivadze, Hofmann and Heskes, 2012).
 
-M views of the columns, one weight vector each, are coupled on the unscored rows. With p_v the columns of p = a − b in
+M views of the columns, one weight vector each, are coupled on the unjudged rows. With p_v the columns of p = a − b in
 view v,
 
     min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha_v/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
 
-over scored pairs P and unscored pairs P̂ (two unscored rows of one query, drawn independently). A step draws `batch`
+over scored pairs P and unjudged pairs P̂ (two unjudged rows of one query, drawn independently). A step draws `batch`
 pairs of P and `unscored_batch` of P̂ and takes means over them. The paper takes sums; with means, `coupling` does not
 depend on the batch sizes. A step costs O((batch + unscored_batch) · nnz(p)) for any number of rows. coupling=0 is the
 paper's SPD-MV. With the squared loss, the default, the optimum is the solution of one linear system.
@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.advice import warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.missing import MISSING
@@ -54,7 +54,7 @@ class LinearViewsModel(LinearModel):
 @shared_parameters
 class LCRA(LinearDescent):
     """
-    Linear rankers on several views, coupled on unscored rows; the prediction is their mean.
+    Linear rankers on several views, coupled on unjudged rows; the prediction is their mean.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class LCRA(LinearDescent):
         Number of views, to which the columns are assigned at random, or the columns of each view (see
         `corank.base.kernels.views.as_views`).
     coupling : float
-        Weight of the disagreement on unscored pairs (the paper's μ).
+        Weight of the disagreement on unjudged pairs (the paper's μ).
     {loss}
         Scores for ``"logistic"`` as in `corank.SPD`; with mix > 0, as in `corank.CRR`.
     mix : float
@@ -75,7 +75,7 @@ class LCRA(LinearDescent):
     batch : int
         Number of scored examples of a step (the paper's k).
     unscored_batch : int
-        Number of unscored pairs of a step (the paper's l).
+        Number of unjudged pairs of a step (the paper's l).
     fit_intercept : bool
         Whether each view has a bias, learnt from the regression part.
     solver : {"auto", "sgd", "exact"}
@@ -98,7 +98,7 @@ class LCRA(LinearDescent):
     score_range_ : array of shape (2,)
         As in `corank.CRR`.
     view_gap_ : float
-        Mean over unscored pairs and pairs of views of the squared difference of their margins; NaN without unscored
+        Mean over unjudged pairs and pairs of views of the squared difference of their margins; NaN without unjudged
         pairs. After stochastic steps it is estimated on a sample, and NaN without coupling.
     alpha_, alpha_from_, objective_, n_iter_, n_skipped_queries_
         As in `corank.SPD`.
@@ -192,19 +192,8 @@ class LCRA(LinearDescent):
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
         """
-        Score rows with each view.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix or DataFrame, shape (n_rows, n_features)
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_views)
-            One column of scores for each view, with the common bias; their mean is the result of ``predict``.
+        Score rows with each view, shape (n_rows, n_views), with the common bias; their mean is the result of
+        ``predict``.
         """
         scores = score_columns(self._checked_rows(X), self.view_coefs_.T) + self.intercept_
         return self._add_prior(scores, prior)
@@ -276,7 +265,7 @@ def _columns(views: list[View], n_features: int) -> list[NDArray[np.int64]]:
 
 def _unscored_weight(data: RankingData, query_weight: str) -> tuple[float, float]:
     """
-    Return Σ_q c_q (W_q² − Σ w²), the weight of ordered pairs of distinct unscored rows of one query, and Σ_q c_q W_q²,
+    Return Σ_q c_q (W_q² − Σ w²), the weight of ordered pairs of distinct unjudged rows of one query, and Σ_q c_q W_q²,
     which includes pairs of a row with itself.
     """
     rows = data.unscored_rows

@@ -41,7 +41,7 @@ class Objective:
     fit_intercept: bool = False  # whether the regression part has a bias
     query_weight: str = "pairs"  # query_weight, draw: distribution of the pairs, see `corank.base.PairSampler`
     draw: str = "pairs"
-    batch: int = 1  # batch, unscored_batch: number of examples and of unscored pairs of a stochastic step
+    batch: int = 1  # batch, unscored_batch: number of examples and of unjudged pairs of a stochastic step
     unscored_batch: int = 1
     score_range: Range | None = None  # scores that are mapped to 0 and 1, for a loss that learns shares
 
@@ -63,7 +63,7 @@ class ObjectiveSample:
     """
     Examples, drawn once, on which the objective is estimated.
 
-    pairs, rows, unscored (n, n_features): differences of scored pairs, single rows, differences of unscored pairs.
+    pairs, rows, unscored (n, n_features): differences of scored pairs, single rows, differences of unjudged pairs.
     """
 
     pairs: Any
@@ -76,12 +76,7 @@ class ObjectiveSample:
 
     @np.errstate(over="ignore", invalid="ignore")
     def objective(self, objective: Objective, W: Floats, biases: Floats) -> float:
-        """
-        Estimate the objective; infinite or NaN if the weights are too large.
-
-        W (n_views, n_features): weights of each view.
-        biases (n_views,): bias of each view.
-        """
+        """Estimate the objective; infinite or NaN if the weights are too large."""
         total = 0.5 * float(np.sum(objective.alpha * np.sum(W * W, axis=1))) + objective.l1 * float(np.abs(W).sum())
         for w, bias in zip(W, biases, strict=True):
             if objective.mix < 1.0:
@@ -95,7 +90,7 @@ class ObjectiveSample:
         return total
 
     def view_gap(self, W: Floats) -> float:
-        """Estimate the mean over unscored pairs and pairs of views of (m_v − m_u)²."""
+        """Estimate the mean over unjudged pairs and pairs of views of (m_v − m_u)²."""
         if len(W) < 2 or not self.unscored.shape[0]:
             return float("nan")
         # Σ_{v<u} (m_v − m_u)² = M Σ_v (m_v − their mean)²

@@ -241,7 +241,7 @@ class RankSVM(Ranker):
 
 
 def _on_features(phi: FeatureMap, data: RankingData) -> RankingData:
-    """Return the same problem on the rows of Φ; unscored rows are zero."""
+    """Return the same problem on the rows of Φ; unjudged rows are zero."""
     assert phi.basis is not None
     assert phi.T is not None
     features, numbers = np.zeros((data.n_rows, phi.n_features)), data.scored_rows

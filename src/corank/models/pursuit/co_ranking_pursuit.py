@@ -1,17 +1,17 @@
 """
-CoRankingPursuit: semi-supervised ranking pursuit, with several views that must agree on unscored rows.
+CoRankingPursuit: semi-supervised ranking pursuit, with several views that must agree on unjudged rows.
 
 Each step adds one term to every view v = 1..M, so that
 
     J = Σ_v (r − a_v k_v)ᵀ L (r − a_v k_v) + coupling · Σ_{v,u} (a_v k̄_v − a_u k̄_u)ᵀ L̂ (a_v k̄_v − a_u k̄_u)
 
-falls the most, L the Laplacian of the scored and L̂ that of the unscored rows, k̄ a column over the unscored rows. Then
+falls the most, L the Laplacian of the scored and L̂ that of the unjudged rows, k̄ a column over the unjudged rows. Then
 r ← r − (1/M) Σ_v a_v k_v, and the prediction is the mean of the views. This is the paper's algorithm: the terms of a
 step must agree, not the views. ``residual="separate"`` lowers the paper's objective (3) itself,
 
     J = Σ_v (s − f_v)ᵀ L (s − f_v) + coupling · Σ_{v,u} (f̄_v − f̄_u)ᵀ L̂ (f̄_v − f̄_u),
 
-one term a_v k_v for each f_v at a time, so later steps correct views that disagree on the unscored rows.
+one term a_v k_v for each f_v at a time, so later steps correct views that disagree on the unjudged rows.
 
 Cost per step: O(M n N) and, for two views searched jointly, O(N²) (the cross terms, O(N² l), are computed once); for M
 views O(M² l N) per round of coordinate ascent; shared search O(M³ N).
@@ -29,8 +29,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.advice import warn_of_no_agreement
 from corank.base.base import Ranker
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
@@ -62,7 +62,7 @@ class FittedCoPursuit:
 @shared_parameters
 class CoRankingPursuit(Ranker):
     """
-    Sparse rankers on several views that agree on unscored rows; the prediction is their mean.
+    Sparse rankers on several views that agree on unjudged rows; the prediction is their mean.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class CoRankingPursuit(Ranker):
     kernel : str, Kernel or callable
         Kernel of views without one.
     coupling : float
-        ν, the weight of the disagreement on unscored rows, limited to 1e8 times the weight of the scores.
+        ν, the weight of the disagreement on unjudged rows, limited to 1e8 times the weight of the scores.
     search : {"joint", "shared"}
         Whether each view chooses its own row (from all pairs for two views, by coordinate ascent for more), or all
         views the same row.
@@ -246,40 +246,14 @@ class CoRankingPursuit(Ranker):
         return taken
 
     def predict(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Score rows by the mean of the views.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        n_terms : int, optional
-            Number of steps to use; all by default.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows by the mean of the views after `n_terms` steps; all by default."""
         return self._add_prior(self._score_rows(X, n_terms), prior)
 
     def _score_rows(self, X: Any, n_terms: int | None = None) -> Floats:
         return np.asarray(self._views_of(X, n_terms).mean(axis=1))
 
     def predict_views(self, X: Any, n_terms: int | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Score rows by each view; these are the paper's several near-optimal solutions.
-
-        Parameters
-        ----------
-        X, n_terms, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, M)
-            Scores of each view.
-        """
+        """Score rows by each view, shape (n_rows, M): the paper's several near-optimal solutions."""
         return self._add_prior(self._views_of(X, n_terms), prior)
 
     def _views_of(self, X: Any, n_terms: int | None = None) -> Floats:

@@ -1,9 +1,9 @@
 """
-The steps of a pursuit in several views that must agree on unscored rows.
+The steps of a pursuit in several views that must agree on unjudged rows.
 
 For columns γ = (γ_1..γ_M) of the views the best coefficients solve (B + C) a = e, where e_v = k_vᵀLr_v,
-B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unscored rows. If whole
-views must agree, not steps, e_v = k_vᵀLr_v − 2ν k̄_vᵀL̂ Σ_u (f̄_v − f̄_u), f̄ the view so far over the unscored rows. The
+B = diag(k_vᵀLk_v), C_vv = 2ν(M − 1) k̄_vᵀL̂k̄_v and C_vu = −2ν k̄_vᵀL̂k̄_u, k̄ the column over the unjudged rows. If whole
+views must agree, not steps, e_v = k_vᵀLr_v − 2ν k̄_vᵀL̂ Σ_u (f̄_v − f̄_u), f̄ the view so far over the unjudged rows. The
 objective then falls by eᵀ(B + C)⁻¹e, which a search over γ maximises:
 
 * two views, joint: all N_1 N_2 pairs, in closed form; the cross terms are computed once;
@@ -55,7 +55,7 @@ class JointStep(NamedTuple):
 class CoupledViews:
     """The views of a problem, and the search for the next step."""
 
-    scored: list[Dictionary]  # scored, unscored: dictionaries of the views over the scored and over the unscored rows
+    scored: list[Dictionary]  # scored, unscored: dictionaries of the views over the scored and over the unjudged rows
     unscored: list[Dictionary]
     inner: InnerProduct
     agreement: Laplacian  # L̂
@@ -77,7 +77,6 @@ class CoupledViews:
         """
         Return e_γ of all columns of each view.
 
-        v (n,): lr of each view.
         so_far (l,): f̄ of each view, if whole views must agree.
         """
         e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]
@@ -249,7 +248,7 @@ def couple_views(
     """Build the dictionaries of all views and their agreement."""
     rows = data.unscored_rows
     queries = Queries.of(data.queries.codes[rows], len(rows))
-    # queries with a single unscored row have no pairs
+    # queries with a single unjudged row have no pairs
     couples = bool((queries.sizes > 1).any())
     w = None if data.weights is None or not couples else data.weights[rows]
     agreement = Laplacian.per_query(queries, query_weight, weights=w)

@@ -37,14 +37,16 @@ from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
-from corank.models.pursuit.fits import FITTINGS, disjoint_paths, steps
 from corank.models.pursuit.path import (
+    FITTINGS,
     Path,
     PathValidation,
     TermContribution,
     as_n_terms,
     coefs_of,
+    disjoint_paths,
     path_table,
+    steps,
     sum_terms,
     term_contributions,
 )
@@ -118,7 +120,7 @@ class RankingPursuit(Ranker):
         β, the share of regression: 0 is pure ranking, 1 pure regression.
     fitting : {"basic", "back", "pre"}
         Whether earlier coefficients do not change, are refitted after each choice, or also in the choice (see
-        `corank.models.pursuit.fits`). Only ``"basic"`` may choose a row twice.
+        `corank.models.pursuit.path`). Only ``"basic"`` may choose a row twice.
     dictionary : {"auto", "scored", "all", "columns"}, int or array-like of int
         Candidates for terms: the scored rows of X (those of pairs, if pairs are passed), all rows, a number of random
         rows, or row numbers; "columns" are the columns of X, without a kernel. "auto" means the scored rows up to
@@ -305,23 +307,7 @@ class RankingPursuit(Ranker):
     def predict(
         self, X: Any, n_terms: int | None = None, solution: int = 0, *, prior: ArrayLike | None = None
     ) -> Floats:
-        """
-        Score rows.
-
-        Parameters
-        ----------
-        X, prior
-            As in `Ranker.predict`.
-        n_terms : int, optional
-            Number of terms to use; all by default.
-        solution : int
-            Index of one of the `n_solutions` models.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
-        """
+        """Score rows by the first `n_terms` terms (all by default) of one of the `n_solutions` models."""
         return self._add_prior(self._score_rows(X, n_terms, solution), prior)
 
     def _score_rows(self, X: Any, n_terms: int | None = None, solution: int = 0) -> Floats:
@@ -333,25 +319,9 @@ class RankingPursuit(Ranker):
 
     def explain(self, x: ArrayLike, n_terms: int | None = None, solution: int = 0) -> list[TermContribution]:
         """
-        Split the score of one row into the contributions of the chosen rows.
+        Split the score of one row into the contributions of the chosen rows, the largest first.
 
-        Parameters
-        ----------
-        x : array-like of shape (n_features,), or a table of one row
-            The row.
-        n_terms, solution : int
-            As in `predict`.
-
-        Returns
-        -------
-        list of TermContribution
-            Largest contribution first. With `intercept_`, and the prior if there is one, they sum to the score.
-
-        Examples
-        --------
-        >>> model = RankingPursuit(1, "linear").fit([[0.0], [1.0], [2.0]], [0, 1, 2])
-        >>> [(one.chosen, round(one.contribution, 6)) for one in model.explain([3.0])]
-        [(1, 3.0)]
+        With `intercept_`, and the prior if there is one, they sum to the score.
         """
         row = self._checked_rows(x if np.ndim(x) > 1 else [x])
         if row.shape[0] != 1:

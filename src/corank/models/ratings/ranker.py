@@ -78,20 +78,9 @@ class RatingsRanker(Ranker):
         """
         Score items for users, on the scale of the ratings.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows,) or (n_rows, 1)
-            Item ids. An unrated item is scored like an item of mean 0.
-        qid : array-like of shape (n_rows,), optional
-            The user of each row. Users without ratings in ``fit``, and all rows if qid is None, are scored by the
-            items' means.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            Scores in input order, higher is better.
+        X: item ids; an unrated item is scored like an item of mean 0.
+        qid: the user of each row; users without ratings in ``fit``, and all rows without qid, are scored by the items'
+            means.
         """
         check_is_fitted(self)
         items = self._item_indices(X)
@@ -115,74 +104,22 @@ class RatingsRanker(Ranker):
         return self.predict(X, qid, prior=prior)
 
     def predict_user(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
-        """
-        Score all items for a new user, from a few ratings.
-
-        Parameters
-        ----------
-        items : array-like of shape (k,)
-            Ids of the rated items; those without ratings in ``fit`` are ignored.
-        ratings : array-like of shape (k,)
-            The ratings; NaN means no rating.
-
-        Returns
-        -------
-        array of shape (n_items,)
-            Scores of `items_`.
-        """
+        """Score `items_` for a new user from a few ratings; items without ratings in ``fit`` are ignored."""
         return np.asarray(self._scores(self._row(items, ratings))[0])
 
     def predict_users(self, ratings: Any) -> Floats:
-        """
-        Score all items for many users, who may be new.
-
-        Parameters
-        ----------
-        ratings : sparse matrix of shape (n_users, n_items)
-            Their ratings, in the order of `items_`; stored zeros are ratings.
-
-        Returns
-        -------
-        array of shape (n_users, n_items)
-            Scores of `items_`.
-        """
+        """Score `items_` for many users, who may be new, from their ratings in that order; stored zeros are ratings."""
         return self._scores(self._checked_ratings(ratings))
 
     def recommend(self, user: Any, n: int = 10) -> Ids:
         """
-        Return the best items that a user of ``fit`` has not rated.
-
-        Parameters
-        ----------
-        user : id
-            As in qid; an unknown user gets the items of the highest means.
-        n : int
-            Largest number of items.
-
-        Returns
-        -------
-        array of shape (n,)
-            Item ids, best first; fewer if all others are rated.
+        Return at most n items that a user of ``fit`` has not rated, best first; an unknown user gets the highest means.
         """
         check_is_fitted(self)
         return self._best(self._rows(self._user_indices(Queries.of([user], 1))), n)
 
     def recommend_user(self, items: ArrayLike, ratings: ArrayLike, n: int = 10) -> Ids:
-        """
-        Return the best items that a new user has not rated, from a few ratings.
-
-        Parameters
-        ----------
-        items, ratings : array-like of shape (k,)
-            As in `predict_user`.
-        n : int
-            Largest number of items.
-
-        Returns
-        -------
-        array of shape (n,)
-            Item ids, best first; fewer if all others are rated.
-        """
+        """Return at most n items that a new user has not rated, best first, from a few ratings."""
         return self._best(self._row(items, ratings), n)
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedRatings:

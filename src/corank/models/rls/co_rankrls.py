@@ -1,16 +1,16 @@
 """
 CoRankRLS: co-regularised least-squares ranking (Tsivtsivadze, Pahikkala, Boberg, Salakoski and Heskes, 2010).
 
-One function for each of M views, close to the scores on scored rows and to each other on unscored rows:
+One function for each of M views, close to the scores on scored rows and to each other on unjudged rows:
 
     min Σ_v [½ mean over scored pairs of ((y_i − y_j) − (f_v(x_i) − f_v(x_j)))² + alpha/2 ‖f_v‖²]
-        + coupling · Σ_{v,u} mean over unscored pairs of ((f_v(x_i) − f_v(x_j)) − (f_u(x_i) − f_u(x_j)))²
+        + coupling · Σ_{v,u} mean over unjudged pairs of ((f_v(x_i) − f_v(x_j)) − (f_u(x_i) − f_u(x_j)))²
 
 over the pairs of each query; the sum over (v, u) counts each pair of views twice, as in the paper. The paper uses sums
 without the ½ and compares equal scores, too: with ``ties=True`` its λ is alpha · P and its ν is 2 coupling · P/U. P and
-U are Σ_q n_q²/2 over scored and over unscored rows: such means include pairs of a row with itself, so that a row of
+U are Σ_q n_q²/2 over scored and over unjudged rows: such means include pairs of a row with itself, so that a row of
 weight 2 equals the row written twice. The prediction is the mean of the views. With r features or basis rows per view,
-the solution costs O(M² r² (n + l) + M³ r³) for n scored and l unscored rows, in one pass, and O(M² r²) memory.
+the solution costs O(M² r² (n + l) + M³ r³) for n scored and l unjudged rows, in one pass, and O(M² r²) memory.
 Every further alpha costs O(M² r²), every further coupling O(M³ r³), without reading the rows again.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.advice import warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Basis, Terms
@@ -67,7 +67,7 @@ class FittedCoRankRLS:
 @shared_parameters
 class CoRankRLS(LeastSquares):
     """
-    Least-squares rankers on several views, coupled on unscored rows; the prediction is their mean.
+    Least-squares rankers on several views, coupled on unjudged rows; the prediction is their mean.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class CoRankRLS(LeastSquares):
         Number of views, to which the columns are assigned at random, or one entry for each view: its columns, a
         `Kernel`, or a `View` of columns, kernel and basis rows. Rows that are objects need ``View(None, function)``.
     coupling : float
-        Weight of the squared difference of views, a mean over unscored pairs summed over ordered pairs of views (the
+        Weight of the squared difference of views, a mean over unjudged pairs summed over ordered pairs of views (the
         paper's ν is 2 coupling · P/U, see `corank.models.rls.co_rankrls`); ignored if `couplings` is given.
     alpha : float, optional
         Weight of ½‖f_v‖², relative to the mean loss of the compared pairs (the paper's λ is alpha times their weight).
@@ -85,7 +85,7 @@ class CoRankRLS(LeastSquares):
     alphas, couplings : array-like, optional
         Candidates for alpha and coupling. The grid is solved from one scan of the rows; the best under `metric` in
         exact leave-query-out is kept, the largest alpha and then coupling in a tie, as in `RankRLS`. The scored rows of
-        a query are left out; its unscored rows stay (see Notes).
+        a query are left out; its unjudged rows stay (see Notes).
     metric : str, optional
         The metric that chooses, see `RankRLS`.
     n_basis : int, optional
@@ -117,7 +117,7 @@ class CoRankRLS(LeastSquares):
         Mean of `metric` over queries, each predicted by the model without its scored rows; differences below rounding
         errors are ties.
     view_gap_ : float
-        Mean over unscored pairs and pairs of views of the squared difference of margins; NaN without unscored pairs.
+        Mean over unjudged pairs and pairs of views of the squared difference of margins; NaN without unjudged pairs.
     jitter_ : float
         Amount added to `alpha_` for numerical stability; the largest over all directions.
     rank_ : int
@@ -128,8 +128,8 @@ class CoRankRLS(LeastSquares):
     Notes
     -----
     The objective is Σ_v [½ Σ ω (t − m_v)² / Ω + alpha/2 ‖f_v‖²] + coupling Σ_{v,u} Σ ω' (m_v − m_u)² / Ω' for margins
-    m_v = f_v(x_i) − f_v(x_j). ω, t and Ω are those of `RankRLS`. The second sum runs over all pairs of unscored rows
-    of a query, with ω' = c_q w_i w_j and Ω' = Σ_q c_q W_q² / 2 over unscored rows, as with `ties`. Leave-query-out of a
+    m_v = f_v(x_i) − f_v(x_j). ω, t and Ω are those of `RankRLS`. The second sum runs over all pairs of unjudged rows
+    of a query, with ω' = c_q w_i w_j and Ω' = Σ_q c_q W_q² / 2 over unjudged rows, as with `ties`. Leave-query-out of a
     query whose pairs have the share s of Ω minimises the objective without these pairs, with coupling / (1 − s).
 
     Examples
@@ -261,21 +261,7 @@ class CoRankRLS(LeastSquares):
         return np.asarray(self._views_of(X).mean(axis=1))
 
     def predict_views(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
-        """
-        Score rows with each view.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_views)
-            One column of scores for each view.
-        """
+        """Score rows with each view, shape (n_rows, n_views)."""
         return self._add_prior(self._views_of(X), prior)
 
     def _views_of(self, X: Any) -> Floats:

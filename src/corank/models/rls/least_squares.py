@@ -98,17 +98,7 @@ class LeastSquares(Ranker):
         """
         Sum over a part of a problem; sums of parts without common queries add up, see `fit_pair_sums`.
 
-        Parameters
-        ----------
-        X, y, qid, sample_weight, pairs, pair_weight
-            As in `fit`.
-        like : PairSums, optional
-            Sums of another part with the views, basis rows and scale of columns to use; None chooses them here.
-
-        Returns
-        -------
-        PairSums
-            The sums.
+        like: sums of another part with the views, basis rows and scale of columns to use; None chooses them here.
         """
         check_parameters(self)
         data, _ = self._problem(X, y, qid, pairs)
@@ -131,19 +121,7 @@ class LeastSquares(Ranker):
         return PairSums.of(maps, data, self.query_weight, self.ties)
 
     def fit_pair_sums(self, summary: PairSums) -> Self:
-        """
-        Solve from sums: ``fit_pair_sums(pair_sums(A) + pair_sums(B))`` equals ``fit`` on A and B together.
-
-        Parameters
-        ----------
-        summary : PairSums
-            Sums over all parts.
-
-        Returns
-        -------
-        self
-            The fitted ranker.
-        """
+        """Solve from sums: ``fit_pair_sums(pair_sums(A) + pair_sums(B))`` equals ``fit`` on A and B together."""
         check_parameters(self)
         lists = [name for name in ("alphas", "couplings") if getattr(self, name, None) is not None]
         if lists:

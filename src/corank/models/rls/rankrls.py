@@ -308,21 +308,7 @@ class RankRLS(LeastSquares):
         return self._scores(X, self.coef_ if self.kernel_.is_linear else self.dual_coef_)
 
     def predict_path(self, X: Any, *, prior: ArrayLike | None = None) -> NDArray[np.float64]:
-        """
-        Score rows with the model of each of `alphas`.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_alphas)
-            One column of scores for each alpha.
-        """
+        """Score rows with the model of each of `alphas`, shape (n_rows, n_alphas)."""
         check_is_fitted(self)
         if not hasattr(self, "alpha_path_"):
             raise InputError("this model was fitted for one alpha; pass alphas to fit a path.")

@@ -2,7 +2,7 @@
 Sums over queries from which least-squares ranking is solved; sums of parts add up exactly.
 
 With the concatenated features of all views, Φ = [Φ_1 … Φ_M], a summary holds [Φ y]ᵀ L [Φ y] over scored rows and
-Φᵀ L̂ Φ over unscored rows. Parts of a data set that share no query can be summed anywhere, in any order, saved, loaded
+Φᵀ L̂ Φ over unjudged rows. Parts of a data set that share no query can be summed anywhere, in any order, saved, loaded
 and added. The cost is O(n K² + l K²) time and O(K² + block · K) memory, K the number of all features; solving costs
 O(K³) and does not read the rows again.
 """
@@ -37,13 +37,13 @@ class PairSums:
     """
     Sums of a problem or of a part of it; `RankRLS.pair_sums` and `CoRankRLS.pair_sums` compute them, ``+`` adds them.
 
-    weights: Denominators of the two sums: the weights of the pairs. For unscored rows, and with `ties`, they include
+    weights: Denominators of the two sums: the weights of the pairs. For unjudged rows, and with `ties`, they include
         pairs of a row with itself, see `corank.base.pairs.factors.drawn_weight`.
     """
 
     maps: tuple[FeatureMap, ...]  # one per view; only summaries with equal maps can be added
     scored: Moments  # sums over pairs of scored rows, or preferences
-    unscored: Moments | None  # sums over pairs of unscored rows, if there are several views
+    unscored: Moments | None  # sums over pairs of unjudged rows, if there are several views
     weights: tuple[float, float]
     free: Freedom  # number of free differences and of queries, from which alpha is chosen
     query_weight: str  # weight of a query
@@ -56,11 +56,11 @@ class PairSums:
     def of(
         cls, maps: tuple[FeatureMap, ...], data: RankingData, query_weight: str = "pairs", ties: bool = False
     ) -> PairSums:
-        """Sum over a problem, in one scan of the scored and one of the unscored rows."""
+        """Sum over a problem, in one scan of the scored and one of the unjudged rows."""
         are_columns = len(maps) == 1 and maps[0].basis is None and maps[0].view.columns is None
         how: dict[str, Any] = {"features": None if are_columns else stack_features(maps), "query_weight": query_weight}
         K = sum(phi.n_features for phi in maps)
-        # sums of scored and unscored rows, the system, its parts, and its factorisation
+        # sums of scored and unjudged rows, the system, its parts, and its factorisation
         require_memory(K, 8.0 * _ARRAYS * K * K, "set n_basis to fewer rows", "features")
         # overflow is reported by the solver
         with np.errstate(over="ignore", invalid="ignore"):
@@ -127,7 +127,7 @@ class PairSums:
 
     @property
     def agrees(self) -> bool:
-        """Whether there are unscored pairs to couple the views."""
+        """Whether there are unjudged pairs to couple the views."""
         return self.unscored is not None and self.unscored.pair_weight > 0.0
 
     def equations(self, coupling: float = 0.0) -> Equations:
@@ -152,7 +152,7 @@ class PairSums:
         return Equations(A, sums[:-1, -1].copy(), units, closed)
 
     def gap(self, w: ArrayLike) -> float:
-        """Return the mean over unscored pairs and pairs of views of the squared difference of margins."""
+        """Return the mean over unjudged pairs and pairs of views of the squared difference of margins."""
         if self.unscored is None or not self.agrees:
             return float("nan")
         weights, M = np.asarray(w, dtype=np.float64), len(self.maps)

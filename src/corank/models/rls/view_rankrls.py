@@ -70,7 +70,7 @@ class ViewRankRLS(RankRLS):
     """
     Least-squares ranker on several views of a row, weighted so that a useless view does little harm.
 
-    Unlike `CoRankRLS` it learns one function of all views and does not use unscored rows.
+    Unlike `CoRankRLS` it learns one function of all views and does not use unjudged rows.
 
     Parameters
     ----------

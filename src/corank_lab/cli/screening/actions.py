@@ -6,8 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from corank.errors import InputError
-from corank_lab.cli.screening.lists import DONE, ListScreen, entry_words, record_foot, show_pages
-from corank_lab.cli.screening.view import Highlights, View, details_of, record_name, texts
+from corank_lab.cli.screening.view import (
+    DONE,
+    Highlights,
+    ListScreen,
+    View,
+    details_of,
+    entry_words,
+    record_foot,
+    record_name,
+    show_pages,
+    texts,
+)
 from corank_lab.cli.terminal import Ask
 
 if TYPE_CHECKING:
@@ -50,16 +60,7 @@ class Actions:
     """
     The actions of keys on a session.
 
-    session: a screening or an adjudication.
-    console: the output.
     ask: reads keys and lines of a terminal; None if keys are lines of standard input.
-    reasons: reasons of exclusion.
-    highlights: words to highlight.
-
-    record: the record on the screen; None if there is none.
-    message: a message for the next drawing.
-    tags: tags of the record, which its answer will carry.
-    is_over: whether the input ended inside of a list.
     """
 
     def __init__(
@@ -193,7 +194,7 @@ class Actions:
             found = self.session.unique.find(text) if text else None
             self.message = "" if found is not None else f"There is no record {text!r}; write duplicate and an id."
             return None if found is None or found == self.record else int(found)
-        from corank_lab.screening.choosing import similar_records
+        from corank_lab.screening.model import similar_records
 
         assert self.record is not None
         numbers, listed = (
@@ -342,7 +343,7 @@ class Actions:
         return [f"{one.judge}: {entry_words(one.entry, one.note)}" for one in self.session.verdicts(number)]
 
     def _telling_words(self) -> list[tuple[str, float]]:
-        from corank_lab.screening.choosing import telling_words
+        from corank_lab.screening.model import telling_words
 
         assert self.record is not None
         records = self.session.records

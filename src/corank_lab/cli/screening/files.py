@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank_lab.database.store import AnswerStore
+    from corank_lab.database.database import Database
     from corank_lab.records.duplicates import DuplicateGroups
     from corank_lab.records.records import Records
     from corank_lab.screening import ScreeningAnswers, ScreeningJournal, UniqueRecords
@@ -24,18 +24,12 @@ MAX_REASONS = 9
 
 @dataclass(frozen=True)
 class ScreeningFiles:
-    """
-    The files that a command names.
+    """The files that a command names."""
 
-    paths: files of records.
-    answers: folder of the database; None means that of the first file.
-    is_grouped: whether duplicates are judged as one.
-    columns: columns of title and text that the user named, as `read_records` takes them.
-    """
-
-    paths: tuple[Path, ...]
-    answers: Path | None
-    is_grouped: bool
+    paths: tuple[Path, ...]  # files of records
+    answers: Path | None  # folder of the database; None means that of the first file
+    is_grouped: bool  # whether duplicates are judged as one
+    # columns of title and text that the user named, as `read_records` takes them
     columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -81,7 +75,7 @@ class ScreeningFiles:
 
     @contextmanager
     def journal(
-        self, judge: str = "me", *, store: AnswerStore | None = None, **settings: Any
+        self, judge: str = "me", *, store: Database | None = None, **settings: Any
     ) -> Iterator[tuple[ScreeningJournal, list[str]]]:
         """Open the journal of a judge in the project of the files."""
         from corank.data import explain_write_errors, read_regular, read_utf8

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from corank.cli import make_console
 from corank.console import printable
 from corank_lab.cli.screening.actions import Actions
-from corank_lab.cli.screening.lists import DONE, show_pages, turned
-from corank_lab.cli.screening.view import Highlights, View, draw, lay_out, texts
+from corank_lab.cli.screening.view import DONE, Highlights, View, draw, lay_out, show_pages, texts, turned
 from corank_lab.cli.terminal import Ask, has_terminal, lines, terminal
 
 if TYPE_CHECKING:

@@ -1,13 +1,15 @@
-"""Results of a screening: exports, the report folder and the agreement of judges."""
+"""Results of a screening: exports, the report folder, the agreement of judges, and certificates."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.cli import emit, print_json, table_fields
+from corank.cli import Force, Json, Seed, emit, print_json, table_fields
+from corank.errors import InputError
+from corank_lab.cli.screening.screen import Answers, Confidence, Files, KeepDuplicates, Rule, Target, Text, Title
 
 if TYPE_CHECKING:
     from corank_lab.cli.screening.files import ScreeningFiles
@@ -22,7 +24,7 @@ def export(
     from corank_lab.database.entries import journal_paths
     from corank_lab.records.writer import require_records_suffix
     from corank_lab.screening.reporting.export import export_screening, require_only
-    from corank_lab.screening.reporting.facts import settled_answers
+    from corank_lab.screening.reporting.report import settled_answers
 
     require_only(only)
     is_log = suffix_of(target) == ".jsonl"
@@ -91,8 +93,7 @@ def report(
     from corank.cli import make_console, show
     from corank.data import require_place
     from corank_lab.screening.agreement import screening_agreement
-    from corank_lab.screening.reporting.facts import screening_facts
-    from corank_lab.screening.reporting.report import require_report_place, write_report
+    from corank_lab.screening.reporting.report import require_report_place, screening_facts, write_report
 
     if folder is not None:
         require_report_place(folder)
@@ -162,3 +163,68 @@ def _state(facts: ScreeningFacts, certificate: dict[str, Any] | None, remark: st
         return str(said)
     left = f"{unread} record{'s' * (unread != 1)} {'is' if unread == 1 else 'are'}"
     return f"The screening is not finished: {left} unread, and the rule does not advise to stop. {said}"
+
+
+def certify(
+    records: Files,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Certificate to write, a .json file.")] = Path(
+        "certificate.json"
+    ),
+    page: Annotated[
+        Path | None, typer.Option(help="Also write the certificate as a page, a .html file.", show_default=False)
+    ] = None,
+    answers: Answers = None,
+    rule: Rule = "agree",
+    target: Target = 0.95,
+    confidence: Confidence = 0.95,
+    keep_duplicates: KeepDuplicates = False,
+    title: Title = None,
+    text: Text = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(help="Certify this judge alone.  [default: all judges together]", show_default=False),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Write a certificate of a screening: rule, assumptions, sample, exact bound, hashes of records and answers."""
+    from corank.data import atomic_file, require_place
+    from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
+    from corank_lab.screening.reporting.certificate_page import certificate_page
+
+    for name, path, suffix in (("--output", output, ".json"), ("--page", page, ".html")):
+        if path is not None and path.suffix != suffix:
+            raise InputError(f"{name} is {str(path)!r}; pass a name that ends in {suffix}.")
+        if path is not None:
+            require_place(path, overwrite=force)
+    certificate = make_certificate(
+        records, answers, rule=rule, target=target, confidence=confidence, seed=seed, keep_duplicates=keep_duplicates,
+        judge=judge, title=title, text=text,
+    )  # fmt: skip
+    with atomic_file(output, overwrite=force) as scratch:
+        scratch.write_bytes(certificate_bytes(certificate))
+    if page is not None:
+        with atomic_file(page, overwrite=force) as scratch:
+            scratch.write_text(certificate_page(certificate, output.name), encoding="utf-8", errors="replace")
+    result = certificate["result"]
+    written = f"{output}, {page}" if page is not None else f"{output}"
+    fields = {"output": output, "page": page, **result}
+    emit(as_json, "screen certify", fields, f"{result['statement']}\nwrote {written}")
+
+
+def verify(
+    certificate: Annotated[Path, typer.Argument(help="Certificate: the .json file that corank screen certify wrote.")],
+    records: Files,
+    answers: Answers = None,
+    as_json: Json = False,
+) -> None:
+    """Compute a certificate anew from records and answers; name what differs, with exit code 1."""
+    from corank.data import read_regular
+    from corank_lab.screening.reporting.certificate import verify as verify_certificate
+
+    try:
+        lines = verify_certificate(read_regular(certificate), records, answers)
+    except InputError as error:
+        raise InputError(f"{certificate}: {error}") from None
+    emit(as_json, "screen verify", {"certificate": certificate, "confirmed": list(lines)}, "\n".join(lines))

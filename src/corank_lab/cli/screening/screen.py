@@ -99,7 +99,7 @@ def read(
     if overlap and not share:
         raise InputError("--overlap is a part of shared reading; pass --share too, or leave --overlap out.")
     if page:
-        from corank_lab.cli.screening.on_page import read_on_page, require_possible
+        from corank_lab.cli.screening.session import read_on_page, require_possible
 
         # pages are always shared
         require_possible(

@@ -23,8 +23,8 @@ import numpy as np
 
 from corank.errors import InputError
 from corank.progress import listen_to_progress
+from corank_lab.database.database import Database, Project
 from corank_lab.database.entries import utc_now
-from corank_lab.database.store import AnswerStore, Project
 from corank_lab.grading.features import RANK, SCORES, GradingFeatures
 from corank_lab.pages.texts import text
 
@@ -40,17 +40,12 @@ REPORT, MODEL, ABOUT = "train/report.html", "train/model.safetensors", "train/ab
 
 @dataclass(eq=False)
 class TrainingJob:
-    """
-    One comparison.
+    """One comparison."""
 
-    what, done, total: the step at work, and how far it is.
-    error: why it failed, empty if it did not.
-    """
-
-    what: str = ""
+    what: str = ""  # what, done, total: the step at work, and how far it is
     done: int = 0
     total: int = 0
-    error: str = ""
+    error: str = ""  # why it failed, empty if it did not
     thread: threading.Thread | None = field(default=None, repr=False)
 
     @property
@@ -63,16 +58,16 @@ class TrainingJob:
         self.what, self.done, self.total = what, min(done, total), total
 
 
-_JOBS: WeakKeyDictionary[AnswerStore, dict[str, TrainingJob]] = WeakKeyDictionary()
+_JOBS: WeakKeyDictionary[Database, dict[str, TrainingJob]] = WeakKeyDictionary()
 _LOCK = threading.Lock()
 
 
-def job_of(store: AnswerStore, project: str) -> TrainingJob | None:
+def job_of(store: Database, project: str) -> TrainingJob | None:
     """Return the last comparison of a project since the start of the server."""
     return _JOBS.get(store, {}).get(project)
 
 
-def last_result(store: AnswerStore, project: str) -> dict[str, Any] | None:
+def last_result(store: Database, project: str) -> dict[str, Any] | None:
     """Return what is known of the last comparison that ended well; None if that cannot be read."""
     found = store.file(project, ABOUT)
     try:
@@ -96,7 +91,7 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
 
 
 def start(
-    store: AnswerStore,
+    store: Database,
     project: Project,
     features: Callable[[], Mapping[str, GradingFeatures]],
     y: np.ndarray[Any, Any],
@@ -118,7 +113,7 @@ def start(
 
 def _run(
     job: TrainingJob,
-    store: AnswerStore,
+    store: Database,
     project: Project,
     features: Callable[[], Mapping[str, GradingFeatures]],
     y: Any,

@@ -11,21 +11,18 @@ import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
+from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
 from corank_lab.grading import export
-from corank_lab.grading.agreement import AlphaInterval, alpha_interval
-from corank_lab.grading.answers import GradingEntry
 from corank_lab.grading.features import GradingFeatures, grading_features, own_columns
 from corank_lab.grading.reading import read_grading_task
-from corank_lab.grading.session import ORDERS, GradingSession
-from corank_lab.grading.task import GradingScale, GradingTask, title_column
+from corank_lab.grading.session import ORDERS, AlphaInterval, GradingSession, alpha_interval
+from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, title_column
 from corank_lab.pages.grading import training
-from corank_lab.pages.markup import clean, link, one_line, rich
+from corank_lab.pages.markup import card, clean, one_line, rich
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
+from corank_lab.pages.workspaces import MOST_TEXT, Export, NewProject, SaveResult, Setting, Workspace
 
-_LONG = 80
 _SNIPPET = 200
 _SHOWN = 100
 """Number of queries and conflicts that the overview lists."""
@@ -48,7 +45,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         Setting("index", "documents", "text"),
     )
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
         self.task = GradingTask.from_json(store.payload(project.id))
         self.images = store.file_names(project.id)
@@ -62,7 +59,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
             self.background.request()
 
     @classmethod
-    def create(cls, upload: Upload) -> Created:
+    def create(cls, upload: Upload) -> NewProject:
         """Read queries and documents, and the grades that they have."""
         if not upload.tables:
             raise InputError("found no table; send a table with the columns query and docid, or a book of Quepid.")
@@ -78,7 +75,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         answers = [
             (judge, json.dumps([entry.query, entry.document]), entry_values(entry)) for judge, entry in found.known
         ]
-        return Created({"scale": scale.lines()}, found.task.to_json(), answers)
+        return NewProject({"scale": scale.lines()}, found.task.to_json(), answers)
 
     @property
     def is_list(self) -> bool:
@@ -184,7 +181,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
             "ask": self.setting("question"), "guidelines": rich(self.setting("guidelines")),
         }  # fmt: skip
 
-    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the answer of a form."""
         number = self._number(form.get("item", ""))
         action, grade = form.get("action", ""), ""
@@ -193,22 +190,22 @@ class GradeWorkspace(Workspace):  # noqa: D101
         if action == "next" and self.is_list:
             with self.lock:
                 after = self.session.list_after(judge, number)
-            return Saved(True, self.task.keys[after[0].number] if after else None)
+            return SaveResult(True, self.task.keys[after[0].number] if after else None)
         if action not in ("grade", "unrateable", "later"):
             raise InputError("the form has no answer; choose a grade.")
         by = "change" if form.get("change") else self.session.order
         saved = self._store(judge, number, action, grade, form, by)
         return saved._replace(item=form.get("following") or form["item"]) if self.is_list else saved
 
-    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Fix the grade of a document."""
         return self._store(judge, self._number(form.get("item", "")), "settle", form.get("grade", ""), form, "conflict")
 
-    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Withdraw the last answer of a judge."""
         with self.lock:
             last = self.session.last(judge)
-        saved = Saved(False) if last is None else self._store(judge, last, "undo", "", form, "")
+        saved = SaveResult(False) if last is None else self._store(judge, last, "undo", "", form, "")
         if saved.is_new and last is not None:
             if self.is_list:
                 return saved._replace(item=self.task.keys[last])
@@ -361,21 +358,9 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     def card(self, number: int) -> dict[str, Any]:
         """Return what is shown of a document."""
-        facts: list[tuple[str, Markup]] = []
-        texts: list[tuple[str, Markup]] = []
-        image = None
         fields = dict(self.task.documents[number].fields)
-        for column, value in fields.items():
-            if column == title_column(fields):
-                continue
-            name = value.replace("\\", "/").rsplit("/", 1)[-1].strip()
-            if image is None and name in self.images:
-                image = name
-            elif len(value) > _LONG or "\n" in value:
-                texts.append((column, rich(value[:50_000])))
-            elif column not in self.task.columns:  # numbers are for models
-                facts.append((column, link(value)))
-        return {"title": self._title(number), "image": image, "texts": texts, "facts": facts}
+        fields.pop(title_column(fields) or "", None)
+        return {"title": self._title(number), **card(fields, self.images, hidden=self.task.columns)}
 
     def _row(self, number: int) -> dict[str, Any]:
         """Return what a list shows of a document: its first text, or the beginning of it."""
@@ -406,7 +391,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
             raise InputError("this project does not have the document of the form; open the project again.")
         return number
 
-    def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> Saved:
+    def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> SaveResult:
         document = self.task.documents[number]
         note = clean(form.get("note", "")).strip()[:MOST_TEXT] if action != "undo" else ""
         if action in ("grade", "settle") and grade not in map(str, self.session.scale.grades):

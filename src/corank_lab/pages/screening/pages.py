@@ -8,14 +8,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from corank.errors import InputError
-from corank_lab.database.store import StoreError
-from corank_lab.pages.markup import one_line, rich
+from corank_lab.database.connections import DatabaseError
+from corank_lab.pages.markup import one_line, record_values, rich
 from corank_lab.pages.screening.results import agreement_rows
-from corank_lab.pages.screening.view import record_values
 from corank_lab.pages.screening.workspace import MAX_REASONS, ScreenWorkspace
 from corank_lab.pages.site import PageRequest
 from corank_lab.records.summary import summarise
-from corank_lab.screening.judges import find_conflicts
+from corank_lab.screening.answers import find_conflicts
 from corank_lab.screening.reporting.methods import methods_paragraph
 
 MOST_GROUPS = 200
@@ -87,7 +86,7 @@ def similar(page: PageRequest) -> Response:
     workspace = _screening(page)
     try:
         found = workspace.similar(page.me.name, page.request.query_params.get("item", ""))
-    except StoreError:
+    except DatabaseError:
         raise
     except InputError:
         raise HTTPException(404) from None

@@ -20,10 +20,9 @@ from corank_lab.screening.journal import RECORDS
 from corank_lab.screening.reporting.certificate import certificate_bytes, make_certificate
 from corank_lab.screening.reporting.certificate_page import certificate_page
 from corank_lab.screening.reporting.export import ONLY, export_screening
-from corank_lab.screening.reporting.facts import screening_facts, settled_answers
 from corank_lab.screening.reporting.flow_diagram import flow_diagram
 from corank_lab.screening.reporting.methods import ScreeningFacts, methods_paragraph
-from corank_lab.screening.reporting.report import table_csv
+from corank_lab.screening.reporting.report import screening_facts, settled_answers, table_csv
 from corank_lab.screening.team import KNOWN
 
 if TYPE_CHECKING:
@@ -39,11 +38,7 @@ _RECORD_FILE = re.compile(r"records/(\d{1,6})/([^/]+)", flags=re.ASCII)
 
 
 class Results:
-    """
-    Files and figures of a screening project.
-
-    workspace: the project.
-    """
+    """Files and figures of a screening project."""
 
     def __init__(self, workspace: ScreenWorkspace) -> None:
         self._workspace = workspace

@@ -11,21 +11,19 @@ from typing import Any
 import numpy as np
 
 from corank.errors import InputError
+from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.database.store import AnswerStore, Candidate, Project, StoredAnswer
-from corank_lab.pages.markup import clean, one_line, rich
+from corank_lab.pages.markup import clean, one_line, record_values, rich, split_words
 from corank_lab.pages.plots import curve
 from corank_lab.pages.screening.results import Results, agreement_rows
-from corank_lab.pages.screening.view import record_values, split_words
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import MOST_TEXT, Created, Export, Saved, Setting, Workspace
+from corank_lab.pages.workspaces import MOST_TEXT, Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.records.duplicates import find_duplicates, restore_duplicates
-from corank_lab.records.records import Records, read_records
-from corank_lab.records.stored import records_from_json
+from corank_lab.records.records import Records, read_records, records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
-from corank_lab.screening.choosing import similar_records, telling_words
 from corank_lab.screening.journal import RECORDS, records_hash, records_payload
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.model import similar_records, telling_words
 from corank_lab.screening.screening import N_AHEAD, Screening
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STOPPING_RULES, removed_sentence
 
@@ -53,7 +51,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         Setting("use_labels", True, "flag"),
     )
 
-    def __init__(self, store: AnswerStore, project: Project) -> None:
+    def __init__(self, store: Database, project: Project) -> None:
         super().__init__(store, project)
         found = store.payload(project.id)
         self.everything = records_from_json(found["records"])
@@ -71,7 +69,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         self.background.request()
 
     @classmethod
-    def create(cls, upload: Upload) -> Created:
+    def create(cls, upload: Upload) -> NewProject:
         """Read files of records, and find duplicates."""
         if not upload.tables:
             raise InputError("found no records; send a file such as .ris, .nbib, .bib, .csv, .xlsx or .xml.")
@@ -94,7 +92,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         }
         is_labelled = bool(np.isnan(records.labels).any())
         settings = {"use_labels": is_labelled, "files": records_hash(records), "file": records.sources[0].name}
-        return Created(settings, records_payload(UniqueRecords(records, groups)), files=files)
+        return NewProject(settings, records_payload(UniqueRecords(records, groups)), files=files)
 
     def setting(self, name: str) -> Any:
         """Return the value of a setting; the default rule in place of a removed one."""
@@ -196,7 +194,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             "similar": [record_values(session.unique, one, {}) for one in found],
         }  # fmt: skip
 
-    def save(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def save(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Store the answer of a form, and the note if it was changed."""
         number = self._number(form.get("item", ""))
         action, client_id = form.get("action", ""), form.get("client_id", "")
@@ -206,7 +204,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             why = self._shown.get((judge, number)) or self.session.why(number, judge)
         is_change = bool(form.get("change"))
         if is_answered and not is_change:
-            return Saved(False)
+            return SaveResult(False)
         if is_change:
             why = ScreeningEntry("", by="history" if is_answered else "search")
         entry = replace(why, action=action, id=id, tags=_tags(form.get("tags", "")))
@@ -226,19 +224,19 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         self._shown.pop((judge, number), None)
         return saved
 
-    def undo(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def undo(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Withdraw the last answer of a judge."""
         with self.lock:
             last = self.session.answers_of(judge).last
         if last is None:
-            return Saved(False)
+            return SaveResult(False)
         entry = ScreeningEntry("undo", self.session.records.ids[last])
         saved = self._store(judge, last, entry, form.get("client_id", ""))
         if saved.is_new:
             self.ask_again(judge, self.session.records.ids[last])
         return saved
 
-    def settle(self, judge: str, form: Mapping[str, str]) -> Saved:
+    def settle(self, judge: str, form: Mapping[str, str]) -> SaveResult:
         """Settle a conflict of judges, or open a settled one again; or separate records that are not duplicates."""
         number, action = self._number(form.get("item", "")), form.get("action", "")
         id = self.session.records.ids[number]
@@ -247,7 +245,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             is_conflict = number in self.session.unsettled
         if action == "distinct":
             first, *others = (self.everything.ids[one] for one in self.session.unique.members(number))
-            saved = Saved(False)  # without duplicates, such as those that were separated before
+            saved = SaveResult(False)  # without duplicates, such as those that were separated before
             for at, other in enumerate(others):
                 saved = self._store(judge, number, ScreeningEntry("distinct", first, of=other), f"{client_id}-{at}")
             return saved
@@ -261,7 +259,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
         elif action not in ("relevant", "not"):
             raise InputError("the form has no answer; choose include or exclude.")
         if action != "reopen" and not is_conflict:
-            return Saved(False)
+            return SaveResult(False)
         return self._store(judge, number, entry, client_id)
 
     @staticmethod
@@ -398,7 +396,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
 
     def _store(
         self, judge: str, number: int, entry: ScreeningEntry, client_id: str, *, keep_hold: bool = False
-    ) -> Saved:
+    ) -> SaveResult:
         unique = self.session.unique
         whole = replace(entry.about(unique, number), records=unique.hash)
         id = self.session.records.ids[number]

@@ -73,33 +73,18 @@ _ABSENT = re.compile(
 
 
 def clean_line(text: str) -> str:
-    """
-    Return a text as one line without markup and entities.
-
-    >>> clean_line("The <i>Caf&eacute;</i>&nbsp;effect\\n of H<sub>2</sub>O, p < 0.05")
-    'The Café effect of H2O, p < 0.05'
-    """
+    """Return a text as one line without markup and entities."""
     return _same(" ".join(_plain(text).split()), text)
 
 
 def clean_text(text: str) -> str:
-    """
-    Return a text of several lines without markup and entities; blank lines and repeated blanks are dropped.
-
-    >>> clean_text("<jats:p>Tin &amp;lt; gold.</jats:p> <jats:p>Ore</jats:p>")
-    'Tin < gold.\\nOre'
-    """
+    """Return a text of several lines without markup and entities; blank lines and repeated blanks are dropped."""
     lines = (" ".join(line.split()) for line in _plain(text).split("\n"))
     return _same("\n".join(line for line in lines if line), text)
 
 
 def clean_abstract(text: str) -> str:
-    """
-    Return an abstract as `clean_text`; a placeholder for a missing one becomes empty.
-
-    >>> clean_abstract("[No abstract available]"), clean_abstract("n/a"), clean_abstract("No abstract art was shown.")
-    ('', '', 'No abstract art was shown.')
-    """
+    """Return an abstract as `clean_text`; a placeholder for a missing one becomes empty."""
     cleaned = clean_text(text)
     return "" if len(cleaned) < 200 and is_absent(cleaned) else cleaned
 

@@ -154,12 +154,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def normalise_name(name: str) -> str:
-    """
-    Return the words of a name in lower case, without accents and punctuation.
-
-    >>> normalise_name("Author(s)"), normalise_name("Abstract_Note"), normalise_name(" publicationYear")
-    ('author s', 'abstract note', 'publication year')
-    """
+    """Return the words of a name in lower case, without accents and punctuation."""
     plain = _words(name)
     if plain in _KNOWN:
         return plain

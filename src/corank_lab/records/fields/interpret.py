@@ -10,7 +10,6 @@ from textwrap import shorten
 from types import MappingProxyType
 
 from corank.errors import InputError
-from corank_lab.records.fields.citations import split_references
 from corank_lab.records.fields.clean import clean_abstract, clean_line
 from corank_lab.records.fields.columns import normalise_name
 from corank_lab.records.fields.labels import (
@@ -25,7 +24,7 @@ from corank_lab.records.fields.labels import (
     label_of_notes,
     settle,
 )
-from corank_lab.records.fields.names import split_authors, split_keywords
+from corank_lab.records.fields.names import split_authors, split_keywords, split_references
 from corank_lab.records.identity import normalise_doi, normalise_pmid
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord
 from corank_lab.records.records import RecordDetails

@@ -179,9 +179,6 @@ def abstrackr_vote(value: str) -> float:
 def label_of_notes(notes: Iterable[str], counts: LabelCounts) -> float:
     """
     Return the label in notes: ASReview's marks (the last counts), Rayyan's inclusions, Covidence's exclusion reasons.
-
-    >>> label_of_notes(['RAYYAN-INCLUSION: {"Ann"=>"Included", "Bo"=>"Included"}'], LabelCounts())
-    1.0
     """
     label = math.nan
     for note in notes:

@@ -1,4 +1,4 @@
-"""Split the authors and keywords of a cell, which may hold one or many."""
+"""Names of authors, keywords and references in one cell."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ _OTHERS = re.compile(r"(?:et al\.?|and others|others)", re.IGNORECASE)
 
 
 def split_authors(values: Iterable[str], *, is_cell: bool, is_bibtex: bool = False) -> tuple[str, ...]:
-    """
-    Return the authors in the values of a column or tag.
-
-    >>> split_authors(["Griffin DK, O'Connor RE."], is_cell=True), split_authors(["Yang, Z."], is_cell=True)
-    (('Griffin DK', "O'Connor RE"), ('Yang, Z.',))
-    """
+    """Return the authors in the values of a column or tag."""
     found: list[str] = []
     for value in values:
         found += _parts(value, is_cell, is_bibtex)
@@ -80,12 +75,7 @@ def _by_commas(value: str) -> list[str]:
 
 
 def split_keywords(values: Iterable[str], *, is_cell: bool) -> tuple[str, ...]:
-    """
-    Return the different keywords in the values of a column or tag.
-
-    >>> split_keywords(["tin; ore", "Child, Preschool", "n/a"], is_cell=False)
-    ('tin', 'ore', 'Child, Preschool')
-    """
+    """Return the different keywords in the values of a column or tag."""
     found: dict[str, None] = {}
     for value in values:
         parts = re.split(r"[;|\r\n]", value)
@@ -96,3 +86,49 @@ def split_keywords(values: Iterable[str], *, is_cell: bool) -> tuple[str, ...]:
             if one and not is_absent(one):
                 found.setdefault(one)
     return tuple(found)
+
+
+_ID = re.compile(
+    r"(?:https?://(?:dx\.)?(?:doi|openalex)\.org/\S+|(?:doi:)?10\.\d{4,9}/\S+"
+    r"|[A-Za-z]{0,30}[:_-]?\d[\w.:/-]*|[a-z]+(?:_[a-z0-9]+)*_\d{4}[a-z]?(?:-\d+)?)",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"[\s|;,]+")
+_LINE = re.compile(r"[\r\n|]+")
+_SEMICOLON = re.compile(r";\s+")
+_COMPLETE = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b|\b10\.\d{4,9}/")
+_COPYRIGHT = re.compile(r"\s*(?:copyright\b|\(c\)|©)", re.IGNORECASE)
+_EDGES = " ,;\t\r\n"
+
+
+def split_references(values: Iterable[str], *, is_list: bool = False) -> tuple[str, ...]:
+    """Return the single references in the values of a column or tag."""
+    found: list[str] = []
+    for value in values:
+        if _COPYRIGHT.match(value):
+            continue  # the tag CR in Ovid's exports
+        if is_list:
+            found.append(value.strip(_EDGES))
+            continue
+        tokens = [one for one in _BETWEEN.split(value) if one]
+        if tokens and all(_ID.fullmatch(one) for one in tokens):
+            found += tokens
+            continue
+        lines = [one for one in _LINE.split(value) if one.strip(_EDGES)]
+        found += lines if len(lines) > 1 else _sentences(value)
+    return tuple(one for text in found if (one := " ".join(text.split()).strip(_EDGES)))
+
+
+def _sentences(text: str) -> list[str]:
+    """Split at semicolons; a part without a year or a DOI belongs to the next one."""
+    found: list[str] = []
+    begun: list[str] = []
+    for part in _SEMICOLON.split(text):
+        begun.append(part)
+        if _COMPLETE.search(part):
+            found.append("; ".join(begun))
+            begun = []
+    rest = "; ".join(begun)
+    if found and len(rest) < 40:  # such as an editor's note behind the last reference
+        return [*found[:-1], f"{found[-1]}; {rest}"]
+    return [*found, rest]

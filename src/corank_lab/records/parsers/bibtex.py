@@ -65,12 +65,7 @@ _BRACE = re.compile(r"(?<!\\)[{}]")
 
 
 def decode_latex(text: str) -> str:
-    """
-    Return plain text of LaTeX: accents, letters and escapes are decoded, commands and braces dropped.
-
-    >>> decode_latex(r"{\\"O}zg{\\"u}r \\& {C}af\\'{e} \\emph{in vivo}")
-    'Özgür & Café in vivo'
-    """
+    """Return plain text of LaTeX: accents, letters and escapes are decoded, commands and braces dropped."""
     if "\\" in text:
         text = _ACCENT.sub(_accented, text)
         text = _LETTER.sub(lambda found: _LETTERS[found[1]], text)

@@ -23,17 +23,11 @@ _WINDOWS = {one: bytes([one]).decode("cp1252", "ignore") or chr(one) for one in 
 
 @dataclass(frozen=True)
 class LoadedFile:
-    """
-    Bytes of a file.
+    """Bytes of a file."""
 
-    name: the path, for messages.
-    content: its bytes, decompressed.
-    sha256: hash of the file as it is on disk.
-    """
-
-    name: str
-    content: bytes
-    sha256: str
+    name: str  # the path, for messages
+    content: bytes  # its bytes, decompressed
+    sha256: str  # hash of the file as it is on disk
 
 
 def load_file(path: str | os.PathLike[str]) -> LoadedFile:

@@ -18,29 +18,17 @@ A record uses the first that is not empty; ``keywords`` uses all.
 
 @dataclass(frozen=True)
 class ParsedFile:
-    """
-    Raw records of a file.
+    """Raw records of a file."""
 
-    format: what was recognised, such as ``"RIS"``.
-    records: values of each record by column or tag.
-    places: where each record begins, for messages, such as ``"works.csv, line 3"``.
-    names: see `FieldNames`.
-    remarks: what was assumed, one sentence each.
-    derived: columns that the parser computed; they are not kept for exports.
-    is_table: whether a cell may hold several authors or keywords, and repeated columns alternatives.
-    decode: turns a raw value into plain text, such as that of LaTeX.
-    header: all columns of a table, also those that are empty.
-    """
-
-    format: str
-    records: list[RawRecord]
-    places: Sequence[str]
-    names: FieldNames
-    remarks: tuple[str, ...] = ()
-    derived: frozenset[str] = frozenset()
-    is_table: bool = False
-    decode: Callable[[str], str] = str
-    header: Sequence[str] = ()
+    format: str  # what was recognised, such as ``"RIS"``
+    records: list[RawRecord]  # values of each record by column or tag
+    places: Sequence[str]  # where each record begins, for messages, such as ``"works.csv, line 3"``
+    names: FieldNames  # see `FieldNames`
+    remarks: tuple[str, ...] = ()  # what was assumed, one sentence each
+    derived: frozenset[str] = frozenset()  # columns that the parser computed; they are not kept for exports
+    is_table: bool = False  # whether a cell may hold several authors or keywords, and repeated columns alternatives
+    decode: Callable[[str], str] = str  # turns a raw value into plain text, such as that of LaTeX
+    header: Sequence[str] = ()  # all columns of a table, also those that are empty
 
     @property
     def columns(self) -> list[str]:

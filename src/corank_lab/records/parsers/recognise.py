@@ -9,8 +9,8 @@ from dataclasses import replace
 from corank.data import LINE_END
 from corank.errors import InputError
 from corank_lab.records.parsers.encoding import LoadedFile, decode
-from corank_lab.records.parsers.labelled import is_labelled, parse_labelled
 from corank_lab.records.parsers.parsed import ParsedFile
+from corank_lab.records.parsers.tables import is_labelled, parse_labelled
 from corank_lab.records.parsers.tagged import DIALECTS, parse_tagged
 
 _HEAD = 200_000
@@ -43,7 +43,7 @@ def parse_file(loaded: LoadedFile) -> ParsedFile:
     """Parse a file of any known format; raise `InputError` for others."""
     content, name = loaded.content, loaded.name
     if content.startswith(b"PK\x03\x04"):
-        from corank_lab.records.parsers.excel import parse_excel
+        from corank_lab.records.parsers.tables import parse_excel
 
         return parse_excel(content, name)
     for magic, what in _FOREIGN.items():

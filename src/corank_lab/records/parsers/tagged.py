@@ -49,23 +49,14 @@ REFER_TAGS = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """
-    A kind of tagged file.
+    """A kind of tagged file."""
 
-    tag: regular expression with the groups tag and value.
-    starts: tags that begin a record.
-    ends: tags that end one.
-    names: see `FieldNames`.
-    wraps: whether a line that continues a value belongs to the same sentence, not to a new line.
-    lists: tags of which every line is a value of its own.
-    """
-
-    tag: re.Pattern[str]
-    starts: frozenset[str]
-    ends: frozenset[str]
-    names: FieldNames
-    wraps: bool = False
-    lists: frozenset[str] = frozenset()
+    tag: re.Pattern[str]  # regular expression with the groups tag and value
+    starts: frozenset[str]  # tags that begin a record
+    ends: frozenset[str]  # tags that end one
+    names: FieldNames  # see `FieldNames`
+    wraps: bool = False  # whether a line that continues a value belongs to the same sentence, not to a new line
+    lists: frozenset[str] = frozenset()  # tags of which every line is a value of its own
 
 
 _RIS_DASH = re.compile(r"([A-Z][A-Z0-9])  -(?:\s+(.*)|)$", re.DOTALL)

@@ -16,10 +16,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from corank_lab.records.fields.citations import split_references
 from corank_lab.records.fields.clean import clean_abstract, clean_line
 from corank_lab.records.fields.columns import find_columns
-from corank_lab.records.fields.names import split_authors, split_keywords
+from corank_lab.records.fields.names import split_authors, split_keywords, split_references
 from corank_lab.records.identity import normalise_doi, normalise_pmid
 from corank_lab.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
 from corank_lab.records.parsers.tagged import REFER_TAGS, REFWORKS_TAGS, RIS_TAGS, WOS_TAGS
@@ -70,27 +69,17 @@ _TABLES = ("csv", "tsv", "excel")
 
 @dataclass(frozen=True)
 class OutputRecord:
-    """
-    One record to write.
+    """One record to write."""
 
-    values: texts of each standard value by its name in `KINDS`; absent values are left out.
-    fields: columns or tags of the source.
-    family: the kind of names in `fields`: a key of `FAMILIES`, "table" or "other".
-    names: names of the fields that hold each standard value in the source.
-    label: 1, 0 or NaN.
-    more: further columns, such as a note.
-    has_label: whether the label is written even if it is not known.
-    source: name of the file.
-    """
-
+    # texts of each standard value by its name in `KINDS`; absent values are left out
     values: Mapping[str, Sequence[str]]
-    fields: Mapping[str, list[str]]
-    family: str
-    names: FieldNames
-    label: float
-    more: Mapping[str, str]
-    has_label: bool
-    source: str = ""
+    fields: Mapping[str, list[str]]  # columns or tags of the source
+    family: str  # the kind of names in `fields`: a key of `FAMILIES`, "table" or "other"
+    names: FieldNames  # names of the fields that hold each standard value in the source
+    label: float  # 1, 0 or NaN
+    more: Mapping[str, str]  # further columns, such as a note
+    has_label: bool  # whether the label is written even if it is not known
+    source: str = ""  # name of the file
 
     def text(self, kind: str) -> str:
         """Return a standard value as one cell; empty if the record has none."""
@@ -180,12 +169,7 @@ def tag_lines(record: OutputRecord, family: str, tags: Mapping[str, str]) -> lis
 
 
 def one_cell(kind: str, values: Sequence[str]) -> str:
-    """
-    Return the values of a field as one cell that readers split into the same values.
-
-    >>> one_cell("keywords", ["tin", "ore"]), one_cell("keywords", ["Child, Preschool"])
-    ('tin; ore', 'Child, Preschool;')
-    """
+    """Return the values of a field as one cell that readers split into the same values."""
     text, found = BETWEEN.join(values), tuple(values)
     if not found:
         return ""
@@ -199,12 +183,7 @@ def one_cell(kind: str, values: Sequence[str]) -> str:
 
 
 def family_of(form: str) -> str:
-    """
-    Return the kind of field names of a format that a reader recognised.
-
-    >>> family_of("RIS"), family_of("Web of Science"), family_of("Excel"), family_of("OpenAlex JSON lines")
-    ('ris', 'wos', 'table', 'other')
-    """
+    """Return the kind of field names of a format that a reader recognised."""
     words = form.casefold()
     return _FORMATS.get(words, "table" if words in _TABLES else "other")
 

@@ -21,9 +21,8 @@ from corank.errors import InputError, suggest_names
 from corank_lab.database.entries import parse_lines
 from corank_lab.records.duplicates import find_duplicates
 from corank_lab.records.records import Records, read_records
-from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
+from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine
 from corank_lab.screening.journal import read_logs
-from corank_lab.screening.judges import combine
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.stopping.rule import StoppingRule
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, stopping_rule

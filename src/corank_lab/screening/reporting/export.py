@@ -31,78 +31,33 @@ class Groups(Protocol):
 
 @dataclass(frozen=True)
 class JudgeAnswer:
-    """
-    What one judge answered about one record.
+    """What one judge answered about one record."""
 
-    Attributes
-    ----------
-    label : float
-        1 for relevant, 0 for irrelevant, NaN for neither, such as a record put aside.
-    reason : str
-        Why the record is excluded.
-    tags : tuple of str
-        Words of the judge.
-    note : str
-        Note of the judge.
-    time : str
-        When the answer was given, as in the journal.
-    shown : str
-        Why the record was shown, such as "model, rank 1".
-    duplicate_of : str
-        Id of the record that this one is a duplicate of.
-    """
-
-    label: float = math.nan
-    reason: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
-    time: str = ""
-    shown: str = ""
-    duplicate_of: str = ""
+    label: float = math.nan  # 1 for relevant, 0 for irrelevant, NaN for neither, such as a record put aside
+    reason: str = ""  # why the record is excluded
+    tags: tuple[str, ...] = ()  # words of the judge
+    note: str = ""  # note of the judge
+    time: str = ""  # when the answer was given, as in the journal
+    shown: str = ""  # why the record was shown, such as "model, rank 1"
+    duplicate_of: str = ""  # id of the record that this one is a duplicate of
 
 
 @dataclass(frozen=True)
 class SettledAnswer:
-    """
-    What all judges together answered about one record.
+    """What all judges together answered about one record."""
 
-    Attributes
-    ----------
-    number : int
-        Number of the record, from 0.
-    label : float
-        1 for included, 0 for excluded; NaN if the judges disagree or have not decided.
-    reason : str
-        Reasons of exclusion, in the order of the judges.
-    tags : tuple of str
-        Tags of all judges.
-    note : str
-        Notes; with several judges, each begins with a name.
-    judges : mapping of str to float
-        Answer of each judge who gave one: 1, 0, or NaN for a record put aside.
-    times : mapping of str to str
-        Time of each answer.
-    is_conflict : bool
-        Whether judges disagree and no adjudicator has settled it.
-    settled_by : str
-        The adjudicator; empty without one.
-    shown : str
-        Why the record was shown first.
-    duplicate_of : str
-        Id of the record that a judge marked this one as a duplicate of.
-    """
-
-    number: int
-    label: float = math.nan
-    reason: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
+    number: int  # number of the record, from 0
+    label: float = math.nan  # 1 for included, 0 for excluded; NaN if the judges disagree or have not decided
+    reason: str = ""  # reasons of exclusion, in the order of the judges
+    tags: tuple[str, ...] = ()  # tags of all judges
+    note: str = ""  # notes; with several judges, each begins with a name
+    # answer of each judge who gave one: 1, 0, or NaN for a record put aside
     judges: Mapping[str, float] = field(default_factory=dict)
-    times: Mapping[str, str] = field(default_factory=dict)
-    is_conflict: bool = False
-    settled_by: str = ""
-    shown: str = ""
-    duplicate_of: str = ""
+    times: Mapping[str, str] = field(default_factory=dict)  # time of each answer
+    is_conflict: bool = False  # whether judges disagree and no adjudicator has settled it
+    settled_by: str = ""  # the adjudicator; empty without one
+    shown: str = ""  # why the record was shown first
+    duplicate_of: str = ""  # id of the record that a judge marked this one as a duplicate of
 
     @property
     def status(self) -> str:
@@ -116,55 +71,24 @@ class SettledAnswer:
 
 @dataclass(frozen=True)
 class ExportCounts:
-    """
-    What an export holds.
+    """What an export holds."""
 
-    Attributes
-    ----------
-    n_records : int
-        Number of records in the file.
-    n_included, n_excluded, n_conflicts, n_unread : int
-        Number of works of each kind; with `all_copies`, of records, duplicates with the answer of their group.
-    n_duplicates : int
-        Number of duplicates among all records.
-    changes : tuple of str
-        What the format could not hold, one sentence each.
-    """
-
-    n_records: int
+    n_records: int  # number of records in the file
+    # n_included, n_excluded, n_conflicts, n_unread: number of works of each kind; with `all_copies`, of records,
+    # duplicates with the answer of their group
     n_included: int
     n_excluded: int
     n_conflicts: int
     n_unread: int
-    n_duplicates: int
-    changes: tuple[str, ...] = ()
+    n_duplicates: int  # number of duplicates among all records
+    changes: tuple[str, ...] = ()  # what the format could not hold, one sentence each
 
 
 def settle(
     answers: Mapping[str, Mapping[int, JudgeAnswer]],
     adjudicated: Mapping[int, tuple[str, JudgeAnswer]] | None = None,
 ) -> dict[int, SettledAnswer]:
-    """
-    Put the answers of several judges together.
-
-    Parameters
-    ----------
-    answers : mapping of judge to mapping of int to JudgeAnswer
-        The answers of each judge by the number of the record.
-    adjudicated : mapping of int to (str, JudgeAnswer), optional
-        The adjudicator and the answer that settles a record.
-
-    Returns
-    -------
-    dict of int to SettledAnswer
-        The answer to each record that a judge has answered, by number.
-
-    Examples
-    --------
-    >>> ann, bob = {0: JudgeAnswer(1.0), 1: JudgeAnswer(0.0)}, {0: JudgeAnswer(0.0, "animals")}
-    >>> [one.status for one in settle({"ann": ann, "bob": bob}).values()]
-    ['conflict', 'excluded']
-    """
+    """Put the answers of several judges together."""
     finals = adjudicated or {}
     numbers = sorted({*finals, *(number for found in answers.values() for number in found)})
     return {number: _settled(number, answers, finals.get(number)) for number in numbers}
@@ -181,33 +105,7 @@ def export_screening(
     overwrite: bool = False,
     keep_formulas: bool = False,
 ) -> ExportCounts:
-    """
-    Write records with their settled answers.
-
-    Parameters
-    ----------
-    path : path
-        A name that ends in .ris, .csv, .tsv, .xlsx, .bib, .nbib or .jsonl.
-    records : Records
-        All records, duplicates too.
-    settled : mapping of int to SettledAnswer
-        Answers by the number of the record, as `settle` returns them.
-    groups : groups of duplicates, optional
-        A record without an answer gets that of its group.
-    only : {"all", "included", "excluded", "conflicts", "unread"}
-        Which records are written.
-    all_copies : bool
-        Whether duplicates are written too. By default, each work is written once: the record that was judged.
-    overwrite : bool
-        Whether an existing file is replaced.
-    keep_formulas : bool
-        Whether texts in a table stay as they are if a spreadsheet would run them.
-
-    Returns
-    -------
-    ExportCounts
-        Numbers of records.
-    """
+    """Write records with their settled answers."""
     require_only(only)
     answers = spread(len(records), settled, groups)
     origins = _origins(records, answers, groups)

@@ -48,61 +48,37 @@ class RuleFacts(Protocol):
 
 @dataclass(frozen=True)
 class KappaFacts:
-    """
-    Agreement of two judges on inclusion.
+    """Agreement of two judges on inclusion."""
 
-    first, second: The judges.
-    n_both: Number of records that both read.
-    kappa, low, high: Cohen's kappa with its 95 % interval; NaN if it is undefined.
-    """
-
-    first: str
+    first: str  # first, second: the judges
     second: str
-    n_both: int
-    kappa: float
+    n_both: int  # number of records that both read
+    kappa: float  # kappa, low, high: Cohen's kappa with its 95 % interval; NaN if it is undefined
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class ScreeningFacts:
-    """
-    What is known about a screening; what is empty is not mentioned.
+    """What is known about a screening; what is empty is not mentioned."""
 
-    counts: Numbers of records.
-    judges: Names of the judges.
-    model: The model that orders records, such as "a linear model of words and citations".
-    seed: Random seed.
-    rule: An object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`.
-    is_reached: Whether the rule advised to stop.
-    bound: Lower bound of the recall that a random sample proves at the confidence.
-    duplicates_by: How duplicates were found, such as "identifiers and similar titles".
-    n_known: Number of records whose answer was known before the screening.
-    n_searched: Number of records that a judge looked for, outside of the ranking.
-    n_sampled: Number of records that were drawn at random.
-    n_double: Number of records that at least two judges read.
-    agreement: Agreement of each pair of judges.
-    n_settled: Number of disagreements that an adjudicator settled.
-    adjudicators: Names of the adjudicators.
-    version: Version of corank.
-    """
-
-    counts: PrismaCounts
-    judges: Sequence[str] = ()
-    model: str = ""
-    seed: int | None = None
+    counts: PrismaCounts  # numbers of records
+    judges: Sequence[str] = ()  # names of the judges
+    model: str = ""  # the model that orders records, such as "a linear model of words and citations"
+    seed: int | None = None  # random seed
+    # an object with the attributes `name`, `assumes`, `evidence`, `target` and `confidence`
     rule: RuleFacts | None = None
-    is_reached: bool = False
-    bound: float | None = None
-    duplicates_by: str = ""
-    n_known: int = 0
-    n_searched: int = 0
-    n_sampled: int = 0
-    n_double: int = 0
-    agreement: Sequence[KappaFacts] = ()
-    n_settled: int = 0
-    adjudicators: Sequence[str] = ()
-    version: str = __version__
+    is_reached: bool = False  # whether the rule advised to stop
+    bound: float | None = None  # lower bound of the recall that a random sample proves at the confidence
+    duplicates_by: str = ""  # how duplicates were found, such as "identifiers and similar titles"
+    n_known: int = 0  # number of records whose answer was known before the screening
+    n_searched: int = 0  # number of records that a judge looked for, outside of the ranking
+    n_sampled: int = 0  # number of records that were drawn at random
+    n_double: int = 0  # number of records that at least two judges read
+    agreement: Sequence[KappaFacts] = ()  # agreement of each pair of judges
+    n_settled: int = 0  # number of disagreements that an adjudicator settled
+    adjudicators: Sequence[str] = ()  # names of the adjudicators
+    version: str = __version__  # version of corank
 
 
 def methods_paragraph(facts: ScreeningFacts) -> str:

@@ -15,26 +15,16 @@ NO_REASON = "no reason given"
 
 @dataclass(frozen=True)
 class PrismaCounts:
-    """
-    Numbers of records at each step of a review, up to the choice of reports to read in full.
+    """Numbers of records at each step of a review, up to the choice of reports to read in full."""
 
-    identified: Number of records of each source.
-    duplicates_found: Number of duplicates that corank found, which were not judged.
-    duplicates_marked: Number of records that judges marked as duplicates.
-    excluded: Number of excluded records for each reason, the most frequent first.
-    included: Number of included records.
-    conflicts: Number of screened records on which judges disagree, not settled.
-    unread: Number of records that were not screened.
-    stopped_by: Why these were not screened, such as "stopped by the rule 'decline'"; empty if that is not known.
-    """
-
-    identified: tuple[tuple[str, int], ...]
-    duplicates_found: int
-    duplicates_marked: int
-    excluded: tuple[tuple[str, int], ...]
-    included: int
-    conflicts: int = 0
-    unread: int = 0
+    identified: tuple[tuple[str, int], ...]  # number of records of each source
+    duplicates_found: int  # number of duplicates that corank found, which were not judged
+    duplicates_marked: int  # number of records that judges marked as duplicates
+    excluded: tuple[tuple[str, int], ...]  # number of excluded records for each reason, the most frequent first
+    included: int  # number of included records
+    conflicts: int = 0  # number of screened records on which judges disagree, not settled
+    unread: int = 0  # number of records that were not screened
+    # why these were not screened, such as "stopped by the rule 'decline'"; empty if that is not known
     stopped_by: str = ""
 
     def __post_init__(self) -> None:

@@ -112,8 +112,6 @@ class Forecaster:
     Where the test rejects and the rule stops depends on the finds only, if no further record is relevant. Both places
     are kept until the next find, since they are expensive with many finds; the whole forecast is kept until the next
     answer.
-
-    rule: see `make_forecast`.
     """
 
     def __init__(self, rule: StoppingRule) -> None:
@@ -197,3 +195,50 @@ def _about(n: int) -> str:
         return f"{n}"
     unit = 10 ** (len(str(n)) - 2)
     return f"{-(-n // unit) * unit:,}"
+
+
+@dataclass(frozen=True)
+class ScreeningAdvice:
+    """What is known of the recall."""
+
+    lines: tuple[str, ...] = ()  # what is estimated, tested and proved, one sentence each
+    may_stop: bool = False  # may_stop, to_sample, evidence, advised_since: as in `ScreeningProgress`
+    to_sample: int = 0
+    evidence: str | None = None
+    advised_since: int | None = None
+    # the numbers behind the lines; None before the first forecast and while a sample is read
+    figures: Forecast | None = None
+    n_found: int = 0  # number of relevant records known at the forecast
+
+
+@dataclass(frozen=True)
+class ScreeningProgress:
+    """
+    State of a screening.
+
+    n: Number of records.
+    read: Number of answered records, including those known beforehand.
+    found: Number of relevant records among them.
+    estimate: Estimate of the recall; None before five finds, and once a random sample has begun.
+    may_stop: Whether the stopping rule advises to stop, or all records are read.
+    to_sample: With the rule ``"sample"``, number of records of the random sample up to its next test.
+    evidence: What the advice to stop is based on; None without it. A model may be wrong: reading may stop before the
+        target is reached.
+    aside: Number of records put aside.
+    elsewhere: In a shared reading, number of unanswered records that other judges hold or have put aside.
+    forecast: What further reading is expected to find, one sentence each.
+    advised_since: Value of `read` at which the present advice of a model came; None without it. The advice is withdrawn
+        when its condition fails.
+    """
+
+    n: int
+    read: int
+    found: int
+    estimate: RecallEstimate | None
+    may_stop: bool
+    to_sample: int
+    evidence: str | None = None
+    aside: int = 0
+    elsewhere: int = 0
+    forecast: tuple[str, ...] = ()
+    advised_since: int | None = None

@@ -61,13 +61,9 @@ class RecallEstimate:
 
 @dataclass(frozen=True, eq=False)
 class RateModel(ABC):
-    """
-    Poisson process with a declining rate.
+    """Poisson process with a declining rate."""
 
-    n: number of records that are read in the order of the ranking.
-    """
-
-    n: int
+    n: int  # number of records that are read in the order of the ranking
 
     @property
     @abstractmethod
@@ -168,18 +164,11 @@ class RateModel(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DecliningRate(RateModel):
-    """
-    Stretched exponentials: g(x) = e^(−b x^c).
+    """Stretched exponentials: g(x) = e^(−b x^c)."""
 
-    n: see `RateModel`.
-    shapes: values of c.
-    slopes: values of b.
-    background: ε.
-    """
-
-    shapes: tuple[float, ...]
-    slopes: Floats
-    background: float
+    shapes: tuple[float, ...]  # values of c
+    slopes: Floats  # values of b
+    background: float  # ε
 
     @property
     def epsilons(self) -> tuple[float, ...]:
@@ -200,12 +189,9 @@ class MixedRate(RateModel):
     s is the share of the order up to which the rate is nearly constant, a the speed of the decline after it. No decline
     (a = 0) is one of the curves. With heavy tails, a stretch without finds says less about the records far behind it
     than with exponential ones; the finds decide which curves fit.
-
-    n: see `RateModel`.
-    backgrounds: values of ε.
     """
 
-    backgrounds: tuple[float, ...] = (0.0, 0.02)
+    backgrounds: tuple[float, ...] = (0.0, 0.02)  # values of ε
 
     @property
     def epsilons(self) -> tuple[float, ...]:

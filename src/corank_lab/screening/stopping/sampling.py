@@ -97,19 +97,12 @@ class SampledAnswers(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RandomSample:
-    """
-    State of a random sample. It follows from the answers alone, so that a later session continues it.
+    """State of a random sample. It follows from the answers alone, so that a later session continues it."""
 
-    answers: all answers so far; records answered before sampling are not sampled.
-    n: number of records.
-    rule: gives the plan.
-    seed: random seed of the order.
-    """
-
-    answers: SampledAnswers
-    n: int
-    rule: StoppingRule
-    seed: int
+    answers: SampledAnswers  # all answers so far; records answered before sampling are not sampled
+    n: int  # number of records
+    rule: StoppingRule  # gives the plan
+    seed: int  # random seed of the order
 
     @cached_property
     def plan(self) -> SamplePlan:

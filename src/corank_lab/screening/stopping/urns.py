@@ -35,12 +35,7 @@ Numbers = NDArray[np.int64]
 
 
 def missing_allowed(found: int, target: float) -> int:
-    """
-    Return how many relevant records may be missing at the target.
-
-    >>> missing_allowed(95, 0.95), missing_allowed(18, 0.95)
-    (5, 0)
-    """
+    """Return how many relevant records may be missing at the target."""
     return math.floor(found * (1 - target) / target + 1e-9)
 
 

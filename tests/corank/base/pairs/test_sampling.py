@@ -127,7 +127,7 @@ def test_beside_preferences_rows_that_none_names_are_unscored():
 
 def test_queries_without_a_pair_are_counted():
     assert PairSampler.of(problem()).n_skipped_queries == 2  # queries 2 and 4
-    assert PairSampler.of(problem(), unscored=True).n_skipped_queries == 1  # query 1 has one unscored row
+    assert PairSampler.of(problem(), unscored=True).n_skipped_queries == 1  # query 1 has one unjudged row
     w = np.where(QID == 6, 0.0, 1.0)
     assert PairSampler.of(problem(w=w)).n_skipped_queries == 3
 
@@ -210,7 +210,7 @@ def test_a_problem_without_pairs_is_refused():
         PairSampler.of(problem(w=(QID == 2) * 1.0))
     with pytest.raises(InputError, match="none of the 3 queries with candidate rows has a pair"):
         PairSampler.of(problem(w=(QID == 2) * 1.0), unscored=True)
-    with pytest.raises(InputError, match="keep two unscored rows"):
+    with pytest.raises(InputError, match="keep two unjudged rows"):
         PairSampler.of(problem(np.array([1.0, NAN]), np.array([0, 0])), unscored=True)
     with pytest.raises(InputError, match="preference pairs have none"):
         PairSampler.of(RankingData.of_pairs(np.zeros((2, 1)), [[0, 1]]), differences=True)

@@ -21,6 +21,7 @@ def folder(made, y, tmp_path):
     return tmp_path / "parts"
 
 
+@pytest.mark.long
 def test_a_folder_is_fitted_part_after_part(says, made, y, folder, tmp_path):
     said = says("fit", folder, "--model", "rankrls", "-o", tmp_path / "a")
     assert "RankRLS from 240 rows in 30 queries and 3 parts, 10 features" in said

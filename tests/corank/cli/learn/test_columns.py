@@ -109,6 +109,7 @@ def evaluated(model, table):
     return json.loads(run("evaluate", table, "scores", "--json")[0])["metrics"]["nDCG@10"]["mean"]
 
 
+@pytest.mark.long
 def test_parts_and_comparisons_remember_names(here):
     halves = [write(TABLE[at::2], here / f"half{at}.csv") for at in (0, 1)]
     run("fit", *halves, "-m", "rankrls", "-o", "parts")

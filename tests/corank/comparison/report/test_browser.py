@@ -136,6 +136,7 @@ def test_images_and_styles_work_under_the_policy_and_scripts_do_not(browser, ser
     assert requests == {f"{HOST}/pictures.html", f"{HOST}/picture.html"}
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("dark", [False, True])
 def test_it_is_not_blank(browser, served, tmp_path, dark):
     from matplotlib.image import imread
@@ -154,7 +155,7 @@ def test_it_is_not_blank(browser, served, tmp_path, dark):
     assert len(np.unique(pixels @ [65536, 256, 1])) > 100
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_it_never_scrolls_sideways(browser, served, tmp_path, width):
     found = re.search(r'data-found="(\d+)/(\d+)"', visit(browser, served, f"{width}.html", tmp_path, "--dump-dom"))

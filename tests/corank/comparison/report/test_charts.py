@@ -56,6 +56,7 @@ def drawn(name):
     return to_svg(CHARTS[name](), "plot", TITLE, DESCRIPTION)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("name", CHARTS)
 def test_each_is_reproducible_xml_with_a_description(name):
     drawing = drawn(name)
@@ -71,6 +72,7 @@ def test_each_is_reproducible_xml_with_a_description(name):
     assert "--s1" in file.find(f"{SVG}style").text
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", CHARTS)
 def test_nothing_names_a_host_a_date_a_font_or_a_colour_of_its_own(name):
     drawing = drawn(name).replace('xmlns="http://www.w3.org/2000/svg"', "")
@@ -82,6 +84,7 @@ def test_nothing_names_a_host_a_date_a_font_or_a_colour_of_its_own(name):
     assert set(re.findall(r'href="#(.*?)"', drawing)) <= set(ids)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", CHARTS)
 def test_everything_lies_inside_the_frame(name):
     root = ET.fromstring(drawn(name))

@@ -142,6 +142,7 @@ def test_it_can_be_read_by_keyboard_and_aloud():
     assert len(PAGE.tables) == len(PAGE.all("caption"))
 
 
+@pytest.mark.long
 def test_every_plot_of_the_page_is_a_file_beside_the_markdown(tmp_path):
     page, markdown, *plots = write(STUDY, tmp_path)
     assert page.read_text(encoding="utf-8") == study_html(STUDY)
@@ -170,6 +171,7 @@ def test_parts_without_data_are_left_out():
     assert len(page.table("Methods").rows) == len(STUDY.outcomes)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     "change",
     [

@@ -59,7 +59,7 @@ def started(p, t, seed=3):
 
 
 def draws(t, p, n):
-    """The examples and unscored pairs of each step, from generators of the same seed."""
+    """The examples and unjudged pairs of each step, from generators of the same seed."""
     rng_state = np.stack([seed_state(rng) for rng in [np.random.default_rng(3)] for _ in range(4)])
     out = np.empty((n * p.batch, 2), dtype=np.uint64)
     draw_examples(rng_state, p.mix, t.examples, np.empty_like(out), out)
@@ -186,6 +186,7 @@ def test_plain_loop_is_the_written_out_loop(name):
     np.testing.assert_allclose(bias, b, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("name", COUPLED | PLAIN)
 @pytest.mark.parametrize("views", [ONE, VIEWS], ids=["one view", "three views"])
 def test_coupled_loop_is_the_written_out_loop(name, views):

@@ -49,7 +49,7 @@ def table(dtype):
     return X
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_matrix, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weight_dtype", [np.float32, np.float64])
@@ -135,6 +135,7 @@ print(product(rows, np.uint64(0), np.arange(3.0)), sum(product.stats.cache_hits.
 """
 
 
+@pytest.mark.long
 def test_a_second_process_finds_the_compiled_kernel_on_disk(tmp_path):
     script = tmp_path / "kernel.py"
     script.write_text(KERNEL)

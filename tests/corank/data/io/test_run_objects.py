@@ -35,6 +35,7 @@ def test_other_libraries_compute_what_evaluate_run_computes():
                 assert value == pytest.approx(theirs[query, name], abs=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of numba, inside ranx
 def test_objects_of_ranx_are_taken():
     ranx = pytest.importorskip("ranx")

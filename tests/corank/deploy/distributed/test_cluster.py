@@ -113,6 +113,7 @@ def test_stores_frames_and_arrays_of_dask(client, alone, tmp_path):
         assert bytes_of(pair_sums(parts, CoRankRLS(random_state=0), client)) == alone, what
 
 
+@pytest.mark.long
 def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
     (tmp_path / "a.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.25\n")
     (tmp_path / "b.txt").write_text("1 qid:2 1:half\n")
@@ -120,6 +121,7 @@ def test_a_part_that_cannot_be_read_is_named(client, tmp_path):
         fit_parts(RankRLS(), tmp_path, client)
 
 
+@pytest.mark.long
 def test_a_task_that_kills_every_worker_gets_one_sentence(client):
     client.run_on_scheduler(_allow, 0)
     try:
@@ -142,6 +144,7 @@ def test_a_cluster_without_workers_gets_one_sentence():
         assert not hasattr(model, "coef_")
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_lost_gets_one_sentence(monkeypatch):
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     cluster = distributed.LocalCluster(**options)

@@ -118,7 +118,7 @@ class Engines:
     def add_solr_feature(self, feature):
         require(set(feature) == {"store", "name", "class", "params"}, "fields of a feature")
         kind = feature["class"].removeprefix(f"{SOLR}feature.")
-        keys = {"SolrFeature": {"q"}, "ValueFeature": {"value"}}
+        keys = {"SolrFeature": {"q"}, "ValueFeature": {"value"}, "FieldValueFeature": {"field"}}
         require(kind in keys and set(feature["params"]) == keys[kind], "class of a feature")
         store = self.stores.setdefault(feature["store"], [])
         require(feature["name"] not in store, "feature twice")

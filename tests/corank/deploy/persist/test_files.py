@@ -173,6 +173,7 @@ print(*(name for name in sys.modules if name.startswith("corank.") or name == "s
 FOLDERS = {"SPD": "linear", "RankRLS": "rls", "RankingPursuit": "pursuit", "CalibratedLabelRanker": "labels"}
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("name", FOLDERS)
 def test_loading_imports_only_the_folder_of_the_model(name, tmp_path):
     y = PROBLEM.y if name != "CalibratedLabelRanker" else np.arange(len(PROBLEM.y)) % 3

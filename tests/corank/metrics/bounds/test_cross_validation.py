@@ -144,6 +144,7 @@ def test_unscored_queries_to_learn_from_are_in_every_fold():
     assert told == [18, 18, 18, 18]
 
 
+@pytest.mark.long
 def test_the_bound_holds_as_often_as_it_says():
     population, delta, held = make_ranking(4000, 5, random_state=3), 0.3, 0
     y = (population.y > 1).astype(float)

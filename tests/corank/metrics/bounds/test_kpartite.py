@@ -65,7 +65,7 @@ def test_two_grades_give_the_interval_of_the_auc():
 def test_queries_against_every_pair(power):
     qid = np.repeat(np.arange(40), 5)
     y, scores = RNG.integers(0, 3, 200).astype(float), RNG.normal(size=200)
-    y[:10], y[17] = 1.0, np.nan  # two queries of one grade, one unscored row
+    y[:10], y[17] = 1.0, np.nan  # two queries of one grade, one unjudged row
     parts = [(qid == q) & ~np.isnan(y) for q in range(2, 40)]
     found = [brute(scores[part], y[part], power) for part in parts if len(np.unique(y[part])) > 1]
     n = len(found)
@@ -125,6 +125,7 @@ def test_the_interval_of_rows_holds_as_often_as_it_says(power, delta):
     assert width < 2**power * 0.35
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_models", [1, 20])
 def test_the_interval_of_queries_holds_for_the_best_of_many_models(n_models):
     """Models are noise; the best of them on these queries looks better than it is."""
@@ -152,6 +153,7 @@ def test_dependent_rows_need_queries():
     assert queries / 200 >= 0.9 > rows / 200
 
 
+@pytest.mark.long
 def test_linear_rankers_against_the_paper():
     y, d, delta = np.repeat([0, 1, 2], [40, 30, 30]), 3, 0.05
     bound = linear_class(RNG.normal(size=100), y, n_features=d, power=1.0, delta=delta)

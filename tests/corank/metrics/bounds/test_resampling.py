@@ -62,6 +62,7 @@ def test_given_shares_weight_the_pairs_of_grades():
     assert found.low < between < found.high
 
 
+@pytest.mark.long
 def test_every_interval_is_inside_its_range_and_narrower_than_the_proved_one():
     rng = np.random.default_rng(4)
     scores, y = rows(400, rng)

@@ -150,6 +150,7 @@ def test_parts_of_a_stream_are_the_stream_also_through_a_file(kernel, tmp_path):
     np.testing.assert_array_equal(corank.load(tmp_path / "n.safetensors").predict(X), parts.predict(X))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kernel", [None, GaussianKernel(0.3)])
 def test_sparse_and_single_precision_rows_are_rows(kernel):
     for rows in (sparse.csr_array(X), X.astype(np.float32)):

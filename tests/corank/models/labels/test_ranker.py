@@ -35,8 +35,14 @@ MODELS = [CalibratedLabelRanker(), OnlineLabelRanker(random_state=0), NeighborLa
 AUTO = AutoLabelRanker(cv=2, random_state=0)
 
 
-@parametrize_with_checks([*MODELS, OnlineLabelRanker(kernel="gaussian"), AUTO])
+@parametrize_with_checks(MODELS[:2])
 def test_scikit_learns_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks([*MODELS[2:], OnlineLabelRanker(kernel="gaussian"), AUTO])
+def test_scikit_learns_contract_of_the_others(estimator, check):
     check(estimator)
 
 

@@ -27,7 +27,7 @@ def saddle(scores, labels):
     return lambdas
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("lambdas", "conservative", "convex"),
     [
@@ -43,6 +43,7 @@ def test_results_are_those_on_paper(lambdas, conservative, convex):
     assert str(result).startswith(f"{result.name}: {'a cost exists' if conservative else 'no cost has this gradient'}")
 
 
+@pytest.mark.long
 def test_evidence_can_be_looked_up():
     whirl = check_lambda(rotating, [1, 0, 0], n_points=10)
     assert whirl.asymmetry == pytest.approx(2.0, rel=1e-6)
@@ -72,6 +73,7 @@ def test_lambdas_of_any_size_have_smooth_points():
         np.testing.assert_allclose(jacobian, 1e6 * plain, rtol=1e-5, atol=1e-2)
 
 
+@pytest.mark.long
 def test_jumps_and_kinks_are_found():
     one = check_lambda("margin", [1, 0], n_points=10)
     assert one.jumps == ()
@@ -85,6 +87,7 @@ def test_jumps_and_kinks_are_found():
     assert smooth.jumps == smooth.kinks == ()
 
 
+@pytest.mark.long
 def test_sums_shifts_and_scales():
     ranknet, spring = check_lambda("ranknet", Y, n_points=10), check_lambda("spring", Y, n_points=10)
     assert ranknet.total < 1e-12
@@ -106,6 +109,7 @@ def test_a_given_jacobian_is_used():
     assert len(asked) >= 5
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("lambdas", ["ranknet", "margin", "margin(0.5)", "margin(2)", "wta", "regression", saddle])
 def test_the_gradient_of_a_rebuilt_cost_is_lambda(lambdas):
     cost = potential(lambdas, Y, n_points=3)
@@ -149,6 +153,7 @@ def test_bad_questions():
         check_lambda(lambda s, y: rng.normal(size=len(s)), Y, n_points=2)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("scores", [[1.0, np.nan], [1, 2, 3], [[1, 2], [3, 4]], "ab"])
 def test_a_cost_is_of_one_finite_score_a_label(scores):
     with pytest.raises(InputError, match="scores"):

@@ -19,7 +19,7 @@ def test_the_table_lists_the_registry():
     assert set(LAMBDAS) <= {term.name for text, *_ in ROWS for term in Lambda.of(text).terms}
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(7)
 @pytest.mark.parametrize(("text", "conservative", "convex"), ROWS)
 def test_the_table_is_true(text, conservative, convex):
     result = check_lambda(text, n_points=15)

@@ -47,6 +47,7 @@ def test_scores_are_lightgbms_bit_for_bit(params):
         assert trees.score_rows(rows).tobytes() == expected.tobytes()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("params", PARAMS)
 def test_lightgbm_reads_the_text(params):
     theirs = booster(**params)

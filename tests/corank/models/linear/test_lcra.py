@@ -71,6 +71,7 @@ def test_a_resumed_run_is_the_whole_run_bit_for_bit(changes, tmp_path):
     assert resumed.intercept_ == whole.intercept_
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS)
 def test_dense_and_csr_agree(changes):
     dense, csr = lcra(**changes).fit(X, Y, qid=QID), lcra(**changes).fit(sparse.csr_array(X), Y, qid=QID)
@@ -85,7 +86,7 @@ def test_stronger_coupling_makes_views_agree():
 
 
 def unscored_pairs(is_scored, query_weight, w):
-    """Pairs of unscored rows and what each weighs, one by one."""
+    """Pairs of unjudged rows and what each weighs, one by one."""
     found = []
     for q in np.unique(QID):
         rows = np.flatnonzero((q == QID) & ~is_scored)
@@ -116,7 +117,7 @@ def test_the_gap_of_views_is_that_of_their_margins(query_weight, by_pairs):
 @pytest.mark.parametrize("solver", ["exact", "sgd"])
 def test_without_unscored_rows_nothing_is_coupled_and_a_warning_says_so(solver):
     one = lcra(coupling=0.0, loss="squared", solver=solver).fit(X, PROBLEM.y, qid=QID)
-    with pytest.warns(UsageWarning, match="coupling is 5, but no query holds two unscored rows") as caught:
+    with pytest.warns(UsageWarning, match="coupling is 5, but no query holds two unjudged rows") as caught:
         other = lcra(coupling=5.0, loss="squared", solver=solver).fit(X, PROBLEM.y, qid=QID)
     assert [warning.filename for warning in caught] == [__file__]
     np.testing.assert_array_equal(one.view_coefs_, other.view_coefs_)

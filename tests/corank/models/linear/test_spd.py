@@ -78,6 +78,7 @@ def test_a_resumed_run_is_the_whole_run_bit_for_bit(changes, k, m, tmp_path):
     assert (np.diff(warm.objective_trace_[:, 0]) > 0).all()
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS)
 def test_dense_csr_and_float32_agree(changes):
     dense = spd(**changes).fit(X, Y, qid=QID).coef_
@@ -371,6 +372,7 @@ def test_the_first_rate_and_the_mean_of_iterates_come_near_the_optimum():
     assert all(objective(random_state=seed) < 1.05 * long for seed in range(3))
 
 
+@pytest.mark.long
 def test_extreme_float32_values_do_not_overflow():
     for form in (np.ascontiguousarray, sparse.csr_array):
         model = spd(loss="squared").fit(form((1e25 * X).astype(np.float32)), Y, qid=QID)

@@ -72,6 +72,7 @@ def brute(kernels, coupling, n_basis, shared, separate=False):
     return steps
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("coupling", [0.0, 0.05, 3.0])
 @pytest.mark.parametrize("search", ["joint", "shared"])
 @pytest.mark.parametrize("residual", ["shared", "separate"])

@@ -11,8 +11,7 @@ from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.models.pursuit.dictionary import Dictionary, Target
-from corank.models.pursuit.fits import steps
-from corank.models.pursuit.path import Path
+from corank.models.pursuit.path import Path, steps
 
 
 def problem(seed, n=24, N=9):
@@ -125,6 +124,7 @@ def test_a_duplicate_column_is_chosen_once_by_refitting():
         assert np.isfinite(path.coefs).all()
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("fitting", ["back", "pre"])
 @pytest.mark.parametrize("gamma", [2.0**-5, 2.0**-10, 2.0**-15])
 def test_refitting_is_stable_for_wide_kernels_and_equal_rows(fitting, gamma):

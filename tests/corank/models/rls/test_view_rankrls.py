@@ -26,6 +26,7 @@ def sizes(X, y, qid):
     return [float(np.mean(np.sum((X[i, view] - X[j, view]) ** 2, axis=1))) for view in VIEWS]
 
 
+@pytest.mark.long
 def test_weights_are_those_of_a_search_with_models_fitted_anew():
     """Each query is left out by hiding its scores, and columns are weighted by hand."""
     alphas, y, qid = [0.01, 0.1, 1.0], PROBLEM.y, PROBLEM.qid

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.screening.actions import summary
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import RecallEstimate, ScreeningProgress
@@ -190,7 +190,7 @@ def test_single_keys_on_a_terminal_of_80_columns(works):
     text = terminal.text
     assert "found 2 relevant, read 4 of 60" in text
     assert max(map(len, text.splitlines())) <= 80 or "answers are saved in" in text
-    with SqliteStore(works.parent / "corank.db") as store:
+    with SqliteDatabase(works.parent / "corank.db") as store:
         actions = [one.action for one in store.answers(store.projects()[0].id)]
     assert actions == [
         "relevant", "relevant", "not", "later", "undo", "note", "not",
@@ -216,7 +216,7 @@ def test_slow_imports_are_avoided():
     """Each of these imports takes longer than reading a thousand abstracts."""
     code = (
         "import sys; from corank.cli import app; from corank_lab.records import load_review; "
-        "from corank_lab.screening import simulate; import corank_lab.cli.screening.curve, corank.cli.output; "
+        "from corank_lab.screening import simulate; import corank_lab.cli.screening.replay, corank.cli.output; "
         "import corank_lab.cli.screening.pages; "
         "simulate(load_review(), 1); print([name for name in ('sklearn', 'scipy.stats', 'numba', 'pandas', "
         "'matplotlib') if name in sys.modules])"

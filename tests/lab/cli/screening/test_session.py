@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from corank.cli import app
 from corank.errors import InputError
-from corank_lab.database.sqlite_store import SqliteStore
+from corank_lab.database.sqlite import SqliteDatabase
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening.answers import LABEL
@@ -38,7 +38,7 @@ def shown(said):
 
 def log(path, judge="me", folder=None):
     """The answers of a judge in the database next to the file."""
-    with SqliteStore((folder or path.parent) / "corank.db") as store:
+    with SqliteDatabase((folder or path.parent) / "corank.db") as store:
         (project,) = [one for one in store.projects() if one.settings["file"] == path.name]
         return [one.entry for one in store.answers(project.id, judge=judge)]
 
@@ -369,6 +369,7 @@ def test_a_terminal_shows_pages_history_and_help(tmp_path):
     assert lines[4]["tags"] == ["one", "two"]
 
 
+@pytest.mark.thin(2)
 @pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
 @pytest.mark.parametrize(("keys", "said"), [(b"q", b""), (b"xi", b"q quit"), (b"s", b"WSS")])
 def test_a_terminal_asks_what_a_labelled_file_is_for(keys, said, tmp_path):

@@ -12,8 +12,7 @@ pytest.importorskip("rich")
 from rich.text import Text
 
 from corank.console import printable_console
-from corank_lab.cli.screening.lists import ListScreen, turned
-from corank_lab.cli.screening.view import Highlights, View, details_of, draw, lay_out, texts
+from corank_lab.cli.screening.view import Highlights, ListScreen, View, details_of, draw, lay_out, texts, turned
 from corank_lab.records.records import RecordDetails
 
 SIZES = [(60, 20), (80, 24), (200, 50), (20, 8), (10, 6), (3, 2)]
@@ -29,6 +28,7 @@ def text_of(n, seed):
     return " ".join(rng.choice(WORDS) for _ in range(n))
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("n", [0, 30, 200])
 @pytest.mark.parametrize("n_title", [0, 8, 100])

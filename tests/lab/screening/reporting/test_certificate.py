@@ -268,6 +268,7 @@ def test_the_page_escapes_texts_and_loads_nothing(sampled):
     assert "corank screen verify certificate.json" in text
 
 
+@pytest.mark.long
 def test_samples_of_two_judges_apart_are_certified_one_by_one(tmp_path):
     path, truth = write_works(tmp_path)
     screen(path, truth, "sample", judge="ann")

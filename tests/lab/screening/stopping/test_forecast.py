@@ -79,6 +79,7 @@ def test_a_large_collection_has_a_forecast():
     assert len(found.lines()) == 3
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("rule", ["agree", "hypergeometric", "consecutive", "sample"])
 def test_a_forecaster_forecasts_what_a_single_forecast_does(rule):
     rng = np.random.default_rng(1)

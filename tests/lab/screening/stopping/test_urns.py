@@ -152,6 +152,7 @@ def test_the_bound_of_relevant_records_by_search():
             assert most_relevant(n, size, finds, error) == max(possible)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize(("unread", "found", "hidden"), [(10, 9, 1), (10, 9, 3), (11, 20, 4), (9, 0, 2), (9, 3, 0)])
 def test_the_bound_of_the_plan_holds_at_every_look_together(unread, found, hidden):
     """Enumerate all orders: the bound of any look exceeds the true recall in few of them."""

@@ -53,41 +53,12 @@ def write_judgements(
     overwrite: bool = False,
 ) -> list[str]:
     """
-    Write judgements atomically.
+    Write judgements atomically in a format of the table above, and return what the format cannot keep, in words such as
+    "2 notes".
 
-    Parameters
-    ----------
-    path : path
-        The file to write; the suffixes .gz, .xz and .zst select compression, "-" is standard output.
-    judgements : JudgementList
-        The judgements.
-    format : {"table", "quepid", "quepid-book", "opensearch", "rank-eval", "qrels", "ranklib", "pairs"}
-        See the table at the head of the module.
-    rule : {"median", "mean", "majority"}, default "median"
-        Grade of a document with several grades, for formats with one grade per document.
-    name : str, default "corank"
-        Name of the list or book.
-    index : str, default "documents"
-        Index of the documents of `_rank_eval`.
-    overwrite : bool, default False
-        Whether to replace an existing file.
-
-    Returns
-    -------
-    list of str
-        What the format cannot keep, in words such as "2 notes"; empty if everything was kept.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from corank.data.io.judgements.reading import read_judgements
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "a.csv").write_text("query,docid,rating,judge\\ntea,d1,3,ann\\ntea,d1,1,bob\\ntea,d2,0,ann\\n")
-    >>> write_judgements(folder / "qrels.txt", read_judgements(folder / "a.csv"), "qrels")
-    ['the 2 judges (each document has the median of its grades)']
-    >>> print((folder / "qrels.txt").read_text(), end="")
-    tea 0 d1 1
-    tea 0 d2 0
+    path: the suffixes .gz, .xz and .zst select compression, "-" is standard output.
+    rule: grade of a document with several grades: "median", "mean" or "majority".
+    name, index: name of the list or book, and index of the documents of `_rank_eval`.
     """
     if format not in JUDGEMENT_WRITERS:
         raise InputError(f"the format {format!r} is unknown; {suggest_names(format, list(JUDGEMENT_WRITERS))}.")

@@ -198,41 +198,15 @@ def read_letor(
     allocate: Allocate | None = None,
 ) -> Collection:
     """
-    Read LETOR / SVMlight text, plain or compressed (gzip, xz, zstandard).
+    Read LETOR / SVMlight text, plain or compressed (gzip, xz, zstandard), from one or several files.
 
-    Numbers are rounded to the nearest float64, as by Python's `float`, then to `dtype`.
+    Numbers are rounded to the nearest float64, as by Python's `float`, then to `dtype`. The document id is X of
+    ``#docid = X``, else the first word of the comment.
 
-    Parameters
-    ----------
-    path : path or sequence of paths
-        The file, or several files whose rows are concatenated; "-" is standard input.
-    n_features : int, optional
-        Number of columns of X. By default the largest id in the files, which must not exceed 16,777,216.
-    dtype : float32 or float64, default float32
-        Type of X.
-    layout : {"auto", "dense", "csr"}, default "auto"
-        Whether X is an array or a CSR matrix; "auto" chooses an array if at least a quarter of the values are present.
-    unjudged : float, optional
-        Label that marks an unjudged row; it becomes NaN in y.
-    n_jobs : int, optional
-        Number of threads; all processors by default.
-    allocate : callable, optional
-        Allocates y and the arrays of X; by default in memory.
-
-    Returns
-    -------
-    Collection
-        Rows, labels, query ids, comments and document ids. The document id is X of ``#docid = X``, else the first word
-        of the comment.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
-    >>> _ = path.write_text("2 qid:7 1:0.5 3:1 #docid = GX1\\n-1 qid:7 2:0.25 #docid = GX2\\n")
-    >>> file = read_letor(path, unjudged=-1, layout="dense")
-    >>> file.X.tolist(), file.y.tolist(), file.qid.tolist(), file.docids.tolist()
-    ([[0.5, 0.0, 1.0], [0.0, 0.25, 0.0]], [2.0, nan], [7, 7], ['GX1', 'GX2'])
+    n_features: number of columns of X; by default the largest id in the files, which must not exceed 16,777,216.
+    layout: "dense", "csr", or "auto", which chooses an array if at least a quarter of the values are present.
+    unjudged: label that marks an unjudged row; it becomes NaN in y.
+    allocate: allocates y and the arrays of X; by default in memory.
     """
     kind = as_precision(dtype, layout)
     if n_features is not None and not 1 <= n_features <= LARGEST_ID:

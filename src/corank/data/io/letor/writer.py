@@ -36,32 +36,7 @@ def write_letor(
     Write rows as LETOR / SVMlight text, atomically; the suffixes .gz, .xz and .zst select compression.
 
     Reading the file restores the same bits. All features of an array are written, and the stored ones of a sparse
-    matrix.
-
-    Parameters
-    ----------
-    path : path
-        The file to write.
-    X : ndarray, sparse matrix or DataFrame, shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,)
-        Labels; NaN marks an unjudged row.
-    qid : array-like of shape (n_rows,), optional
-        Query ids: numbers, or strings without blanks and ``#``.
-    comments : sequence of str, optional
-        Comment of each row, written after ``#``; "" or None for none.
-    unjudged : float, optional
-        Label to write for unjudged rows; no judged row may have it.
-    overwrite : bool, default False
-        Whether to replace an existing file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.txt")
-    >>> write_letor(path, [[0.1, 0.0]], [2], qid=[7], comments=["docid = GX1"])
-    >>> path.read_text()
-    '2 qid:7 1:0.1 2:0.0 #docid = GX1\\n'
+    matrix. Unjudged rows get the label `unjudged`, which no judged row may have.
     """
     rows = as_rows(X)
     heads = _labels(as_scores(y, rows.shape[0]), unjudged)

@@ -146,41 +146,17 @@ class CollaborativePosterior(RatingsRanker):
         """
         Score items for users by the mean of f, on the scale of ratings with the Gaussian likelihood.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows,) or (n_rows, 1)
-            Item ids. An item that was not in ``fit`` gets the score of the average item; see `predict_new`.
-        qid : array-like of shape (n_rows,), optional
-            The user of each row. Users without ratings in ``fit``, and all rows if qid is None, get the scores of the
+        X: item ids; an item that was not in ``fit`` gets the score of the average item, see `predict_new`.
+        qid: the user of each row; users without ratings in ``fit``, and all rows without qid, get the scores of the
             prior.
-        return_std : bool
-            Whether to return the standard deviation of f too, without the noise of a rating.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, higher is better, and their standard deviations.
+        return_std: whether to return the standard deviation of f too, without the noise of a rating.
         """
         mean, var, _ = self._user_rows(X, qid, with_var=return_std)
         scores = self._add_prior(mean, prior)
         return (scores, np.sqrt(var)) if return_std else scores
 
     def predict_proba(self, X: Any, qid: ArrayLike | None = None, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Compute the probability of each rating.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_levels)
-            Probabilities of `levels_`; each row sums to 1.
-        """
+        """Compute the probability of each rating of `levels_`; each row sums to 1."""
         mean, var, users = self._user_rows(X, qid, with_var=True)
         posteriors, scores = self._user_posteriors, self._add_prior(mean, prior)
         return posteriors.shares(scores, var, posteriors.thresholds[users], posteriors.noises[users])
@@ -188,79 +164,29 @@ class CollaborativePosterior(RatingsRanker):
     def predict_level(
         self, X: Any, qid: ArrayLike | None = None, by: str = "mode", *, prior: ArrayLike | None = None
     ) -> Floats:
-        """
-        Predict a rating for each row.
-
-        Parameters
-        ----------
-        X, qid, prior
-            As in `predict`.
-        by : {"mode", "median"}
-            As in `OrdinalGP.predict_level`.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            One of `levels_` for each row.
-        """
+        """Predict a rating for each row, one of `levels_`."""
         check_values({"by": by}, {"by": one_of("mode", "median")})
         return self.levels_[chosen_level(self.predict_proba(X, qid, prior=prior), by)]
 
     def predict_user(self, items: ArrayLike, ratings: ArrayLike, return_std: bool = False) -> Any:
         """
-        Score all items for a new user, from a few ratings.
-
-        Parameters
-        ----------
-        items : array-like of shape (k,)
-            Ids of the rated items; those that were not in ``fit`` are ignored.
-        ratings : array-like of shape (k,)
-            The ratings; NaN means no rating.
-        return_std : bool
-            Whether to return standard deviations too.
-
-        Returns
-        -------
-        array of shape (n_items,), or two of them
-            Scores of `items_`, and their standard deviations.
+        Score `items_` for a new user from a few ratings, on request with standard deviations; unknown items are
+        ignored.
         """
         mean, var, _, _ = self._new_user(items, ratings)
         return (mean, np.sqrt(var)) if return_std else mean
 
     def predict_user_proba(self, items: ArrayLike, ratings: ArrayLike) -> Floats:
-        """
-        Compute the probability of each rating of all items for a new user, from a few ratings.
-
-        Parameters
-        ----------
-        items, ratings : array-like of shape (k,)
-            As in `predict_user`.
-
-        Returns
-        -------
-        array of shape (n_items, n_levels)
-            Probabilities of `levels_`.
-        """
+        """Compute the probability of each of `levels_` of all items for a new user, from a few ratings."""
         return self._user_posteriors.shares(*self._new_user(items, ratings))
 
     def predict_new(self, item_features: Any, users: ArrayLike | None = None, return_std: bool = False) -> Any:
         """
-        Score items that were not in ``fit``, by regression of f on the items' features.
+        Score items that were not in ``fit``, shape (n_users, n), by regression of f on the items' features.
 
-        Parameters
-        ----------
-        item_features : array-like or CSR matrix of shape (n, d)
-            One row for each new item; similarities to the items of ``fit``, in the order of `items_`, if the kernel is
-            "precomputed".
-        users : array-like of shape (n_users,), optional
-            Ids of users of ``fit``; all of them by default.
-        return_std : bool
-            Whether to return standard deviations too.
-
-        Returns
-        -------
-        array of shape (n_users, n), or two of them
-            Scores, and their standard deviations.
+        item_features: one row for each new item; similarities to the items of ``fit``, in the order of `items_`, if the
+            kernel is "precomputed".
+        users: ids of users of ``fit``; all of them by default.
         """
         check_is_fitted(self)
         self._check_prior(None)

@@ -193,11 +193,7 @@ class ProcessMixture:
         )
 
     def differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """
-        Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits.
-
-        Returns (c, m): one row for each process.
-        """
+        """Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits."""
         first = first_equals(rows)
         distinct, of_pair = np.unique(pairs if first is None else first[pairs], axis=0, return_inverse=True)
         means, variances = np.empty((len(self.mu), len(distinct))), np.empty((len(self.mu), len(distinct)))
@@ -274,22 +270,10 @@ class ProcessRanker(Ranker):
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
-        Score rows by the mean of f(x); higher is better.
+        Score rows by the mean of f(x), with `return_std` also its standard deviation without the noise of a judgement.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        return_std : bool
-            Whether to return the standard deviation of the score too, without the noise of a judgement.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows, on the scale of the scores; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, and their standard deviations. Scores from preferences are determined up to a
-            constant; those of `OrdinalGP` with the Gaussian likelihood are on the scale of y.
+        Scores from preferences are determined up to a constant; those of `OrdinalGP` with the Gaussian likelihood are
+        on the scale of y. `prior` is on the scale of the scores, and required if and only if ``fit`` had one.
         """
         if not return_std:
             return super().predict(X, prior=prior)

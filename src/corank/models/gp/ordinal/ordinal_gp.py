@@ -233,21 +233,7 @@ class OrdinalGP(ProcessRanker):
         return np.asarray(self.intercept_ + self.amplitude_ * f)
 
     def predict_proba(self, X: Any, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Compute the probability of each grade, including the noise of a judgement.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows, n_levels)
-            Probabilities of `levels_`; each row sums to 1.
-        """
+        """Compute the probability of each of `levels_`, including the noise of a judgement; each row sums to 1."""
         rows = self._scaled_rows(X)
         mean, var = self.process_.predict(rows)
         if self._check_prior(prior):
@@ -260,22 +246,10 @@ class OrdinalGP(ProcessRanker):
         self, X: Any, by: Literal["mode", "median"] = "mode", *, prior: ArrayLike | None = None
     ) -> Floats:
         """
-        Predict a grade for each row.
+        Predict a grade of `levels_` for each row.
 
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        by : {"mode", "median"}
-            The most probable grade, which minimises the error rate, or the median grade, which minimises the mean
-            absolute error in grades.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_rows,)
-            One of `levels_` for each row.
+        by: the most probable grade, which minimises the error rate, or the median, which minimises the mean absolute
+            error.
         """
         check_values({"by": by}, {"by": one_of("mode", "median")})
         return self.levels_[chosen_level(self.predict_proba(X, prior=prior), by)]
@@ -294,11 +268,7 @@ class OrdinalGP(ProcessRanker):
 
 
 def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:
-    """
-    Index of the most probable grade of each row, or of the median grade.
-
-    shares (n, r): probabilities of the grades.
-    """
+    """Index of the most probable grade of each row, or of the median grade."""
     if by == "mode":
         return np.asarray(shares.argmax(axis=1))
     return np.asarray((np.cumsum(shares, axis=1)[:, :-1] < 0.5).sum(axis=1))

@@ -34,29 +34,15 @@ class PreferencePosterior(ProcessRanker):
 
     def predict(self, X: Any, return_std: bool = False, *, prior: ArrayLike | None = None) -> Any:
         """
-        Score rows by the mean of f(x); higher is better.
+        Score rows by the mean of f(x); scores are determined up to a constant.
 
         Preferences determine differences of scores, not their level. So the standard deviation of a score is that of
-        f(x) − f̄, where f̄ is the mean of f over the n rows of ``fit``: with the posterior covariance A of f,
+        f(x) − f̄, where f̄ is the mean of f over the n rows of ``fit`` (300 rows spread over them if there are more):
+        with the posterior covariance A of f,
 
             std(x)² = A(x, x) − 2 Σ_j A(x, x_j) / n + Σ_jk A(x_j, x_k) / n².
 
         For the rows of ``fit`` these are the diagonal elements of C A C with C = I − 11ᵀ/n, as in ``posterior().std``.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        return_std : bool
-            Whether to return standard deviations too, without the noise of a judgement.
-        prior : array-like of shape (n_rows,), optional
-            Prior scores of these rows, on the scale of the scores; required if and only if ``fit`` had a prior.
-
-        Returns
-        -------
-        array of shape (n_rows,), or two of them
-            Scores in input order, determined up to a constant, and the standard deviations of their differences to the
-            mean score of the rows of ``fit`` (of 300 rows spread over them if there are more).
         """
         scores = super().predict(X, prior=prior)
         if not return_std:
@@ -72,23 +58,7 @@ class PreferencePosterior(ProcessRanker):
         return items.rows[stored]
 
     def predict_pair(self, X: Any, pairs: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-        """
-        Compute the probability that the first row of each pair is preferred.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects
-            The rows.
-        pairs : array-like of int, shape (n_pairs, 2)
-            Row numbers.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        array of shape (n_pairs,)
-            Probabilities, including the noise of a judgement.
-        """
+        """Compute the probability that the first row of each pair is preferred, including the noise of a judgement."""
         rows = self._scaled_rows(X)
         checked = as_pairs(pairs, np.zeros(rows.shape[0], dtype=np.int64))
         mixture = self.process_
@@ -100,21 +70,7 @@ class PreferencePosterior(ProcessRanker):
         return np.asarray((mixture.weights[:, None] * each).sum(axis=0))
 
     def posterior(self, X: Any = None, *, prior: ArrayLike | None = None) -> Posterior:
-        """
-        Return the joint Gaussian of f over rows, with the mean and covariance of the average over hyper-parameters.
-
-        Parameters
-        ----------
-        X : array-like, CSR matrix, DataFrame or sequence of objects, optional
-            The rows; those of ``fit`` by default.
-        prior : array-like of shape (n_rows,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        Posterior
-            Mean and covariance.
-        """
+        """Return the joint Gaussian of f over rows (those of ``fit`` by default), averaged over hyper-parameters."""
         joint = self._joint(X)
         return replace(joint, mean=self._add_prior(joint.mean, prior))
 
@@ -131,12 +87,7 @@ class PreferencePosterior(ProcessRanker):
 
     def answered(self) -> Integers:
         """
-        List the distinct answers so far, as row numbers of the X that was fitted.
-
-        Returns
-        -------
-        array of int64, shape (n_answers, 2)
-            The preferred row first. Equal rows are represented by the first of them.
+        List the distinct answers so far as row numbers of ``fit``, the preferred row first; the first of equal rows.
         """
         check_is_fitted(self)
         return np.asarray(np.column_stack([self.rows_.numbers[part] for part in (self.sites_.left, self.sites_.right)]))

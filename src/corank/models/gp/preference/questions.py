@@ -63,45 +63,17 @@ def suggest_pairs(
     random_state: Any = None,
 ) -> Integers:
     """
-    Choose the pairs of rows to ask about next.
+    Choose the pairs of rows to ask about next, the most valuable first; fewer than `n` if their gains are below `tol`
+    nats.
 
-    Parameters
-    ----------
-    model : PreferenceGP
-        A fitted model.
-    X : array-like, CSR matrix, DataFrame or sequence of objects, optional
-        The rows to ask about; those of ``fit`` by default.
-    n : int
-        Number of pairs; fewer are returned if fewer are left, or if their gains are below `tol`.
-    strategy : {"entropy", "bald", "uncertainty", "order", "random"}
-        Value of a pair: the expected decrease of the entropy of f (eq. 10 of Chu and Ghahramani, 2005); the mutual
-        information of the answer and f, which excludes the noise of the answer (Houlsby et al., 2011); the uncertainty
-        of the order, −|mean|/deviation of the difference; the expected decrease of the mean entropy of the orders of
-        all pairs, for the 100 candidates with the largest mutual information; or a random number.
-    candidates : array-like of int, shape (m, 2), optional
-        Pairs to choose from; all pairs by default.
-    asked : array-like of int, shape (k, 2), optional
-        Pairs to exclude, in either order. By default those that the model learnt from, if X is None; an empty list
-        excludes none.
-    tol : float
-        Stopping rule of "entropy" and "bald": pairs with a smaller expected gain, in nats, are not returned.
-    prior : array-like of shape (n_rows,), optional
-        Prior scores of the rows; required if and only if ``fit`` had a prior.
-    random_state : int, RandomState or None
-        Random seed.
+    The value of a pair is, by `strategy`: "entropy", the expected decrease of the entropy of f (eq. 10 of Chu and
+    Ghahramani, 2005); "bald", the mutual information of the answer and f, which excludes the noise of the answer
+    (Houlsby et al., 2011); "uncertainty", −|mean|/deviation of the difference; "order", the expected decrease of the
+    mean entropy of the orders of all pairs, for the 100 candidates with the largest mutual information; or "random".
 
-    Returns
-    -------
-    array of int64, shape (at most n, 2)
-        Row numbers, the most valuable pair first; empty if no pair reaches `tol`.
-
-    Examples
-    --------
-    >>> from corank import PreferenceGP
-    >>> X = [[0.0], [0.1], [2.0], [3.0]]
-    >>> model = PreferenceGP(sigma=0.1, learn=False, scale=False).fit(X, pairs=[[3, 0]])
-    >>> suggest_pairs(model).tolist(), suggest_pairs(model, tol=2.0).tolist()
-    ([[0, 2]], [])
+    X: the rows to ask about; those of ``fit`` by default, without the pairs that the model learnt from.
+    candidates: pairs to choose from; all pairs by default.
+    asked: pairs to exclude, in either order; an empty list excludes none.
     """
     values = {"n": n, "tol": tol, "random_state": random_state}
     check_values(values, {"n": integer(0), "tol": number(0), "random_state": seed})
@@ -123,23 +95,10 @@ def suggest_pairs(
 
 def gains(posterior: Posterior, noise: float, strategy: str = "entropy", pairs: ArrayLike | None = None) -> Floats:
     """
-    Compute the value of asking about pairs of items.
+    Compute the value of asking about pairs of items, all by default, in the order of ``numpy.triu_indices(n, 1)``.
 
-    Parameters
-    ----------
-    posterior : Posterior
-        The Gaussian of the items.
-    noise : float
-        Variance of the noise of a comparison, 2 sigma².
-    strategy : {"entropy", "bald", "uncertainty", "order"}
-        See `suggest_pairs`; here "order" values every pair, which takes 1,000 times as long.
-    pairs : array-like of int, shape (m, 2), optional
-        The pairs; by default all, in the order of ``numpy.triu_indices(n, 1)``.
-
-    Returns
-    -------
-    array of shape (m,)
-        Values; higher is better.
+    noise: variance of the noise of a comparison, 2 sigma².
+    strategy: see `suggest_pairs`; here "order" values every pair, which takes 1,000 times as long.
     """
     if PAIR_STRATEGIES[strategy].code == ORDER:
         return _order_gains(posterior, noise, pairs)

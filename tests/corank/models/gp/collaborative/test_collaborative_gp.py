@@ -209,6 +209,7 @@ def test_free_thresholds_and_noise_maximise_the_evidence():
     np.testing.assert_allclose(approx_fprime(found, evidence, 1e-5), 0.0, atol=2e-2)
 
 
+@pytest.mark.long
 def test_with_complete_ratings_the_optimum_is_that_of_a_normal_distribution():
     rng = np.random.default_rng(0)
     full = rng.multivariate_normal([1.0, 2.0, 3.0], [[1.0, 0.5, 0.2], [0.5, 1.5, 0.0], [0.2, 0.0, 0.8]], size=60)
@@ -326,6 +327,7 @@ def test_users_of_fit_and_new_users_get_equal_predictions(likelihood):
     assert np.isfinite(std).all()
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("likelihood", ["gaussian", "ordinal"])
 def test_it_learns_the_shared_prior(likelihood):
     model = CollaborativeGP(likelihood, scale=False, random_state=0).fit(RATINGS, item_features=Z)

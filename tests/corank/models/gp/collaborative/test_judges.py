@@ -161,6 +161,7 @@ def test_a_judge_without_answers_raises(answers):
         fit_judges(np.eye(2), answers)
 
 
+@pytest.mark.long
 def test_judges_who_hardly_agree_are_not_forced_together():
     """The variance of their own values is chosen by evidence, also if it is larger than that of the overall values."""
     rng = np.random.default_rng(4)

@@ -83,6 +83,7 @@ def test_what_is_fixed_is_not_averaged_over(options, n_kernels, n_noises):
         assert mixture.maps[0].view.kernel == options["kernel"]
 
 
+@pytest.mark.long
 def test_further_answers_change_the_weights():
     model = PreferenceGP(scale=False).fit(X, pairs=PAIRS[:12])
     before = model.process_
@@ -94,6 +95,7 @@ def test_further_answers_change_the_weights():
     np.testing.assert_allclose(after.log_evidence, every, atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_loaded_average_predicts_the_same_and_learns_further(tmp_path):
     model = PreferenceGP().fit(X, pairs=PAIRS[:15])
     corank.save(model, tmp_path / "model.safetensors")
@@ -111,6 +113,7 @@ def test_many_answers_leave_few_processes():
     assert len(model.process_.maps) <= 12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["PreferenceGP", "corank prefer"])
 def test_few_noisy_answers_do_not_make_it_too_sure(method):
     """12 answers of noise 1, useless features: the single best kernel and noise were too sure by 0.32 and 0.18."""
@@ -164,6 +167,7 @@ def test_few_answers_do_not_choose_the_widths_of_columns():
     assert (stated - right).mean() < 0.04
 
 
+@pytest.mark.long
 def test_columns_get_their_own_widths_if_the_answers_support_it():
     rng = np.random.default_rng(4)
     rows = rng.normal(size=(50, 5))

@@ -1,0 +1,309 @@
+"""`corank fuse`: combine the lists of retrievers; and `rank` and `suggest` for the fusions that it writes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from corank.cli.options import Force, Json, JudgeRule, Judges, Seed
+from corank.cli.output import emit, print_json
+from corank.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from corank.comparison.fusion_report import FusionReport
+    from corank.data.io.runs import Runs
+    from corank.data.io.trec import Qrels
+    from corank.models.fusion import Fusion
+
+RunFiles = Annotated[
+    list[Path],
+    typer.Argument(help="TREC runs, answers of engines (.json), or tables with a column of scores per retriever."),
+]
+QrelsFile = Annotated[
+    Path | None, typer.Option(help="Judgements: table, TREC qrels, or .json of Quepid or an engine.", metavar="FILE")
+]
+QueryIds = Annotated[
+    Path | None, typer.Option(help="Ids of the queries of saved answers that do not name them, one per line.")
+]
+
+
+MAX_HOLES = 0.1
+"""Share of unjudged documents at the top of RRF from which its value is doubtful."""
+
+
+class UnjudgedRule(StrEnum):
+    """How documents without a grade are treated."""
+
+    auto = "auto"
+    missing = "missing"
+    irrelevant = "irrelevant"
+    pooled = "pooled"
+
+
+def fuse(
+    runs: RunFiles,
+    qrels: QrelsFile = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Fusion to write, such as fusion.json.  [default: none]")
+    ] = None,
+    metric: Annotated[str, typer.Option("--metric", "-m", help="What to improve: nDCG at a rank.")] = "nDCG@10",
+    pool: Annotated[
+        str | None,
+        typer.Option(
+            help="How deep the lists were judged: a number, bm25=10,vectors=0, a table of query, retriever, depth, "
+            "or a file that `corank suggest` wrote.",
+            metavar="DEPTH|FILE",
+        ),
+    ] = None,
+    unjudged: Annotated[
+        UnjudgedRule,
+        typer.Option(help="Unjudged documents: left out, irrelevant, or as the pool says; auto chooses by the data."),
+    ] = UnjudgedRule.auto,
+    allow_negative: Annotated[
+        bool, typer.Option("--allow-negative", help="Allow negative weights, and print what they gain.")
+    ] = False,
+    judges: Judges = JudgeRule.median,
+    query_ids: Annotated[
+        Path | None,
+        typer.Option("--queries", help="Ids of the queries of saved answers that do not name them, one per line."),
+    ] = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    force: Force = False,
+) -> None:
+    """Learn how to combine retrievers from few judged queries; without judgements, use reciprocal rank fusion."""
+    from corank.data.durable.atomic import require_place
+    from corank.data.io.runs import describe_grades
+    from corank.models.fusion import FusionDefinition
+
+    if output is not None:
+        require_place(output, overwrite=force)
+    lists, grades, notes = _read(runs, qrels, query_ids, judges.value)
+    for note in notes:
+        _say(note, as_json)
+    if len(lists.names) < 2:
+        raise InputError(f"found one retriever, {lists.names[0]!r}; a fusion combines two or more, so pass their runs.")
+    fields: dict[str, Any] = {"retrievers": lists.names, "n_queries": lists.n_queries, "notes": notes, "output": output}
+    if grades is None:
+        definition = FusionDefinition.rrf(lists.names, notes=("No judgements were given.",))
+        _say("no judgements were given (--qrels), so the fusion is RRF with equal weights", as_json)
+        report = None
+    else:
+        _say(describe_grades(grades), as_json)
+        fusion, report, more = _learn(lists, grades, metric, pool, unjudged, allow_negative, seed)
+        definition = fusion.definition_
+        for note in more:
+            _say(note, as_json)
+        fields |= {"judgements": describe_grades(grades), "notes": [*notes, *more], **report.fields()}
+    if not as_json and report is not None:
+        _show(report)
+    if output is not None:
+        definition.save(output, overwrite=force)
+    fields |= {"rule": definition.rule, "pool": definition.pool}
+    wrote = f"wrote {output}: " if output is not None else ""
+    emit(as_json, "fuse", fields, f"{wrote}{definition.rule}, {len(lists.names)} retrievers")
+
+
+def _say(note: str, as_json: bool) -> None:
+    if not as_json:
+        typer.echo(f"corank: {note}.", err=True)
+
+
+def _read(
+    paths: list[Path], qrels: Path | None, query_ids: Path | None, rule: str
+) -> tuple[Runs, Qrels | None, list[str]]:
+    """Read runs and judgements, and what was noticed."""
+    from corank.data.io.runs import read_grades, read_runs
+    from corank.data.io.table_text import read_utf8
+
+    ids = None if query_ids is None else [line.strip() for line in read_utf8(query_ids).splitlines() if line.strip()]
+    lists = read_runs(paths, queries=ids)
+    if qrels is None:
+        return lists, lists.qrels, list(lists.notes)
+    grades, notes = read_grades(qrels, rule)
+    return lists, grades, [*lists.notes, *notes]
+
+
+def _learn(
+    lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: UnjudgedRule, allow_negative: bool, seed: int
+) -> tuple[Fusion, FusionReport, list[str]]:
+    from corank.comparison.fusion_report import report_fusion
+    from corank.data.rows import with_names
+    from corank.models.fusion import Fusion
+    from corank.models.fusion.fusion import FUSION, RRF
+
+    y, missed = lists.join(grades)
+    if not (y > 0).any() and not (missed.y > 0).any():
+        raise InputError("no judged query of the runs has a relevant document, so nothing can be learnt; judge more.")
+    described, weight, notes = _read_pool(lists, y, pool)
+    X = with_names(lists.X, lists.names)
+
+    def learn(negative: bool) -> tuple[Fusion, FusionReport]:
+        fusion = Fusion(
+            metric=metric, unjudged=unjudged.value, pool=described, allow_negative=negative, random_state=seed
+        )
+        fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
+        return fusion, report_fusion(fusion, lists, y, weight)
+
+    fusion, report = learn(allow_negative)
+    notes += [note.rstrip(".") for note in (fusion.definition_.pool, *fusion.definition_.notes) if note]
+    if allow_negative and report.leads:
+        plain = learn(False)[1]
+        gain = float((report.values[FUSION] - plain.values[FUSION]).mean())
+        notes.append(f"negative weights change {metric} of left-out queries by {gain:+.4f}; most engines refuse them")
+    holes = 1.0 - report.judged[RRF]
+    if unjudged is UnjudgedRule.auto and holes > MAX_HOLES and (y <= 0).any():
+        notes.append(
+            f"{holes:.0%} of the first {report.k} documents of RRF are unjudged; compare with --unjudged pooled, which "
+            "does not count them as irrelevant"
+        )
+    absent = len({*lists.qid.tolist()} - {*grades.qid.tolist()})
+    if absent:
+        notes.append(f"{absent} of {lists.n_queries} queries of the runs are not judged")
+    return fusion, report, notes
+
+
+def _read_pool(
+    lists: Runs, y: NDArray[np.float64], text: str | None
+) -> tuple[Any, NDArray[np.float64] | None, list[str]]:
+    """Return the pool that the user describes, weights of documents that were drawn, and one sentence on them."""
+    import numpy as np
+
+    from corank.data.io.table_text import csv_rows, read_utf8
+
+    if text is None or text.isdecimal():
+        return None if text is None else int(text), None, []
+    parts = [part.partition("=") for part in text.split(",")]
+    if all(mark and depth.isdecimal() for _, mark, depth in parts):
+        return {name.strip(): int(depth) for name, _, depth in parts}, None, []
+    columns, rows = csv_rows(read_utf8(text), text)
+    if {"query", "docid", "probability"} <= set(columns):
+        odds = {(row["query"], row["docid"]): _number(row["probability"], where, "probability") for where, row in rows}
+        keys = zip(lists.qid.tolist(), lists.docids.tolist(), strict=True)
+        drawn = np.where(np.isnan(y), 1.0, [odds.get(key, 1.0) for key in keys])
+        n_drawn = int(np.count_nonzero(drawn < 1.0))
+        return (
+            None,
+            1.0 / drawn,
+            [f"{n_drawn} judged documents were drawn by `corank suggest`, and weigh 1/probability"],
+        )
+    if not {"query", "retriever", "depth"} <= set(columns):
+        raise InputError(
+            f"{text} has the columns {', '.join(columns[:6])}; a pool has query, retriever and depth, or query, docid "
+            "and probability."
+        )
+    odd = ("probability",) if "probability" in columns else ()
+    table = [
+        (row["query"], row["retriever"], *(_number(row[name], where, name) for name in ("depth", *odd)))
+        for where, row in rows
+    ]
+    return table, None, []
+
+
+def _number(cell: str, where: str, column: str) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        value = -1.0
+    limit = 1.0 if column == "probability" else 1e9
+    if not 0.0 <= value <= limit or (column == "probability" and value == 0.0):
+        raise InputError(f"{where}: {column} is {cell!r:.40}; expected a number from 0 to {limit:g}.")
+    return value
+
+
+def _show(report: FusionReport) -> None:
+    from corank.cli.output import make_console, show
+
+    console = make_console()
+    show(report.table(), console)
+    for sentence in report.sentences():
+        typer.echo(sentence)
+    show(report.weight_table(), console)
+
+
+def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, as_json: bool, force: bool) -> None:
+    """Apply a fusion to new lists, and write a TREC run."""
+    import sys
+
+    from corank.data.io.compressed import is_stream, require_text_place
+    from corank.data.io.runs import read_runs
+    from corank.data.io.trec import run_lines, write_run
+    from corank.models.fusion import load_fusion
+
+    if output is not None:
+        require_text_place(output, overwrite=force)
+    definition = load_fusion(model)
+    lists = read_runs(paths).matched(definition.retrievers)
+    for note in lists.notes:
+        typer.echo(f"corank: {note}.", err=True)
+    scores = definition.score(lists.X, lists.qid)
+    if output is None:
+        sys.stdout.writelines(
+            line.decode(errors="surrogateescape") for line in run_lines(lists.qid, lists.docids, scores, tag)
+        )
+        return
+    write_run(output, lists.qid, lists.docids, scores, tag, overwrite=force)
+    if not is_stream(output):
+        n = len(scores)
+        fields = {"output": output, "n_documents": n, "n_queries": lists.n_queries, "notes": lists.notes}
+        emit(as_json, "rank", fields, f"wrote {output}: {n} documents for {lists.n_queries} queries")
+
+
+def suggest_documents(
+    model: Path, paths: list[Path], qrels: Path | None, texts: list[Path], number: int, output: Path | None,
+    *, strategy: str, seed: int, as_json: bool, force: bool, keep_formulas: bool,
+) -> None:  # fmt: skip
+    """Choose documents to judge for a fusion, and write them with the reason and the probability of each."""
+    import numpy as np
+
+    from corank.comparison.fusion_suggest import suggest_for_fusion
+    from corank.data.io.compressed import STANDARD, is_stream, write_text
+    from corank.data.io.table_text import csv_text
+    from corank.models.fusion import load_fusion
+    from corank.models.fusion.lists import RetrievedLists
+    from corank.text import read_document_fields
+
+    definition = load_fusion(model)
+    lists, grades, notes = _read(paths, qrels, None, "median")
+    lists = lists.matched(definition.retrievers)
+    for note in notes:
+        typer.echo(f"corank: {note}.", err=True)
+    y = np.full(len(lists.qid), np.nan) if grades is None else lists.join(grades)[0]
+    chosen = suggest_for_fusion(
+        definition, RetrievedLists.of(lists.X, lists.qid), y, number, strategy=strategy, random_state=seed
+    )
+    shown: dict[str, dict[str, str]] = {}
+    wanted = set(lists.docids[chosen.rows].tolist())
+    for path in texts:
+        shown |= {name: fields for name, fields in read_document_fields(path) if name in wanted}
+    columns = list(dict.fromkeys(key for fields in shown.values() for key in fields))
+    header = ("query", "docid", "probability", "why", *columns)
+    lines = [
+        (
+            lists.qid[row],
+            lists.docids[row],
+            f"{odds:.6g}",
+            why,
+            *(shown.get(lists.docids[row], {}).get(key, "") for key in columns),
+        )
+        for row, odds, why in zip(chosen.rows.tolist(), chosen.probabilities.tolist(), chosen.reasons, strict=True)
+    ]
+    queries = [query._asdict() for query in chosen.queries[:number]]
+    if as_json and output is None:
+        print_json("suggest", {"columns": header, "rows": lines, "queries": queries})
+        return
+    with write_text(output or STANDARD, overwrite=force) as stream:
+        stream.write(csv_text([header, *lines], keep_formulas=keep_formulas).encode(errors="surrogateescape"))
+    if output is None or is_stream(output):
+        return
+    sentence = f"wrote {output}: {len(lines)} documents of {len({line[0] for line in lines})} queries to judge next"
+    if queries:
+        best = ", ".join(f"{query['query']} ({query['n_documents']} documents)" for query in queries[:5])
+        sentence += f"\nnext queries worth judging as a whole: {best}"
+    emit(as_json, "suggest", {"output": output, "n": len(lines), "queries": queries}, sentence)

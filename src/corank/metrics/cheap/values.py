@@ -1,0 +1,170 @@
+"""GradedRuns: documents of several runs and grades of several judges, matched once; values of metrics by judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from corank.data.collection import Collection
+from corank.data.io.trec import Qrels, Run
+from corank.errors import InputError
+from corank.metrics.cheap.estimate import Floats
+from corank.metrics.conventions import Convention
+from corank.metrics.evaluation import evaluate
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class GradedRuns:
+    """
+    Runs and the grades of judges.
+
+    systems: names of the S runs. queries: the N queries that a judge graded and a run answered. documents: query
+    (its number) and name of each graded document. grades (J, n_documents): grades by each judge, NaN if there is
+    none. system, query, document, docid, score: the rows of all runs; document is -1 if no judge graded it.
+    """
+
+    systems: tuple[str, ...]
+    queries: tuple[str, ...]
+    documents: tuple[Integers, tuple[str, ...]]
+    grades: Floats
+    system: Integers
+    query: Integers
+    document: Integers
+    docid: NDArray[np.object_]
+    score: Floats
+
+    @classmethod
+    def of(cls, runs: Mapping[str, Run], judges: Sequence[Qrels | Collection]) -> GradedRuns:
+        """Match runs and judgements by the names of queries and documents."""
+        answered = {query for run in runs.values() for query in run.qid.tolist()}
+        listed = [(*_names(judged), judged.y.tolist()) for judged in judges]
+        numbers: dict[str, int] = {}
+        codes: dict[tuple[int, str], int] = {}
+        grades: list[dict[int, float]] = [{} for _ in judges]
+        for found, (queries, docids, y) in zip(grades, listed, strict=True):
+            for query, document, grade in zip(queries, docids, y, strict=True):
+                if query in answered and grade == grade:
+                    code = codes.setdefault((numbers.setdefault(query, len(numbers)), document), len(codes))
+                    if found.setdefault(code, grade) != grade:
+                        raise InputError(
+                            f"document {document!r} of query {query!r} has two different grades by one judge; "
+                            "keep one, or aggregate them."
+                        )
+        if not codes:
+            raise InputError("no query of the runs has a grade; check that the query ids of runs and judgements agree.")
+        table = np.full((len(judges), len(codes)), np.nan)
+        for at, found in enumerate(grades):
+            table[at, list(found)] = list(found.values())
+        rows: list[tuple[int, int, int, str, float]] = []
+        for at, (name, run) in enumerate(runs.items()):
+            seen: set[tuple[str, str]] = set()
+            for query, document, score in zip(run.qid.tolist(), run.docids.tolist(), run.scores.tolist(), strict=True):
+                number = numbers.get(query)
+                if number is None:
+                    continue
+                if (query, document) in seen:
+                    raise InputError(f"{name} contains document {document!r} twice for query {query!r}; keep one.")
+                seen.add((query, document))
+                rows.append((at, number, codes.get((number, document), -1), document, score))
+        names = np.empty(len(rows), dtype=object)
+        names[:] = [row[3] for row in rows]
+        numbered = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3)
+        documents = np.array([number for number, _ in codes], dtype=np.int64), tuple(name for _, name in codes)
+        return cls(
+            tuple(runs), tuple(numbers), documents, table, numbered[:, 0], numbered[:, 1], numbered[:, 2], names,
+            np.array([row[4] for row in rows], dtype=np.float64),
+        )  # fmt: skip
+
+    def values(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> dict[str, Floats]:
+        """
+        Return the value of each metric for each system and query, shape (S, N), by one judge.
+
+        NaN marks a query without grades, or one that the convention leaves out. A query that a run does not answer
+        counts as an empty list.
+        """
+        S, N = len(self.systems), len(self.queries)
+        graded = np.flatnonzero(~np.isnan(grades))
+        has_grades = np.zeros(N, dtype=bool)
+        has_grades[self.documents[0][graded]] = True
+        kept = has_grades[self.query]
+        retrieved = np.zeros((S, len(grades)), dtype=bool)
+        known = self.document >= 0
+        retrieved[self.system[known], self.document[known]] = True
+        missed_system, at = np.nonzero(~retrieved[:, graded])
+        missed = graded[at]
+        y = np.where(known, grades[self.document], np.nan)[kept]
+        n_missed = len(missed)
+        found = evaluate(
+            np.concatenate([y, grades[missed]]),
+            np.concatenate([self.score[kept], np.zeros(n_missed)]),
+            np.concatenate([self.system[kept] * N + self.query[kept], missed_system * N + self.documents[0][missed]]),
+            metrics,
+            convention=convention,
+            docids=np.concatenate([self.docid[kept], np.full(n_missed, "", object)])
+            if convention.ties == "docid"
+            else None,
+            retrieved=np.arange(len(y) + n_missed) < len(y),
+        )
+        place = found.query_ids.astype(np.int64)
+        tables = {}
+        for name, result in found.items():
+            table = np.full(S * N, np.nan)
+            table[place] = result.values
+            tables[name] = table.reshape(S, N)
+        return tables
+
+
+def _names(judged: Qrels | Collection) -> tuple[list[str], list[str]]:
+    if judged.qid is None or judged.docids is None:
+        missing = "queries" if judged.qid is None else "documents"
+        raise InputError(f"judgements have no ids of {missing}, so runs cannot be matched; add a column with them.")
+    return [str(query) for query in judged.qid.tolist()], [str(document) for document in judged.docids.tolist()]
+
+
+def is_same_scale(gold: Floats, cheap: Floats) -> bool:
+    """Return whether the cheap grades are grades of the gold scale: whole numbers between its ends."""
+    whole = bool((cheap == np.round(cheap)).all())
+    return whole and float(cheap.max()) <= float(gold.max()) and float(cheap.min()) >= min(float(gold.min()), 0.0)
+
+
+def map_grades(gold: Floats, cheap: Floats, grades: Floats) -> Floats:
+    """
+    Map grades of another scale to the gold scale, by equal percentiles.
+
+    The thresholds between mapped grades are those quantiles of the cheap grades at which the gold grades change, on
+    documents that both judges graded: monotone, and with the base rates of the gold judge as far as ties allow.
+
+    gold, cheap (n,): grades of the same documents. grades: cheap grades to map.
+    """
+    levels, counts = np.unique(gold, return_counts=True)
+    shares = np.cumsum(counts)[:-1] / len(gold)
+    values, sizes = np.unique(cheap, return_counts=True)
+    below = (np.cumsum(sizes) - sizes / 2) / len(cheap)  # mid-ranks, as ties have no order
+    at = np.searchsorted(shares, np.interp(grades, values, below), side="right")
+    return np.asarray(levels[at])
+
+
+def common(first: Floats, second: Floats) -> NDArray[np.bool_]:
+    """Return the mask of documents with a grade by both judges."""
+    return ~(np.isnan(first) | np.isnan(second))
+
+
+def as_judges(cheap: Any) -> dict[str, Any]:
+    """Return cheap judges by name; judges without names are named by their files or numbered."""
+    if cheap is None:
+        return {}
+    if isinstance(cheap, Mapping) and not all(isinstance(one, Mapping) for one in cheap.values()):
+        return dict(cheap)
+    if isinstance(cheap, Mapping) and cheap:
+        inner = next(iter(next(iter(cheap.values())).values()), None)
+        if isinstance(inner, Mapping):  # {judge: {query: {document: grade}}}
+            return dict(cheap)
+    sources = list(cheap) if isinstance(cheap, list | tuple) else [cheap]
+    return {str(one) if isinstance(one, str) or hasattr(one, "__fspath__") else f"cheap {at}": one
+            for at, one in enumerate(sources, 1)}  # fmt: skip

@@ -1,0 +1,20 @@
+"""Small functions by example."""
+
+from __future__ import annotations
+
+from corank_lab.pages.markup import clean, split_words
+from corank_lab.pages.uploads import file_name
+
+
+def test_markup():
+    assert clean("a\x1b\u202eb\r\nc") == "ab\nc"
+
+
+def test_screening_view():
+    assert split_words("rat*, heart failure\n mice") == ["rat*", "heart failure", "mice"]
+
+
+def test_uploads():
+    assert file_name("C:\\fakepath\\..\\teas.csv") == "teas.csv"
+    assert file_name("../../etc/passwd") == "passwd"
+    assert file_name("") == "file"
