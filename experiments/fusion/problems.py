@@ -156,9 +156,9 @@ def collection(name: str) -> Problem:
                 idf = np.log(1 + (n - df[word] + 0.5) / (df[word] + 0.5))
                 lexical += idf * tf * 2.5 / (tf + 1.5 * (0.25 + 0.75 * length / length.mean()))
         for run, s in zip(runs, (lexical, D @ stored["queries"].astype(np.float32)[asked[q]]), strict=True):
-            run[q] = {topics.document_ids[i]: float(s[i]) for i in np.argsort(-s, kind="stable")[:100]}
+            run[q] = {topics.document_ids[i]: float(s[i]) for i in np.argsort(-s, kind="stable")[:100].tolist()}
     qrels = {
-        q: {topics.document_ids[i]: 1.0 for i in np.flatnonzero(row)}
+        q: {topics.document_ids[i]: 1.0 for i in np.flatnonzero(row).tolist()}
         for q, row in zip(topics.query_ids, topics.relevant, strict=True)
     }
     return _problem(list(runs), qrels)
