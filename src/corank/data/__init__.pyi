@@ -79,6 +79,7 @@ from corank.data.io.trec import write_qrels as write_qrels
 from corank.data.io.trec import write_run as write_run
 from corank.data.io.votes import Votes as Votes
 from corank.data.io.votes import as_votes as as_votes
+from corank.data.io.votes import has_votes as has_votes
 from corank.data.io.votes import looks_like_votes as looks_like_votes
 from corank.data.io.votes import read_votes as read_votes
 from corank.data.io.write_frames import write_parquet as write_parquet
