@@ -43,7 +43,9 @@ def run(options: ExperimentOptions) -> Report:
     n_blocks = (options.repeats or (50 if options.quick else 500)) // BLOCK or 1
     judges = _data()[1]
     options.expect(n_blocks * len(judges) * (len(SIZES) * len(METRICS) + 1))
-    errors, covered, documents = [], [], []
+    errors: list[tuple[Cell, ...]] = []
+    covered: list[tuple[Cell, ...]] = []
+    documents: list[tuple[Cell, ...]] = []
     ratios, below = [], []
     for at, judge in enumerate(judges):
         for n in SIZES:
@@ -80,17 +82,17 @@ def run(options: ExperimentOptions) -> Report:
     errors.append(("mean", "", *map(float, means)))
     coverage = np.array([row[2:] for row in covered], dtype=float)
     table_errors = ReportTable(
-        "Error of a difference of nDCG@10", ("judge", "gold queries", *ESTIMATES), _rows(errors), digits=4,
+        "Error of a difference of nDCG@10", ("judge", "gold queries", *ESTIMATES), tuple(errors), digits=4,
         note="Root mean square over the 171 pairs of systems, mean over draws.",
     )  # fmt: skip
     columns = tuple(f"{metric}, {what}" for metric in METRICS for what in ("means", "differences"))
     table_coverage = ReportTable(
-        "Coverage of 95 % intervals of these queries", ("judge", "gold queries", *columns), _rows(covered), digits=3
+        "Coverage of 95 % intervals of these queries", ("judge", "gold queries", *columns), tuple(covered), digits=3
     )
     table_documents = ReportTable(
         "Error of a difference of DCG@10 with 100 human grades",
-        ("judge", "whole queries", "documents", "documents and judge", "coverage"), _rows(documents), digits=3,
-        note="Whole queries: the pools of the top 10 of random queries, until 100 grades. Documents: 100 documents drawn "
+        ("judge", "whole queries", "documents", "documents and judge", "coverage"), tuple(documents), digits=3,
+        note="Whole queries: pools of the top 10 of random queries, until 100 grades. Documents: 100 documents drawn "
         "by their weight in differences, with and without the cheap judge; coverage of its 95 % intervals.",
     )  # fmt: skip
     findings = (
@@ -105,10 +107,6 @@ def run(options: ExperimentOptions) -> Report:
         (table_errors, table_coverage, table_documents),
         findings,
     )
-
-
-def _rows(rows: list[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
-    return tuple(rows)
 
 
 @cache
@@ -147,7 +145,8 @@ def _draws(judge: int, metric: str, n: int, block: int, seed: int) -> list[float
         shift = everywhere[a] - everywhere[b] - dc.mean(axis=1)
         ours = corrected(H[:, s], C, s, these=True)
         mean = dh.mean(axis=1)
-        rows = (mean, everywhere[a] - everywhere[b], mean + shift, mean + slope * shift, ours.values[a] - ours.values[b])  # fmt: skip
+        cheap, values = everywhere[a] - everywhere[b], ours.values[a] - ours.values[b]
+        rows = (mean, cheap, mean + shift, mean + slope * shift, values)
         errors = [float(np.sqrt(np.mean((row - differences) ** 2))) for row in rows]
         means, pairs = ours.intervals(np.arange(S)), ours.intervals(a, b)
         found.append([
@@ -170,9 +169,10 @@ def _document_draws(judge: int, block: int, seed: int) -> list[float]:
     N, pooled = len(graded.queries), (W > 0).any(axis=0)
     rng, found = np.random.default_rng([seed, 9, block]), []
     for _ in range(BLOCK):
-        order, n_grades, chosen = rng.permutation(N), 0, []
+        order, n_grades = rng.permutation(N), 0
+        chosen: list[int] = []
         while n_grades < 100:
-            chosen.append(order[len(chosen)])
+            chosen.append(int(order[len(chosen)]))
             n_grades += int((pooled & (query == chosen[-1])).sum())
         means = (W * np.isin(query, chosen)) @ h * (N / len(chosen))
         rows = [means[a] - means[b]]
