@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from corank.data.inputs import as_numbers
 from corank.data.queries import Queries
 from corank.errors import InputError
-from corank.tables import ReportTable
+from corank.tables import Cell, ReportTable
 
 Floats = NDArray[np.float64]
 N_RESAMPLES = 999
@@ -86,12 +86,14 @@ def agreement_with_gold(gold: ArrayLike, judge: ArrayLike, qid: ArrayLike, *, se
         low, high = np.quantile(known, [0.025, 0.975]).tolist() if len(known) else (float("nan"),) * 2
         figures.append(Figure(value, low, high))
     n = float(M.sum())
-    rows = tuple(
+    rows: list[tuple[Cell, ...]] = [
         (f"{value:g}", *map(int, M[at]), float(M[at].sum() / n), float(M[:, at].sum() / n))
         for at, value in enumerate(values)
-    )
+    ]
     columns = ("gold \\ judge", *(f"{value:g}" for value in values), "share, gold", "share, judge")
-    return GoldAgreement(int(n), Q, *figures, ReportTable("Confusion", columns, rows, digits=3))
+    gold_mean, judge_mean, kappa, weighted, alpha, saved = figures
+    table = ReportTable("Confusion", columns, tuple(rows), digits=3)
+    return GoldAgreement(int(n), Q, gold_mean, judge_mean, kappa, weighted, alpha, saved, table)
 
 
 def _figures(M: Floats, values: Floats) -> Floats:

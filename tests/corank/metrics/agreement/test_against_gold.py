@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from corank.cli import app
 from corank.errors import InputError
 from corank.metrics.agreement import cohen_kappa, krippendorff_alpha
 from corank.metrics.agreement.against_gold import agreement_with_gold
@@ -46,3 +50,16 @@ def test_intervals_cover_the_kappa_of_many_queries():
 def test_nothing_in_common_is_refused():
     with pytest.raises(InputError, match="no document has a gold grade"):
         agreement_with_gold([1, np.nan], [np.nan, 1], [1, 1])
+
+
+def test_the_command_compares_each_judge_with_gold(tmp_path):
+    (tmp_path / "gold.csv").write_text("query,docid,rating\na,1,0\na,2,1\nb,1,2\nb,2,0\n")
+    rows = "query,docid,rating,judge\na,1,0,llm:x\na,2,1,llm:x\nb,1,2,llm:x\nb,2,1,llm:x\na,1,1,llm:y\nb,1,2,llm:y\n"
+    (tmp_path / "llm.csv").write_text(rows)
+    words = ["agreement", str(tmp_path / "llm.csv"), "--gold", str(tmp_path / "gold.csv")]
+    said = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert said.exit_code == 0
+    assert "llm:x: 4 documents of 2 queries" in said.output
+    found = json.loads(CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).output)["gold"]
+    assert found["llm:x"]["kappa"]["value"] == pytest.approx(cohen_kappa([0, 1, 2, 0], [0, 1, 2, 1]))
+    assert found["llm:y"]["n_documents"] == 2
