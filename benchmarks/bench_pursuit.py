@@ -22,8 +22,7 @@ from corank.base.pairs import Laplacian
 from corank.models.pursuit import RankingPursuit
 from corank.models.pursuit.coupled import CoupledViews
 from corank.models.pursuit.dictionary import Dictionary, InnerProduct, Target
-from corank.models.pursuit.fits import steps
-from corank.models.pursuit.path import Path
+from corank.models.pursuit.path import Path, steps
 
 N_STEPS = 30
 

@@ -24,7 +24,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from corank import LCRA, CoRankRLS, RankRLS, ViewRankRLS
 from corank.base.kernels import LinearKernel, SumKernel
-from corank.data import presumed_negatives
+from corank.data import PoolPolicy
 from corank.data.io.letor.reader import read_letor
 from corank.metrics import evaluate
 from experiments.datasets.catalog import dataset
@@ -163,8 +163,8 @@ def presumed(n_positive: int, n_negative: int, n: int) -> None:
         X, y, (Z, truth, _) = problem["X"], problem["y"], problem["test"]
         scores = {"mean of the positives": Z @ np.asarray(X[y == 1].mean(axis=0)).ravel()}
         for weight in (0.02, 0.1, 1.0):
-            given, weights = presumed_negatives(y, weight=weight, random_state=seed)
-            model = RankRLS(scale=False).fit(X, given, sample_weight=weights)
+            rows = PoolPolicy("irrelevant", weight=weight, max_rows=100, random_state=seed).apply(y)
+            model = RankRLS(scale=False).fit(X, rows.y, sample_weight=rows.weights)
             scores[f"RankRLS, presumed negatives of weight {weight:g}"] = model.predict(Z)
         if n_negative:
             scores["RankRLS"] = RankRLS(scale=False).fit(X, y).predict(Z)

@@ -40,6 +40,7 @@ EXPERIMENTS = {
     "gp-spiral": "experiments.gp.spiral",
     "lcra": "experiments.lcra.run",
     "lcra-losses": "experiments.lcra.losses",
+    "leaderboard": "experiments.leaderboard.run",
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
     "linklearn-paper": "experiments.linklearn.paper",

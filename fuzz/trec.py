@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from corank.data.io import trec
+from corank.data.io.runs import read_runs
 from corank.errors import InputError
 from fuzz.format import Format, Wrong, tune
 from fuzz.mutations import EDGE_INTEGERS, HARD_NUMBERS, ODD_BYTES, mutate, number
@@ -70,6 +71,8 @@ class Trec(Format):
             if sorted(again := _rows(self._read(folder / "again.txt"))) != sorted(rows):
                 raise Wrong("rows written", f"{again} for {rows}")
             _join(found)
+        if self.name == "run":
+            _read_lists(path, rows)
         return True
 
     def _text(self, rng: Random) -> bytes:
@@ -104,6 +107,24 @@ def qrels() -> Trec:
 def _rows(found: Any) -> list[tuple[str, str, str]]:
     numbers = found.scores if isinstance(found, trec.Run) else found.y
     return list(zip(found.qid.tolist(), found.docids.tolist(), map(repr, numbers.tolist()), strict=True))
+
+
+def _read_lists(path: Path, rows: list[tuple[str, str, str]]) -> None:
+    """Check that the reader of a fusion has the same documents, with their scores or ranks, or refuses the file."""
+    try:
+        lists = read_runs(path)
+    except InputError as error:
+        if len({row[:2] for row in rows}) == len(rows) and "appears twice" in str(error):
+            raise Wrong("lists refused", error) from error
+        return
+    keys = list(zip(lists.qid.tolist(), lists.docids.tolist(), strict=True))
+    if sorted(keys) != sorted(row[:2] for row in rows) or lists.X.shape != (len(rows), 1):
+        raise Wrong("lists", f"{keys} for {rows}")
+    scores = {row[:2]: float(row[2]) for row in rows}
+    if [scores[key] for key in keys] != lists.X[:, 0].tolist() and not any(
+        "its ranks are" in note for note in lists.notes
+    ):
+        raise Wrong("scores of lists", f"{lists.X[:, 0].tolist()} for {rows}")
 
 
 def _join(found: Any) -> None:

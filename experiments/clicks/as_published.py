@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from corank.clicks import PairwiseEpsilonGreedy
 from corank.clicks.ranker import Session
 from corank.core.clicks.interleaving import assign_clicks
-from corank.core.clicks.policies import EPSILON_GREEDY
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, draw_clicks, list_ndcg
-from corank.core.clicks.updates import UpdateSettings
+from corank.core.clicks.updates import EPSILON_GREEDY, UpdateSettings
 from corank.core.jit import jit
 from corank.core.pairs.losses import HINGE
 from corank.core.random import alias_table, draw_alias, next_u64, random_below

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.core.clicks.interleaving import assign_clicks, expected_sign, interleave_probabilistic
-from corank.core.clicks.policies import best_first, shuffle
 from corank.core.clicks.sessions import draw_clicks, list_ndcg
+from corank.core.clicks.updates import best_first, shuffle
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
 from corank.core.rows.access import dot

@@ -100,7 +100,7 @@ def _best(c, squares, below, usable):  # type: ignore[no-untyped-def]
 @jit
 def pursue_many(K, small, fitting, tol, least, chosen, path, first, last):  # type: ignore[no-untyped-def]
     """
-    Fit problems first..last-1; see `corank.models.pursuit.fits` for the algorithm.
+    Fit problems first..last-1; see `corank.models.pursuit.path` for the algorithm.
 
     K (N, N): Gram matrix.
     small: the problems.

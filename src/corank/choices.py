@@ -26,6 +26,11 @@ ROW_STRATEGIES = {
     "random": "Random rows",
 }
 """Strategies of `corank.base.suggestions.strategies`."""
+FUSION_STRATEGIES = {
+    "queries": "Whole queries on which plausible fusions differ most",
+    "sample": "Single documents, drawn in proportion to that difference",
+}
+"""Strategies of `corank.comparison.fusion_suggest`."""
 PAIR_STRATEGIES = {
     "entropy": "Largest expected decrease of the entropy of f",
     "bald": "Largest mutual information of the answer and f",

@@ -117,6 +117,7 @@ def test_spd_hinge_descends_to_the_optimal_objective():
     assert all(objective(w + 0.1 * rng.standard_normal(6)) > found[0] for _ in range(200))
 
 
+@pytest.mark.long
 def test_spd_with_l1_descends_to_the_optimum():
     a, b = pairs().T
     D, t = X[a] - X[b], Y[a] - Y[b]

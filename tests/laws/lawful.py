@@ -97,7 +97,8 @@ REPEATED = frozenset(
         "RankRLS path", "RankRLS ties", "CoRankRLS gaussian", "ViewRankRLS gaussian", "RankingPursuit linear",
         "RankingPursuit back", "RankingPursuit pre", "RankingPursuit columns", "CoRankingPursuit linear",
         "CoRankingPursuit shared", "CoRankingPursuit three", "OrdinalGP gaussian", "LambdaRank ranknet",
-        "LambdaRank trees ranknet", "PreferenceGP graph", "PreferenceGP basis",
+        "LambdaRank trees ranknet", "PreferenceGP graph", "PreferenceGP basis", "SPD logistic", "RankSVM gaussian",
+        "OrdinalGP basis",
     ]
 )  # fmt: skip
 

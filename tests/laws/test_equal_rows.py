@@ -83,6 +83,7 @@ def kernels() -> dict[str, Any]:
     return {**named, "function": CallableKernel(lambda A, B: np.exp(-0.1 * np.abs(A[:, None] - B).sum(axis=2)))}
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("name", kernels())
 @pytest.mark.parametrize(
     "make",

@@ -324,6 +324,7 @@ def test_leaving_out_a_query_predicts_it_with_its_prior(model, pairs):
         assert score == pytest.approx(np.mean(wrong), abs=1e-9)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("graded", [False, True])
 def test_leaving_out_rows_of_one_query_predicts_them_with_their_prior(ties, graded):

@@ -18,17 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from corank.base.advice import warn_of_one_query
 from corank.base.contract import (
     Learner,
     check_columns,
     check_parameters,
+    importances,
     install,
     kept_columns,
     note_columns,
+    warn_of_one_query,
 )
 from corank.base.held_out import HeldOut, hold_out
-from corank.base.importances import importances
 from corank.base.kernels import as_kernel
 from corank.base.kernels.basis import Terms
 from corank.base.kernels.grams import is_precomputed

@@ -10,6 +10,12 @@ A fit that fails or is interrupted changes nothing. Rankers, label rankers, tran
    with the columns of the first fit, and `kept_columns` returns these.
 3. The estimator computes a frozen dataclass, without changing itself.
 4. `install` replaces the fitted attributes by the fields of the record and the notes on columns.
+
+Importances of columns: one number per column of X, at least 0, with sum 1.
+
+Linear rankers: |w_j| σ_j, the change of the score when column j changes by its standard deviation inside queries, which
+is 1/column_scale_j. Trees: the gains of all splits on column j. Both are relative to the sum over columns. The
+indicator of a missing value counts for its column.
 """
 
 from __future__ import annotations
@@ -19,12 +25,14 @@ from dataclasses import fields
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.column_roles import list_names
+from corank.data.ranking import RankingData
 from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
-from corank.errors import InputError, InputTypeError
+from corank.errors import InputError, InputTypeError, warn
 from corank.parameters import Rules, check_values
 
 COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
@@ -134,3 +142,51 @@ def install(estimator: L, record: Any, notes: Mapping[str, Any]) -> L:
     learnt = {name: value for name, value in values.items() if value is not None}
     estimator.__dict__ = {**kept, **notes, **learnt}
     return estimator
+
+
+# numbers of rows, and of rows per grade, from which scores without query ids look like those of many queries
+_MANY_ROWS = 50
+_MANY_ALIKE = 10
+
+
+def warn_of_no_agreement(data: RankingData, coupling: float) -> None:
+    """Warn if views are coupled and no query has two unjudged rows on which they could agree."""
+    rows_of_query = np.bincount(data.queries.codes[data.unscored_rows], minlength=1)
+    if coupling > 0.0 and not (rows_of_query > 1).any():
+        warn_of_useless_coupling(coupling)
+
+
+def warn_of_useless_coupling(coupling: float) -> None:
+    """Warn that a coupling of views has no effect."""
+    warn(
+        f"coupling is {coupling:g}, but no query holds two unjudged rows for the views to agree on, so it does "
+        "nothing; mark unjudged rows by NaN in y, or set coupling=0."
+    )
+
+
+def warn_of_one_query(y: NDArray[np.float64]) -> None:
+    """Warn if scores without query ids look like those of many queries: many rows and few grades."""
+    scored = y[~np.isnan(y)]
+    n_grades = len(np.unique(scored))
+    if len(scored) >= _MANY_ROWS and n_grades * _MANY_ALIKE <= len(scored):
+        warn(
+            f"qid was not given, so all {len(y)} rows are treated as one query; pass qid if they belong to several "
+            "queries, or qid=numpy.zeros(len(y)) if they do not."
+        )
+
+
+def importances(model: Any) -> NDArray[np.float64]:
+    """Return the importances of the columns of a fitted ranker; zeros if it uses no column."""
+    if hasattr(model, "trees_"):
+        parts = model.trees_.importances("gain")
+    elif np.ndim(getattr(model, "coef_", 0.0)) == 1 and hasattr(model, "column_scale_"):
+        parts = np.abs(model.coef_) / model.column_scale_
+    else:
+        raise AttributeError(
+            f"{type(model).__name__} has no feature_importances_: they are defined for trees, and for linear rankers "
+            "with scale=True."
+        )
+    found = parts[: model.n_features_in_].copy()
+    if len(parts) > len(found):
+        found[model.missing_columns_] += parts[len(found) :]
+    return np.asarray(found / (found.sum() or 1.0))

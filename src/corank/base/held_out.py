@@ -36,9 +36,7 @@ class HeldOut:
         """
         Return the error of predictions; weights are not used.
 
-        scores (len(rows),): scores of `rows` without the prior, which is added here.
         as_grade: converts scores to the scale of y; None if they have it.
-        Returns: mean squared error, or disagreement error averaged over queries, a tie counting one half.
         """
         scores = scores + self.test.prior_of(self.rows)
         if self.test.pairs is not None:

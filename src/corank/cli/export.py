@@ -41,7 +41,9 @@ class Dialect(StrEnum):
 
 def export(
     model: ModelFile,
-    to: Annotated[Target, typer.Option(help="Format to write.", show_default=False)],
+    to: Annotated[
+        Target, typer.Option(help=f"Format to write: {', '.join(Target)}.", show_default=False, metavar="FORMAT")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; others get its name.", metavar="FILE")],
     names: Annotated[
         Path | None, typer.Option("--map", help="TOML file of new feature names: old = 'new'.", metavar="FILE")
@@ -78,7 +80,7 @@ def export(
     A fusion becomes the pipeline or query of a search engine. Models that depend on the other rows of a query, or on a
     prior, cannot run in an engine.
     """
-    if model.suffix == ".json":  # a fusion
+    if is_fusion(model):
         if verify or names or shift or double or uncalibrated:
             raise InputError("--verify, --map, --shift, --double and --uncalibrated are for models, not for fusions.")
         _export_fusion(model, to.value, output, name, size, dialect.value, nearest, as_json, force)
@@ -110,6 +112,16 @@ def export(
             f"{output} does not score as the model does: {done.verification.unexplained_rows} rows differ by more than "
             "the precision of the engine explains; do not deploy it, and report this model."
         )
+
+
+def is_fusion(path: Path) -> bool:
+    """Whether a file begins as JSON; a model begins with a length in eight bytes."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(64)
+    except OSError:
+        return False
+    return start.lstrip().startswith(b"{") and b"\0" not in start
 
 
 def _export_fusion(

@@ -33,6 +33,10 @@ QueryIds = Annotated[
 ]
 
 
+MAX_HOLES = 0.1
+"""Share of unjudged documents at the top of RRF from which its value is doubtful."""
+
+
 class UnjudgedRule(StrEnum):
     """How documents without a grade are treated."""
 
@@ -129,86 +133,77 @@ def _read(
 def _learn(
     lists: Runs, grades: Qrels, metric: str, pool: str | None, unjudged: UnjudgedRule, allow_negative: bool, seed: int
 ) -> tuple[Fusion, FusionReport, list[str]]:
-    from corank.comparison.fusion_report import FUSION, report_fusion
+    from corank.comparison.fusion_report import report_fusion
     from corank.data.rows import with_names
     from corank.models.fusion import Fusion
+    from corank.models.fusion.fusion import FUSION, RRF
 
     y, missed = lists.join(grades)
     if not (y > 0).any() and not (missed.y > 0).any():
         raise InputError("no judged query of the runs has a relevant document, so nothing can be learnt; judge more.")
-    y_fit, weight, notes = _pooled(lists, y, pool, unjudged)
+    described, weight, notes = _read_pool(lists, y, pool)
     X = with_names(lists.X, lists.names)
 
     def learn(negative: bool) -> tuple[Fusion, FusionReport]:
-        fusion = Fusion(metric=metric, allow_negative=negative, random_state=seed)
-        fusion.fit(X, y_fit, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
-        return fusion, report_fusion(fusion, lists, y_fit, missed, weight, seed)
+        fusion = Fusion(
+            metric=metric, unjudged=unjudged.value, pool=described, allow_negative=negative, random_state=seed
+        )
+        fusion.fit(X, y, qid=lists.qid, missed=(missed.qid, missed.y), sample_weight=weight)
+        return fusion, report_fusion(fusion, lists, y, weight)
 
     fusion, report = learn(allow_negative)
-    if allow_negative:
+    notes += [note.rstrip(".") for note in (fusion.definition_.pool, *fusion.definition_.notes) if note]
+    if allow_negative and report.leads:
         plain = learn(False)[1]
         gain = float((report.values[FUSION] - plain.values[FUSION]).mean())
         notes.append(f"negative weights change {metric} of left-out queries by {gain:+.4f}; most engines refuse them")
+    holes = 1.0 - report.judged[RRF]
+    if unjudged is UnjudgedRule.auto and holes > MAX_HOLES and (y <= 0).any():
+        notes.append(
+            f"{holes:.0%} of the first {report.k} documents of RRF are unjudged; compare with --unjudged pooled, which "
+            "does not count them as irrelevant"
+        )
     absent = len({*lists.qid.tolist()} - {*grades.qid.tolist()})
     if absent:
         notes.append(f"{absent} of {lists.n_queries} queries of the runs are not judged")
     return fusion, report, notes
 
 
-def _pooled(
-    lists: Runs, y: NDArray[np.float64], pool: str | None, unjudged: UnjudgedRule
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, list[str]]:
-    """Return grades and weights under the pool that the user describes, and one sentence on it."""
+def _read_pool(
+    lists: Runs, y: NDArray[np.float64], text: str | None
+) -> tuple[Any, NDArray[np.float64] | None, list[str]]:
+    """Return the pool that the user describes, weights of documents that were drawn, and one sentence on them."""
     import numpy as np
 
-    from corank.data.pools import PoolPolicy
-    from corank.models.fusion.lists import RetrievedLists
-
-    if pool is None and unjudged is UnjudgedRule.auto:
-        return y, None, []
-    described = None if pool is None else _read_pool(pool)
-    weight = np.ones(len(y))
-    notes = []
-    if isinstance(described, dict) and ("", "") in described:  # documents that were drawn
-        keys = zip(lists.qid.tolist(), lists.docids.tolist(), strict=True)
-        drawn = np.array([described.get(key, np.nan) for key in keys])
-        known = ~np.isnan(drawn) & ~np.isnan(y)
-        weight[known] = 1.0 / drawn[known]
-        notes.append(f"{int(known.sum())} judged documents were drawn by `corank suggest`, and weigh 1/probability")
-        described = None
-        if unjudged is UnjudgedRule.auto:
-            return y, weight, notes
-    rule = "pooled" if unjudged is UnjudgedRule.auto else unjudged.value
-    ranks = RetrievedLists.of(lists.X, lists.qid).ranks
-    rows = PoolPolicy(rule, described).apply(y, qid=lists.qid, ranks=ranks, retrievers=lists.names)  # type: ignore[arg-type]
-    return rows.y, weight * rows.weights, [*notes, rows.sentence.rstrip(".")]
-
-
-def _read_pool(text: str) -> Any:
-    """Return the pool: a depth, depths by retriever, rows of a table, or probabilities by query and document."""
     from corank.data.io.table_text import csv_rows, read_utf8
 
-    if text.isdecimal():
-        return int(text)
+    if text is None or text.isdecimal():
+        return None if text is None else int(text), None, []
     parts = [part.partition("=") for part in text.split(",")]
     if all(mark and depth.isdecimal() for _, mark, depth in parts):
-        return {name.strip(): int(depth) for name, _, depth in parts}
+        return {name.strip(): int(depth) for name, _, depth in parts}, None, []
     columns, rows = csv_rows(read_utf8(text), text)
     if {"query", "docid", "probability"} <= set(columns):
-        return {("", ""): 1.0} | {
-            (row["query"], row["docid"]): _number(row["probability"], where, "probability") for where, row in rows
-        }
+        odds = {(row["query"], row["docid"]): _number(row["probability"], where, "probability") for where, row in rows}
+        keys = zip(lists.qid.tolist(), lists.docids.tolist(), strict=True)
+        drawn = np.where(np.isnan(y), 1.0, [odds.get(key, 1.0) for key in keys])
+        n_drawn = int(np.count_nonzero(drawn < 1.0))
+        return (
+            None,
+            1.0 / drawn,
+            [f"{n_drawn} judged documents were drawn by `corank suggest`, and weigh 1/probability"],
+        )
     if not {"query", "retriever", "depth"} <= set(columns):
         raise InputError(
             f"{text} has the columns {', '.join(columns[:6])}; a pool has query, retriever and depth, or query, docid "
             "and probability."
         )
-    has_odds = "probability" in columns
-    return [
-        (row["query"], row["retriever"], _number(row["depth"], where, "depth"),
-         *([_number(row["probability"], where, "probability")] if has_odds else []))
+    odd = ("probability",) if "probability" in columns else ()
+    table = [
+        (row["query"], row["retriever"], *(_number(row[name], where, name) for name in ("depth", *odd)))
         for where, row in rows
-    ]  # fmt: skip
+    ]
+    return table, None, []
 
 
 def _number(cell: str, where: str, column: str) -> float:
@@ -262,7 +257,7 @@ def rank_runs(model: Path, paths: list[Path], output: Path | None, tag: str, *, 
 
 def suggest_documents(
     model: Path, paths: list[Path], qrels: Path | None, texts: list[Path], number: int, output: Path | None,
-    *, seed: int, as_json: bool, force: bool, keep_formulas: bool,
+    *, strategy: str, seed: int, as_json: bool, force: bool, keep_formulas: bool,
 ) -> None:  # fmt: skip
     """Choose documents to judge for a fusion, and write them with the reason and the probability of each."""
     import numpy as np
@@ -280,7 +275,9 @@ def suggest_documents(
     for note in notes:
         typer.echo(f"corank: {note}.", err=True)
     y = np.full(len(lists.qid), np.nan) if grades is None else lists.join(grades)[0]
-    chosen = suggest_for_fusion(definition, RetrievedLists.of(lists.X, lists.qid), y, number, random_state=seed)
+    chosen = suggest_for_fusion(
+        definition, RetrievedLists.of(lists.X, lists.qid), y, number, strategy=strategy, random_state=seed
+    )
     shown: dict[str, dict[str, str]] = {}
     wanted = set(lists.docids[chosen.rows].tolist())
     for path in texts:
@@ -307,6 +304,6 @@ def suggest_documents(
         return
     sentence = f"wrote {output}: {len(lines)} documents of {len({line[0] for line in lines})} queries to judge next"
     if queries:
-        best = ", ".join(f"{one['query']} ({one['n_documents']} documents)" for one in queries[:5])
-        sentence += f"\nqueries without judgements that would tell most: {best}"
+        best = ", ".join(f"{query['query']} ({query['n_documents']} documents)" for query in queries[:5])
+        sentence += f"\nnext queries worth judging as a whole: {best}"
     emit(as_json, "suggest", {"output": output, "n": len(lines), "queries": queries}, sentence)

@@ -49,7 +49,7 @@ def leaderboard(
             help=f"Exit with code {WORSE} if the first item is certainly worse than the second.", metavar="ITEM ITEM"
         ),
     ] = None,
-    number: Annotated[int, typer.Option(min=0, help="Number of next votes to suggest.")] = 3,
+    number: Annotated[int, typer.Option("--number", "-n", min=0, help="Number of next votes to suggest.")] = 3,
     goal: Annotated[Goal, typer.Option(help="What the next votes should find.")] = Goal.best,
     level: Annotated[float, typer.Option(help="Probability of intervals and sets of ranks.")] = 0.95,
     winner_column: Annotated[str | None, typer.Option(help="Column of winners.", metavar="COLUMN")] = None,

@@ -34,9 +34,15 @@ from corank.base.docs import shared_parameters
 from corank.base.pairs.losses import LOSSES, Loss
 from corank.choices import LossName
 from corank.clicks.ranker import Impression, OnlineRanker, RngState, Session, kernel_rows
-from corank.core.clicks.policies import EPSILON_GREEDY, PLACKETT_LUCE
 from corank.core.clicks.sessions import ClickProbabilities, JudgedQueries, run_lists
-from corank.core.clicks.updates import UpdateSettings, learn_list, list_scratch, show_list
+from corank.core.clicks.updates import (
+    EPSILON_GREEDY,
+    PLACKETT_LUCE,
+    UpdateSettings,
+    learn_list,
+    list_scratch,
+    show_list,
+)
 from corank.core.pairs.losses import LOGISTIC
 from corank.parameters import Rules, number, one_of
 

@@ -1,34 +1,36 @@
 """
 FusionReport: a fusion beside each retriever and the usual rules, on queries that it has not seen.
 
-The judged queries are divided into folds, and the fusion of a fold is learnt from the others. Its values are paired by
-query with those of RRF, of the mean of min-max scores and of each retriever. The weight of retriever j is the share of
-the range of its terms, max − min of Σ_t w[j, t] φ_t, averaged over queries; its interval is that of the jackknife that
-leaves out one fold at a time, s² = (K − 1)/K Σ_k (w_k − w̄)² with K − 1 degrees of freedom.
+The values of the fusion are those of queries that were left out when it was learnt, paired with those of RRF, of the
+mean of min-max scores and of each retriever. The weight of retriever j is the share of the range of its terms, max −
+min of Σ_t w[j, t] φ_t, averaged over queries; its interval is that of the jackknife that leaves out one fold at a time,
+s² = (K − 1)/K Σ_k (w_k − w̄)² with K − 1 degrees of freedom.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.comparison.winner import SURE, Expectation
+from corank.comparison.winner import SURE
 from corank.data.io.runs import Runs
-from corank.data.io.trec import Qrels
-from corank.data.queries import Queries
 from corank.data.rows import with_names
+from corank.errors import UsageWarning
 from corank.metrics.significance import few_note, sign_flip
 from corank.models.fusion import Fusion, FusionDefinition, Term
+from corank.models.fusion.fusion import FUSION, MEAN, RRF, definition_best, p_better
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.values import JudgedQueries, top_rows
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
-RRF, MEAN, FUSION = "RRF (k = 60)", "mean of min-max scores", "fusion"
 MAX_FOLDS = 5
 
 
@@ -79,7 +81,7 @@ class FusionReport:
             bounds = (max(test.low, 0.0), min(test.high, 1.0))
             rows.append((name, float(values.mean()), *bounds, float(self.judged[name])))
         note = (
-            f"{self.n_queries} judged queries with a relevant document; linear gains, unjudged documents count 0. "
+            f"{self.n_queries} judged queries with a relevant document; linear gains. "
             f"Values of the fusion are of queries that were left out when it was learnt.{few_note(self.n_queries)}"
         )
         return ReportTable("", ("rule", self.metric, "low", "high", f"judged@{self.k}"), tuple(rows), 3, note)
@@ -102,13 +104,17 @@ class FusionReport:
 
     def advice(self) -> str:
         """Return what more judgements would settle."""
+        if not self.leads:
+            return "One judged query cannot be left out, so that nothing is known about the fusion; judge more queries."
         rrf = self.leads[0]
         top = f"{self.n_unjudged} documents among the first {self.k} of the fusion are unjudged in these queries"
         advice = f" {top}; `corank suggest` lists those to judge first." if self.n_unjudged else ""
         if rrf.probability >= SURE:
-            return f"More judgements are not needed to prefer the fusion to RRF.{advice}"
+            return f"The lead over RRF is probable ({SURE:g}) with the judgements at hand.{advice}"
         if rrf.probability <= 1.0 - SURE:
             return f"The fusion is worse than RRF on these queries: use RRF, or judge more queries.{advice}"
+        if rrf.difference == 0.0:
+            return f"The fusion orders the judged queries as RRF does.{advice}"
         if rrf.n_needed is None:
             return f"The judged queries show no lead over RRF; more would have to show another difference.{advice}"
         return (
@@ -155,63 +161,52 @@ def shares(definition: FusionDefinition, lists: RetrievedLists) -> Floats:
     return np.asarray((ranges / np.where(total > 0, total, 1.0)).mean(axis=0))
 
 
-def report_fusion(
-    fusion: Fusion, runs: Runs, y: Floats, missed: Qrels, sample_weight: Floats | None = None, random_state: int = 0
-) -> FusionReport:
-    """Compare a fusion that was fitted to all judged queries with simpler rules, out of fold."""
-    lists = RetrievedLists.of(runs.X, runs.qid)
-    queries, k = lists.queries, fusion._cutoff
-    codes = {query: code for code, query in enumerate(queries.ids.tolist())}
-    missed_codes = np.array([codes[query] for query in missed.qid.tolist()], dtype=np.int64)
-    judged = JudgedQueries.of(y, queries, k, (missed_codes, missed.y))
-    names = runs.names
-    rules = {f"{name} alone": alone(names, name) for name in names}
-    rules |= {RRF: FusionDefinition.rrf(names), MEAN: mean_of_scores(names)}
-    scores = {name: rule.score_lists(lists) for name, rule in rules.items()}
-    n_folds = min(MAX_FOLDS, len(judged))
-    fold = np.random.default_rng(random_state).permutation(len(judged)) % max(n_folds, 1)
-    own = fusion.definition_.score_lists(lists)
-    out_of_fold, parts = np.array(own), []
-    for number in range(n_folds) if n_folds > 1 else ():
-        left_out = judged.codes[fold == number]
-        part = _fit_without(fusion, runs, y, missed, sample_weight, queries, missed_codes, left_out)
-        rows = np.isin(queries.codes, left_out)
-        out_of_fold[rows] = part.score_lists(lists)[rows]
-        parts.append(shares(part, lists))
-    columns = np.column_stack([*scores.values(), out_of_fold])
-    values = dict(zip((*rules, FUSION), judged.ndcg(columns).T, strict=True))
-    shown = {name: _judged_share(score, y, judged) for name, score in {**scores, FUSION: own}.items()}
-    best = max((f"{name} alone" for name in names), key=lambda name: float(values[name].mean()))
-    leads = tuple(_lead(values, other) for other in (RRF, best))
+def report_fusion(fusion: Fusion, runs: Runs, y: Floats, weight: Floats | None = None) -> FusionReport:
+    """Compare a fitted fusion with simpler rules, by its values on left-out queries."""
+    lists, k = RetrievedLists.of(runs.X, runs.qid), fusion._cutoff
+    names, values = runs.names, fusion.left_out_values_
+    rules = {name: alone(names, name) for name in names}
+    rules |= {RRF: FusionDefinition.rrf(names, fusion.k), MEAN: mean_of_scores(names), FUSION: fusion.definition_}
+    judged = JudgedQueries.of(y, lists.queries, k)
+    shown = {name: _judged_share(rule.score_lists(lists), y, judged) for name, rule in rules.items()}
+    best = definition_best(values, names)
+    leads = tuple(_lead(values[FUSION] - values[other], other) for other in (RRF, best)) if FUSION in values else ()
     return FusionReport(
-        fusion.metric, values, {name: share for name, (share, _) in shown.items()},
-        _weights(names, shares(fusion.definition_, lists), parts), leads, shown[FUSION][1], k,
+        fusion.metric, {name: values[name] for name in rules if name in values},
+        {name: share for name, (share, _) in shown.items()},
+        _weights(names, shares(fusion.definition_, lists), _parts(fusion, runs, y, weight, judged, lists)), leads,
+        shown[FUSION][1], k,
     )  # fmt: skip
 
 
-def _fit_without(
-    fusion: Fusion, runs: Runs, y: Floats, missed: Qrels, weight: Floats | None, queries: Queries,
-    missed_codes: NDArray[np.int64], left_out: NDArray[np.int64],
-) -> FusionDefinition:  # fmt: skip
-    """Fit the same fusion to the other judged queries."""
+def _parts(
+    fusion: Fusion, runs: Runs, y: Floats, weight: Floats | None, judged: JudgedQueries, lists: RetrievedLists
+) -> list[Floats]:
+    """Return the shares of the retrievers in fusions that are learnt without one fold of the judged queries each."""
     from sklearn.base import clone
 
-    rows, others = ~np.isin(queries.codes, left_out), ~np.isin(missed_codes, left_out)
-    part: Fusion = clone(fusion)
-    part.fit(
-        with_names(runs.X[rows], runs.names), y[rows], qid=runs.qid[rows],
-        missed=(missed.qid[others], missed.y[others]), sample_weight=None if weight is None else weight[rows],
-    )  # fmt: skip
-    return part.definition_
+    n_folds = min(MAX_FOLDS, len(judged))
+    fold = np.random.default_rng(0).permutation(len(judged)) % max(n_folds, 1)
+    parts = []
+    for number in range(n_folds) if n_folds > 1 else ():
+        rows = np.isin(lists.queries.codes, judged.codes[fold != number])
+        part = clone(fusion)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UsageWarning)  # which the fit to all queries gave
+            part.fit(
+                with_names(runs.X[rows], runs.names), y[rows], qid=runs.qid[rows],
+                sample_weight=None if weight is None else weight[rows],
+            )  # fmt: skip
+        parts.append(shares(part.definition_, lists))
+    return parts
 
 
-def _lead(values: Mapping[str, Floats], other: str) -> Lead:
-    test = sign_flip(values[FUSION] - values[other])
-    expected = Expectation.of({FUSION: values[FUSION], other: values[other]}, {}, np.random.default_rng(0))
-    return Lead(
-        other, float((values[FUSION] - values[other]).mean()), test.low, test.high, expected.p_above(FUSION, other),
-        expected.n_needed(FUSION, other),
-    )  # fmt: skip
+def _lead(gap: Floats, other: str) -> Lead:
+    test, mean = sign_flip(gap), float(gap.mean())
+    spread = float(gap.std(ddof=1)) if len(gap) > 1 else 0.0
+    # queries for which the lead would be probable, if its mean and spread stay: √N d/s ≥ z
+    n_needed = math.ceil((NormalDist().inv_cdf(SURE) * spread / mean) ** 2) if mean > 0.0 else None
+    return Lead(other, mean, test.low, test.high, p_better(gap), n_needed)
 
 
 def _judged_share(scores: Floats, y: Floats, judged: JudgedQueries) -> tuple[float, int]:

@@ -10,8 +10,13 @@ document is
 
     v(d) = Σ_b p_b D_b(d)² − (Σ_b p_b D_b(d))² ,
 
-and n documents are drawn without replacement with probabilities π(d) = min(1, c v(d)), c such that Σ π = n (systematic
-sampling). Then Σ_d g(d) D_b(d) / π(d) over the drawn documents estimates DCG without bias.
+and that of a query is the sum over its unjudged documents. The strategy "queries" takes whole queries, the most
+valuable first, and in each of them all documents that some plausible fusion places among the first k; each was chosen
+with probability 1. (A pool of the first k of every list alone favours single retrievers, since documents that fusions
+lift from lower ranks would count as irrelevant.) The strategy "sample" draws single documents of all queries without
+replacement, with probabilities π(d) = min(1, c v(d)), c such that Σ π = n (systematic sampling); then Σ_d g(d) D_b(d) /
+π(d) over the drawn documents estimates DCG without bias. ``python benchmarks/bench_fusion_suggest.py`` compares both
+with top-k pools.
 """
 
 from __future__ import annotations
@@ -22,8 +27,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.choices import FUSION_STRATEGIES
 from corank.comparison.fusion_report import alone, mean_of_scores
 from corank.comparison.winner import Expectation
+from corank.errors import InputError, suggest_names
 from corank.models.fusion import FusionDefinition
 from corank.models.fusion.lists import RetrievedLists
 from corank.models.fusion.values import JudgedQueries, discounts, top_rows
@@ -32,10 +39,12 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MIN_FACTOR, MAX_FACTOR = 0.5, 2.0
 ROUNDING = 1e-12
+UNKNOWN = 0.1
+"""Probability that the judged queries say nothing, so that no fusion is ever excluded."""
 
 
 class QueryValue(NamedTuple):
-    """A query without judgements: its id, the sum of the values of its documents, and how many have one."""
+    """A query: its id, the sum of the values of its unjudged documents, and how many there are to judge."""
 
     query: str
     value: float
@@ -44,13 +53,12 @@ class QueryValue(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FusionSuggestions:
-    """Documents to judge, the most valuable first."""
+    """Documents to judge, by query."""
 
     rows: Integers
-    values: Floats
     probabilities: Floats
     reasons: tuple[str, ...]
-    queries: tuple[QueryValue, ...]  # whole queries worth judging, the most valuable first
+    queries: tuple[QueryValue, ...]  # further queries worth judging, the most valuable first
 
 
 def plausible_fusions(definition: FusionDefinition) -> list[FusionDefinition]:
@@ -73,8 +81,8 @@ def plausible_fusions(definition: FusionDefinition) -> list[FusionDefinition]:
 
 def document_values(
     definition: FusionDefinition, lists: RetrievedLists, y: Floats, k: int, rng: np.random.Generator
-) -> Floats:
-    """Return v of every document."""
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return v of every document, and whether a plausible fusion places it among the first k."""
     scores = np.column_stack([rule.score_lists(lists) for rule in plausible_fusions(definition)])
     p = _probabilities(scores, lists, y, k, rng)
     D = np.zeros_like(scores)
@@ -83,18 +91,19 @@ def document_values(
         top = top_rows(scores[rows], k)
         D[rows[top], np.arange(scores.shape[1])] = discounts(len(top))[:, None]
     spread = D**2 @ p - (D @ p) ** 2
-    return np.where(spread > ROUNDING, spread, 0.0)
+    return np.where(spread > ROUNDING, spread, 0.0), np.asarray((D > 0.0).any(axis=1))
 
 
 def _probabilities(scores: Floats, lists: RetrievedLists, y: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Return the probability of each fusion to be the best; equal ones share it."""
-    judged = JudgedQueries.of(y, lists.queries, k, None)
+    """Return the probability of each fusion to be the best, mixed with equal ones."""
+    judged, equal = JudgedQueries.of(y, lists.queries, k, None), np.full(scores.shape[1], 1.0 / scores.shape[1])
     if len(judged) < 2:
-        return np.full(scores.shape[1], 1.0 / scores.shape[1])
+        return equal
     values = judged.ndcg(scores)
     draws = Expectation.of({str(b): values[:, b] for b in range(values.shape[1])}, {}, rng).draws
     is_best = draws >= draws.max(axis=1, keepdims=True)
-    return np.asarray((is_best / is_best.sum(axis=1, keepdims=True)).mean(axis=0))
+    p: Floats = (is_best / is_best.sum(axis=1, keepdims=True)).mean(axis=0)
+    return (1.0 - UNKNOWN) * p + UNKNOWN * equal
 
 
 def inclusion_probabilities(values: Floats, n: int) -> Floats:
@@ -125,22 +134,39 @@ def draw(probabilities: Floats, rng: np.random.Generator) -> Integers:
 
 
 def suggest_for_fusion(
-    definition: FusionDefinition, lists: RetrievedLists, y: Floats, n: int, *, k: int = 10, random_state: int = 0
-) -> FusionSuggestions:
-    """Choose n unjudged documents to judge, and whole queries."""
+    definition: FusionDefinition, lists: RetrievedLists, y: Floats, n: int, *, strategy: str = "queries", k: int = 10,
+    random_state: int = 0,
+) -> FusionSuggestions:  # fmt: skip
+    """Choose at most n unjudged documents to judge, and further queries."""
+    if strategy not in FUSION_STRATEGIES:
+        raise InputError(f"the strategy is {strategy!r}; {suggest_names(strategy, list(FUSION_STRATEGIES))}.")
     rng = np.random.default_rng(random_state)
-    values = np.where(np.isnan(y), document_values(definition, lists, y, k, rng), 0.0)
-    probabilities = inclusion_probabilities(values, n)
-    rows = draw(probabilities, rng)
-    rows = rows[np.argsort(-values[rows], kind="stable")]
-    codes = lists.queries.codes
-    has_judged = np.bincount(codes, weights=~np.isnan(y), minlength=len(lists.queries)) > 0
-    total = np.bincount(codes, weights=values, minlength=len(lists.queries))
-    count = np.bincount(codes, weights=values > 0, minlength=len(lists.queries))
-    new = [int(q) for q in np.argsort(-total, kind="stable") if not has_judged[q] and total[q] > 0]
-    queries = tuple(QueryValue(str(lists.queries.ids[q]), float(total[q]), int(count[q])) for q in new)
+    values, is_placed = document_values(definition, lists, y, k, rng)
+    values = np.where(np.isnan(y), values, 0.0)
+    codes, n_queries = lists.queries.codes, len(lists.queries)
+    is_pooled = np.isnan(y) & is_placed
+    total = np.bincount(codes, weights=values, minlength=n_queries)
+    count = np.bincount(codes, weights=is_pooled, minlength=n_queries).astype(np.int64)
+    order = [q for q in np.argsort(-total, kind="stable").tolist() if total[q] > 0 and count[q]]
+    if strategy == "sample":
+        probabilities = inclusion_probabilities(values, n)
+        rows = draw(probabilities, rng)
+        rows = rows[np.lexsort((-values[rows], codes[rows]))]
+    else:
+        probabilities, room = np.ones(len(y)), n
+        taken: list[Integers] = []
+        for q in order[: n + 1]:
+            if count[q] <= room or not taken:  # one query at least, cut to its most valuable documents
+                members = np.flatnonzero(is_pooled & (codes == q))
+                taken.append(members[np.argsort(-values[members], kind="stable")[:room]])
+                room -= len(taken[-1])
+        rows = np.concatenate([np.empty(0, np.int64), *taken])
+    chosen = set(codes[rows].tolist())
+    queries = tuple(
+        QueryValue(str(lists.queries.ids[q]), float(total[q]), int(count[q])) for q in order if q not in chosen
+    )
     reasons = tuple(_reason(lists.ranks[row], definition.retrievers) for row in rows.tolist())
-    return FusionSuggestions(rows, values[rows], probabilities[rows], reasons, queries)
+    return FusionSuggestions(rows, probabilities[rows], reasons, queries)
 
 
 def _reason(ranks: Integers, names: tuple[str, ...]) -> str:

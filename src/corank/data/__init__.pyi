@@ -79,6 +79,7 @@ from corank.data.io.trec import write_qrels as write_qrels
 from corank.data.io.trec import write_run as write_run
 from corank.data.io.votes import Votes as Votes
 from corank.data.io.votes import as_votes as as_votes
+from corank.data.io.votes import has_votes as has_votes
 from corank.data.io.votes import looks_like_votes as looks_like_votes
 from corank.data.io.votes import read_votes as read_votes
 from corank.data.io.write_frames import write_parquet as write_parquet
@@ -86,6 +87,7 @@ from corank.data.judges import JudgeGrades as JudgeGrades
 from corank.data.judges import krippendorff as krippendorff
 from corank.data.pools import PooledRows as PooledRows
 from corank.data.pools import PoolPolicy as PoolPolicy
+from corank.data.pools import presumed_negatives as presumed_negatives
 from corank.data.query_splits import QueryKFold as QueryKFold
 from corank.data.query_splits import QueryShuffleSplit as QueryShuffleSplit
 from corank.data.ranking import RankingData as RankingData
@@ -93,7 +95,6 @@ from corank.data.routing import predict_with_qid as predict_with_qid
 from corank.data.rows import with_names as with_names
 from corank.data.splits import keep_scores as keep_scores
 from corank.data.splits import mask_scores as mask_scores
-from corank.data.splits import presumed_negatives as presumed_negatives
 from corank.data.synthetic import SyntheticRanking as SyntheticRanking
 from corank.data.synthetic import make_ranking as make_ranking
 

@@ -16,13 +16,7 @@ LARGEST_WEIGHT = 1e40
 
 
 def as_weights(weights: ArrayLike, n: int, what: str = "row", name: str = "weights") -> NDArray[np.float64]:
-    """
-    Check weights.
-
-    weights (n,): the weights; a number is used for all.
-    n: the expected number.
-    what, name: what is weighted, and the name of the argument, for error messages.
-    """
+    """Check weights."""
     try:
         w = np.asarray(weights, dtype=np.float64)
         w = np.full(n, w) if w.ndim == 0 else w
@@ -147,11 +141,7 @@ def require_squares(s: NDArray[np.float64]) -> None:
 
 
 def as_pairs(pairs: ArrayLike, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """
-    Check preferences: pairs of row numbers of the same query, the preferred row first.
-
-    codes (n_rows,): query of each row.
-    """
+    """Check preferences: pairs of row numbers of the same query, the preferred row first."""
     try:
         values = np.asarray(pairs)
     except ValueError as error:

@@ -61,8 +61,6 @@ class JudgeGrades:
         Collect the grades of each document.
 
         y (n_rows,): grades; NaN if the judge gave none.
-        qid, docids (n_rows,): query and document of each row.
-        judges (n_rows,): name of the judge of each row; the last grade of a judge for a document counts.
         """
         n = len(np.atleast_1d(np.asarray(y)))
         columns = [Queries.of(None, n) if qid is None else _ids(qid, n, "qid"), _ids(docids, n, "docids")]
@@ -166,11 +164,7 @@ class JudgeGrades:
 
 
 def krippendorff(document: Integers, grade: Floats, level: str) -> float:
-    """
-    Return Krippendorff's α; NaN without two grades of one document, or if all grades are equal.
-
-    document, grade (n,): the grades of documents with two grades or more.
-    """
+    """Return Krippendorff's α; NaN without two grades of one document, or if all grades are equal."""
     if level not in AGREEMENT_LEVELS:
         raise InputError(f"level is {level!r}; pass one of {', '.join(AGREEMENT_LEVELS)}.")
     n = len(grade)
@@ -241,7 +235,6 @@ def merge_judges(rows: Collection, rule: str, path: object) -> Collection:
     gives the counts, the rule and Krippendorff's alpha.
 
     rule {"median", "mean", "majority"}: see `corank.metrics.agreement.aggregate_grades`.
-    path: the file, for messages.
     """
     if rule not in AGGREGATION_RULES:
         raise InputError(f"judges is {rule!r}; pass one of {', '.join(AGGREGATION_RULES)}, keep.")

@@ -8,6 +8,7 @@ is one step before ``fit`` of any ranker: it returns y and weights, and one sent
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from corank.data.inputs import as_numbers
 from corank.data.queries import Queries
-from corank.errors import InputError, suggest_names, warn
-from corank.parameters import Rules, check_values, integer, none, number, one_of, seed
+from corank.errors import InputError, suggest_names
+from corank.parameters import Rules, check_values, integer, none, number, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]
 UNJUDGED = ("missing", "irrelevant", "pooled")
@@ -127,6 +128,11 @@ class PoolPolicy:
         weights = np.ones(len(grades))
         if self.unjudged == "missing":
             return PooledRows(grades, weights, None, "Unjudged documents are left out.")
+        if not (grades[is_judged] > self.grade).any():
+            raise InputError(
+                f"no judged row has a grade above {self.grade:g}, that of rows taken as irrelevant; judge a relevant "
+                "row, or pass a lower grade."
+            )
         is_free = ~is_judged & has_judged
         reached: NDArray[np.bool_] | None = None
         sentence = "Unjudged documents of judged queries count as irrelevant."
@@ -149,7 +155,7 @@ class PoolPolicy:
         if self.max_rows is None:
             return rows
         # rows in random order, sorted by query: take the first of each
-        drawn = np.random.default_rng(self.random_state).permutation(rows)
+        drawn = rng_of(self.random_state).permutation(rows)
         drawn = drawn[np.argsort(queries.codes[drawn], kind="stable")]
         codes = queries.codes[drawn]
         first: NDArray[np.int64] = drawn[np.arange(len(drawn)) - np.searchsorted(codes, codes) < self.max_rows]
@@ -228,11 +234,39 @@ def estimated_depths(ranks: Floats, is_judged: NDArray[Any], has_judged: NDArray
     return depths
 
 
-def warn_of_one_source(ranks: Floats, y: Floats, retrievers: Sequence[str]) -> str | None:
+@dataclass(frozen=True)
+class PoolSource:
     """
-    Warn if the list of one retriever alone explains which documents were judged; return the sentence.
+    The one retriever whose list explains which documents were judged.
 
-    That is so if all judged documents are in its first d, but not in the first d of any other retriever.
+    retriever: position of its column.
+    depth: all judged documents are among its first so many.
+    n_judged: number of judged documents.
+    """
+
+    retriever: int
+    depth: int
+    n_judged: int
+
+    def sentence(self, retrievers: Sequence[str]) -> str:
+        """Return a warning."""
+        others = [name for j, name in enumerate(retrievers) if j != self.retriever]
+        return (
+            f"all {self.n_judged} judged documents come from the top {self.depth} of {retrievers[self.retriever]}; "
+            f"weights of {', '.join(others)} cannot be learnt from them. Judge the top of the other lists, too."
+        )
+
+
+def one_source(ranks: NDArray[Any], y: Floats) -> PoolSource | None:
+    """
+    Return the one retriever whose list was judged, or None if no single list explains the judged documents.
+
+    All judged documents are among the first d of its list, and the share of judged documents among the first d of the
+    other lists is at most half of its own.
+
+    >>> ranks = np.array([[1, 4], [2, 0], [0, 1], [0, 2]])
+    >>> one_source(ranks, np.array([1.0, 0.0, np.nan, np.nan]))
+    PoolSource(retriever=0, depth=2, n_judged=2)
     """
     is_judged = ~np.isnan(y)
     if ranks.shape[1] < 2 or not is_judged.any():
@@ -240,18 +274,11 @@ def warn_of_one_source(ranks: Floats, y: Floats, retrievers: Sequence[str]) -> s
     far = np.iinfo(np.int64).max
     deepest = np.where(ranks[is_judged] > 0, ranks[is_judged], far).max(axis=0)
     source = int(deepest.argmin())
-    depth, others = int(deepest[source]), np.delete(ranks, source, axis=1)
-    n_top = int(((others > 0) & (others <= depth)).sum())
-    n_judged_top = int(((others > 0) & (others <= depth) & is_judged[:, None]).sum())
-    if depth == far or n_judged_top > _REACHED * n_top:
+    depth, is_top = int(deepest[source]), (ranks > 0) & (ranks <= deepest[source])
+    share = (is_top & is_judged[:, None]).sum(axis=0) / np.maximum(is_top.sum(axis=0), 1)
+    if depth == far or np.delete(share, source).max() > _REACHED * share[source]:
         return None
-    rest = ", ".join(name for j, name in enumerate(retrievers) if j != source)
-    sentence = (
-        f"all {int(is_judged.sum())} judged documents come from the top {depth} of {retrievers[source]}; weights of "
-        f"{rest} cannot be learnt from them. Judge the top of the other lists, too."
-    )
-    warn(sentence)
-    return sentence
+    return PoolSource(source, depth, int(is_judged.sum()))
 
 
 def _as_ranks(ranks: ArrayLike | None, n_rows: int) -> Floats:
@@ -284,3 +311,23 @@ def _pool_rows(pool: Any) -> Iterable[Sequence[Any]]:
     if not rows or any(isinstance(row, str) or len(row) not in (3, 4) for row in rows):
         raise InputError("pool must be a depth, a depth per retriever, or rows (query, retriever, depth).")
     return rows
+
+
+def presumed_negatives(
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    *,
+    n: int = 100,
+    weight: float = 0.1,
+    score: float = 0.0,
+    random_state: int | None = None,
+) -> tuple[Floats, Floats]:
+    """Return grades and weights of `PoolPolicy` with unjudged="irrelevant"; the old name, removed in 0.4."""
+    warnings.warn(
+        'presumed_negatives is now corank.data.PoolPolicy("irrelevant", weight=0.1, max_rows=100).apply(y, qid=qid); '
+        "the old name is removed in 0.4.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    rows = PoolPolicy("irrelevant", weight=weight, grade=score, max_rows=n, random_state=random_state).apply(y, qid=qid)
+    return rows.y, rows.weights

@@ -26,7 +26,6 @@ class Queries:
         Group rows by their query id.
 
         qid (n_rows,): one id per row, any hashable type, any order; None puts all rows in one query.
-        n_rows: number of rows of X.
         """
         if qid is None:
             starts = np.array([0, n_rows] if n_rows else [0], dtype=np.int64)
@@ -48,12 +47,7 @@ class Queries:
         return len(self.ids)
 
     def ranks(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """
-        Rank the rows of each query by falling score.
-
-        scores (n_rows,): higher is better.
-        Returns: 1 for the best row of each query; equal scores keep their input order.
-        """
+        """Rank the rows of each query by falling score."""
         order = np.lexsort((-scores, self.codes))
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order)) - np.repeat(self.starts[:-1], self.sizes) + 1
@@ -89,12 +83,7 @@ def is_missing(value: Any) -> bool:
 
 
 def qid_of_group(group: ArrayLike, n_rows: int) -> NDArray[np.int64]:
-    """
-    Return query ids from sizes of queries, as LightGBM and XGBoost take them.
-
-    group (n_queries,): number of rows of each query; its rows are adjacent.
-    n_rows: number of rows of X.
-    """
+    """Return query ids from sizes of queries, as LightGBM and XGBoost take them."""
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any() or sizes.sum() != n_rows:
         total = f"sum {sizes.sum()}" if sizes.dtype.kind in "iu" else f"type {sizes.dtype}"
@@ -152,11 +141,7 @@ def _block_starts(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def take_blocks(starts: NDArray[Any], blocks: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """
-    Return the positions of the entries of some blocks, concatenated, and where each block begins among them.
-
-    starts (n_blocks + 1,): where each block begins.
-    """
+    """Return the positions of the entries of some blocks, concatenated, and where each block begins among them."""
     first = starts.astype(np.int64, copy=False)
     sizes = first[blocks + 1] - first[blocks]
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

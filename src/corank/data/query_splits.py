@@ -38,7 +38,6 @@ class _QuerySplit(BaseCrossValidator):
 
         X: the rows; only their number is used.
         groups (n_rows,): query ids, if metadata routing is off.
-        qid (n_rows,): query ids.
         Yields: row numbers, ascending.
         """
         ids = groups if qid is None else qid

@@ -1,4 +1,4 @@
-"""Masked scores and presumed negatives."""
+"""Masked scores, and equal rows of different groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corank.data.ranking import RankingData
 from corank.data.rows import has_missing
 from corank.data.scoring import first_equals
 from corank.errors import InputError
-from corank.parameters import Rules, check_values, integer, number, rng_of, seed
+from corank.parameters import check_values, number
 
 
 def mask_scores(
@@ -62,54 +62,6 @@ def keep_scores(data: RankingData, kept: NDArray[np.bool_]) -> RankingData:
     assert data.y is not None
     masked = RankingData.of_checked(data.X, np.where(kept, data.y, np.nan), data.queries, data.weights)
     return replace(masked.with_prior(data.prior), has_missing=data.has_missing, filling=data.filling)
-
-
-_RULES: Rules = {"n": integer(1), "weight": number(0, inside="()"), "score": number(), "random_state": seed}
-
-
-def presumed_negatives(
-    y: ArrayLike,
-    qid: ArrayLike | None = None,
-    *,
-    n: int = 100,
-    weight: float = 0.1,
-    score: float = 0.0,
-    random_state: int | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """
-    Treat some random unjudged rows as negatives with a small weight.
-
-    If all judged rows are relevant, no pair differs and a pairwise ranker cannot learn. Nearly all unjudged rows of
-    such a search are irrelevant, so that a random sample of them can serve as negatives. The weight of a pair is the
-    product of the weights of its rows: a pair of judged rows counts 1 / `weight` times a pair with a presumed row.
-
-    >>> import numpy as np
-    >>> from corank import RankRLS
-    >>> from corank.data import presumed_negatives
-    >>> X, y = np.array([[3.0], [2.0], [0.0], [1.0]]), np.array([1, 1, np.nan, np.nan])
-    >>> scores, weights = presumed_negatives(y, n=1, random_state=0)
-    >>> scores.tolist(), weights.tolist()
-    ([1.0, 1.0, 0.0, nan], [1.0, 1.0, 0.1, 1.0])
-    >>> bool(RankRLS().fit(X, scores, sample_weight=weights).coef_[0] > 0)
-    True
-    """
-    check_values({"n": n, "weight": weight, "score": score, "random_state": random_state}, _RULES)
-    scores = as_numbers(y, "y", "score").copy()
-    scored = ~np.isnan(scores)
-    if not (scores[scored] > score).any():
-        raise InputError(
-            f"no judged row has a score above {score:g}, the score of presumed negatives; judge a relevant row or pass "
-            "a lower score."
-        )
-    queries, rng, weights = Queries.of(qid, len(scores)), rng_of(random_state), np.ones(len(scores))
-    has_score = np.bincount(queries.codes[scored], minlength=len(queries)) > 0
-    # sort rows in random order by query and take the first n of each
-    free = rng.permutation(np.flatnonzero(~scored & has_score[queries.codes]))
-    free = free[np.argsort(queries.codes[free], kind="stable")]
-    codes = queries.codes[free]
-    drawn = free[np.arange(len(free)) - np.searchsorted(codes, codes) < n]
-    scores[drawn], weights[drawn] = score, weight
-    return scores, weights
 
 
 def shared_rows(X: Any, groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64] | None:

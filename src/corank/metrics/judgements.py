@@ -78,7 +78,6 @@ class Judgements:
         Check and group rows.
 
         y (n_rows,): grades; NaN marks an unjudged row.
-        scores (n_rows,): finite scores, higher is better.
         qid (n_rows,): one query id per row; None puts all rows in one query.
         docids (n_rows,): document ids, needed if the convention orders ties by them.
         retrieved (n_rows,): False marks a judged row that was not retrieved: it counts for ideal orders and recall,
@@ -128,11 +127,7 @@ class Judgements:
         return Ranked(self.grades[order], self.scores[order])
 
     def only(self, kept: NDArray[np.bool_]) -> Judgements:
-        """
-        Return the judgements without some rows; all queries stay.
-
-        kept (n_rows,): mask of the rows to keep, all judged.
-        """
+        """Return the judgements without some rows; all queries stay."""
         before = np.concatenate([[0], np.cumsum(kept)])
         return replace(
             self, starts=before[self.starts], grades=self.grades[kept], scores=self.scores[kept], unjudged=None

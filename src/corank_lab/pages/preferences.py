@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import log
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corank.data import Items, csv_text, read_items
+from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
@@ -30,6 +31,12 @@ from corank_lab.preferences.ranking import Ranking, agreement, judge_reliability
 from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceSession
 
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
+MAX_VOTES = 100_000
+"""Largest number of votes of a file; `corank leaderboard` takes more."""
+
+
+# characters that names of judges do not have
+_NO_NAME = re.compile(r"[^\w .@-]+|^[^\w]+")
 
 
 class PreferenceWorkspace(Workspace):  # noqa: D101
@@ -49,12 +56,12 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         self.items = Items(found["names"], np.array(found["X"], dtype=np.float64), found["fields"], found["columns"])
         self.images = store.file_names(project.id)
         options = {name: self.setting(name) for name in ("repeat", "overlap", "tol")}
-        self.session = PreferenceSession(self.items, **options)
+        self.session = PreferenceSession(self.items, has_votes=bool(project.settings.get("has_votes")), **options)
         self.log: list[tuple[StoredAnswer, PreferenceEntry]] = []
 
     @classmethod
     def create(cls, upload: Upload) -> NewProject:
-        """Read a table of items, or take images as items."""
+        """Read a table of items or of votes, or take images as items."""
         if len(upload.tables) > 1:
             raise InputError(
                 f"found {len(upload.tables)} tables; send one table of items, with images if they have some."
@@ -62,6 +69,8 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         if upload.tables:
             with upload.on_disk() as (path,):
                 try:
+                    if has_votes(path):
+                        return cls._create_from_votes(read_votes(path), upload.tables[0].name)
                     items, _ = read_items(path)
                 except InputError as error:
                     raise InputError(str(error).replace(str(path), upload.tables[0].name)) from None
@@ -75,6 +84,25 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         payload = items_payload(items)
         file = upload.tables[0].name if upload.tables else ""
         return NewProject({"files": PreferenceJournal.hash_of(payload), "file": file}, payload)
+
+    @classmethod
+    def _create_from_votes(cls, votes: Votes, file: str) -> NewProject:
+        if len(votes) > MAX_VOTES:
+            raise InputError(
+                f"{file} has {len(votes):,} votes; 100,000 is the most here. Use corank leaderboard instead."
+            )
+        items = Items(votes.items)
+        payload, answers = items_payload(items), []
+        judges = [_NO_NAME.sub("-", judge)[:60].strip() or "unknown" for judge in votes.judges]
+        for row, n in enumerate(votes.count.tolist()):
+            a, b = int(votes.first[row]), int(votes.second[row])
+            action = ("left", "equal", "right")[int(votes.outcome[row])]
+            entry = entry_values(PreferenceEntry(action, items.names[a], items.names[b], "import"))
+            judge = "votes" if votes.judge is None else judges[int(votes.judge[row])]
+            answers += [(judge, pair_key((a, b)), entry)] * n
+        return NewProject(
+            {"files": PreferenceJournal.hash_of(payload), "file": file, "has_votes": True}, payload, answers
+        )
 
     def apply(self, answer: StoredAnswer) -> None:
         """Take an answer of the store into account."""
@@ -180,9 +208,15 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             wins = self.session.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: one.pairwise for judge, one in self.session.judges.items()})
         order, ticks = ([], []) if model is None else self._rows(model.ranking)
+        if model is not None and model.board is not None:
+            ranks = dict(zip(model.board.items_, model.board.ranks_.tolist(), strict=True))
+            for row in order:
+                best, worst = ranks[self.items.names[row["number"]]]
+                row["rank"] = str(best) if best == worst else f"{best}–{worst}"
         return {
             "template": "compare_overview.html",
             "n_items": len(self.items), "n_answers": n_answers, "order": order, "ticks": ticks,
+            "has_votes": self.session.has_votes,
             "expected_wrong": None if model is None else model.ranking.expected_disagreement,
             "is_behind": model is not None and model.n_answers < n_answers,
             "is_precise": model is not None and model.is_precise,
@@ -266,6 +300,12 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             model = self.session.model
         if model is None:
             raise InputError("there are no answers yet; answer some questions first.")
+        if model.board is not None:
+            ranked = model.board
+            header: list[object] = ["item", "score", "std", "low", "high", "best_rank", "worst_rank", "votes"]
+            numbers = zip(ranked.scores_, ranked.std_, ranked.lower_, ranked.upper_, strict=True)
+            lines = zip(ranked.items_, numbers, ranked.ranks_.tolist(), ranked.n_votes_.tolist(), strict=True)
+            return csv_text([header, *([name, *(f"{x:.6g}" for x in four), *two, n] for name, four, two, n in lines)])
         rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
         for rank, at in enumerate(model.ranking.order.tolist(), 1):
             score, std = float(model.ranking.score[at]), float(model.ranking.std[at])

@@ -84,7 +84,7 @@ TEXTS = {
     "joined",
     "kind.compare": "Preferences",
     "kind.compare.help": "Which of two is better? Every answer improves an order of all items.",
-    "kind.compare.files": "A table of items (.csv, .tsv, .jsonl, .parquet), with or without images; or images only",
+    "kind.compare.files": "A table of items (.csv, .tsv, .jsonl, .parquet), with or without images; images; or votes",
     "kind.grade": "Grade",
     "kind.grade.help": "How well does a document answer a query? Collect relevance judgements.",
     "kind.grade.files": "A table with query and docid (.csv, .jsonl, .parquet), a book of Quepid (.json), or a TREC "
@@ -263,6 +263,7 @@ TEXTS = {
     "order.item": "Item",
     "order.interval": "One standard deviation to each side",
     "order.score": "Score",
+    "order.ranks": "Sets of ranks hold together with probability 95 %.",
     "order.note": "Bars and ± are one standard deviation. Scores and standard deviations are those of the difference "
     "to the mean of all items.",
     "wins.title": "Who won against whom",

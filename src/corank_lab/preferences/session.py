@@ -12,6 +12,7 @@ values.
 
 from __future__ import annotations
 
+import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.data import Items
-from corank.errors import InputError
-from corank.models import PAIR_STRATEGIES, JudgeModel, gains, suggest_pairs
+from corank.data import Items, Votes
+from corank.errors import InputError, UsageWarning
+from corank.models import PAIR_STRATEGIES, JudgeModel, Leaderboard, Posterior, gains, suggest_pairs
 from corank.parameters import check_values, integer, number, one_of
 from corank_lab.database.database import ANY_NUMBER, Candidate
 from corank_lab.preferences.answers import (
@@ -84,6 +85,12 @@ class PreferenceFit:
     # names, judges: the judges in the order of the second; no names and None for a single judge
     names: tuple[str, ...] = ()
     judges: JudgeModel | None = None
+    board: Leaderboard | None = None  # of a session with votes
+
+    @property
+    def repeats_pairs(self) -> bool:
+        """Whether a pair that was answered may be the most informative one."""
+        return self.judges is not None or self.board is not None
 
     @property
     def weights(self) -> dict[str, float]:
@@ -130,6 +137,7 @@ class PreferenceSession:
     tol: Stop when no answer has an expected information gain of `tol` nats, once there are as many answers as items. An
         answer gains log 2 at most.
     random_state: Random seed of sides, repetitions and the first question.
+    has_votes: Whether to learn a `Leaderboard`, for thousands of votes on items without features.
 
     >>> from corank_lab.preferences import Items, PreferenceSession
     >>> session = PreferenceSession(Items(["tea", "coffee", "milk"]), repeat=0.0)
@@ -150,10 +158,11 @@ class PreferenceSession:
         overlap: float = OVERLAP,
         tol: float = TOL,
         random_state: int = 0,
+        has_votes: bool = False,
     ) -> None:
         values = {"strategy": strategy, "repeat": repeat, "overlap": overlap, "tol": tol, "random_state": random_state}
         check_values(values, _RULES)
-        self.items, self.repeat, self.overlap, self.tol = items, repeat, overlap, tol
+        self.items, self.repeat, self.overlap, self.tol, self.has_votes = items, repeat, overlap, tol, has_votes
         self.judge = judge if journal is None else journal.judge
         self.model: PreferenceFit | None = None
         self._strategy, self._seed, self._journal = strategy, random_state, journal
@@ -254,6 +263,8 @@ class PreferenceSession:
         """Learn from answers; may take seconds. Call it from one thread at a time, then set `model`."""
         if not answers:
             return None
+        if self.has_votes:
+            return self._learn_votes(answers, n_ahead)
         pooled = [answer for of_judge in answers.values() for answer in of_judge]
         learnt, judges = self._learner.learn(pooled), None
         seed = int(np.random.default_rng([self._seed, len(asked)]).integers(2**31))
@@ -278,6 +289,24 @@ class PreferenceSession:
         names = tuple(answers) if judges is not None else ()
         return PreferenceFit(len(pooled), learnt, Ranking.of(learnt.values), ahead, best, names, judges)
 
+    def _learn_votes(self, answers: Answers, n_ahead: int) -> PreferenceFit:
+        """Fit a leaderboard, and choose pairs by mutual information with the scores."""
+        rows = [(judge, *answer) for judge, (_, given) in enumerate(answers.items()) for answer in given]
+        judge, better, worse, is_equal = np.array(rows, dtype=np.int64).T
+        names, ones = tuple(self.items.names), np.ones(len(rows), dtype=np.int64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UsageWarning)  # items that nobody compared yet
+            votes = Votes(names, better, worse, is_equal, ones, judge, tuple(answers), has_sides=False)
+            board = Leaderboard().fit(votes)
+        at = np.array([board.items_.index(name) for name in names])
+        values = Posterior(board.scores_[at], board.covariance_[np.ix_(at, at)])
+        # the normal distribution with the variance of the logistic one, which is 2 sigma²
+        learnt = ItemPosterior(values, np.pi / np.sqrt(6.0), np.column_stack([better, worse]))
+        ahead = suggest_pairs(learnt, n=n_ahead, asked=[], tol=self.tol if len(rows) >= len(names) else 0.0).tolist()
+        pairs = tuple((min(pair), max(pair)) for pair in ahead)
+        best = pairs[0] if pairs else None
+        return PreferenceFit(len(rows), learnt, Ranking.of(values), pairs, best, board=board)
+
     def choices(self, judge: str) -> list[Choice]:
         """Return pairs that a judge may get next, the best first; empty if no more answers are needed."""
         mine, model = self.answers_of(judge), self.model
@@ -292,7 +321,7 @@ class PreferenceSession:
             chosen.append(Choice(repeatable[rng.integers(len(repeatable))], True))
         if is_overlap and theirs:
             chosen.append(Choice(theirs[rng.integers(len(theirs))], True))
-        if model is not None and model.judges is not None:
+        if model is not None and model.repeats_pairs:
             # judges differ, so a pair that another judge answered may still be the most informative one
             pairs = list(dict.fromkeys([*model.ahead, *self._drawn(rng)]))
             pairs = [pair for pair in pairs if pair not in mine_asked]

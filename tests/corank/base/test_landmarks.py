@@ -13,6 +13,7 @@ from corank.errors import InputError
 from corank.models.linear import SPD
 
 
+@pytest.mark.thin(3)
 @parametrize_with_checks([Landmarks(5), Landmarks(3, "linear", basis="kmeans++", random_state=0)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

@@ -22,6 +22,7 @@ FRAME = pd.DataFrame(MADE.X, columns=NAMES)
 ROWS = Collection(MADE.X, MADE.y, NAMES, _qid=lambda: MADE.qid)
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     ("named", "numbered"),
     [

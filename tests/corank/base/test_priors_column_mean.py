@@ -16,6 +16,7 @@ PROBLEM = make_ranking(8, (1, 7), random_state=0)
 X, QID = PROBLEM.X, PROBLEM.qid
 
 
+@pytest.mark.thin(5)
 @parametrize_with_checks([ColumnMean([0], method=None)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

@@ -14,6 +14,7 @@ from corank.base.smooth import Smooth
 from corank.errors import InputError, UsageWarning
 
 
+@pytest.mark.thin(3)
 @parametrize_with_checks([Smooth(), Smooth(1.0, 2, 3, random_state=0)])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

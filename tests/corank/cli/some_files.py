@@ -85,6 +85,10 @@ def _made() -> Path:
     ]
     (folder / "judged.csv").write_text("query,docid,judge,grade\n" + "".join(graded))
     write_runs(folder, np.random.default_rng(2))
+    for name, n_votes in (("votes", 30), ("llm", 60)):
+        sides = [rng.permutation(4)[:2] for _ in range(n_votes)]
+        votes = [f"m{a},m{b},{'model_a' if rng.random() < 1 / (1 + np.exp(b - a)) else 'model_b'}\n" for a, b in sides]
+        (folder / f"{name}.csv").write_text("model_a,model_b,winner\n" + "".join(votes))
     items = rng.normal(size=(6, 2)).round(3)
     rows = [f"thing {k},{a},{b},{a + b:.3f}\n" for k, (a, b) in enumerate(items.tolist())]
     (folder / "items.csv").write_text("name,size,age,grade\n" + "".join(rows))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import corank
 from corank.cli import app
 from corank.deploy.export import TARGETS
+from corank.deploy.export.fusion import FUSION_TARGETS
 from corank.errors import InputError
 
 EXPORT = __import__("importlib").import_module("corank.cli.export")
@@ -30,7 +31,7 @@ def saved(made, tmp_path):
 
 
 def test_the_command_lists_all_targets():
-    assert [one.value for one in EXPORT.Target] == list(TARGETS)
+    assert {target.value for target in EXPORT.Target} == {*TARGETS, *FUSION_TARGETS}
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "opensearch", "solr", "vespa", "sql", "onnx"])

@@ -10,6 +10,7 @@ from cli.some_files import write_runs
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.comparison.fusion_report import mean_of_scores
 from corank.comparison.fusion_suggest import draw, inclusion_probabilities, suggest_for_fusion
 from corank.data import read_grades, read_run, read_runs
 from corank.errors import InputError
@@ -44,7 +45,7 @@ def test_figures_are_those_of_evaluate(place):
     qrels = read_grades(place / "judgements.csv")[0]
     for name in ("bm25", "vectors"):
         value = evaluate_run(qrels, place / f"{name}.run", "nDCG@10", convention="trec_eval")["nDCG@10"].mean
-        assert rules[f"{name} alone"]["mean"] == pytest.approx(value)
+        assert rules[name]["mean"] == pytest.approx(value)
     # RRF by hand, in plain Python
     lists = {name: read_run(place / f"{name}.run") for name in ("bm25", "vectors")}
     scores = {}
@@ -57,9 +58,9 @@ def test_figures_are_those_of_evaluate(place):
                 scores.setdefault(query, {}).setdefault(name, 0.0)
                 scores[query][name] += 1 / (60 + rank)
     value = evaluate_run(qrels, scores, "nDCG@10", convention="trec_eval")["nDCG@10"].mean
-    assert rules["RRF (k = 60)"]["mean"] == pytest.approx(value)
-    assert report["leads"][0]["over"] == "RRF (k = 60)"
-    assert report["leads"][1]["over"] == "vectors alone"
+    assert rules["RRF"]["mean"] == pytest.approx(value)
+    assert report["leads"][0]["over"] == "RRF"
+    assert report["leads"][1]["over"] == "vectors"
     assert 0 <= report["leads"][0]["probability"] <= 1
     assert sum(row["weight"] for row in report["weights"]) == pytest.approx(1)
     assert report["n_queries"] == 12
@@ -67,7 +68,7 @@ def test_figures_are_those_of_evaluate(place):
 
 def test_tables_and_sentences_are_printed(place):
     said = fused(place)
-    for text in ("bm25 alone", "RRF", "mean of min-max", "judged@10", "better with probability", "weight", "wrote"):
+    for text in ("bm25", "RRF", "mean of min-max", "judged@10", "better with probability", "weight", "wrote"):
         assert text in said.stdout, text
     assert "120 judgements of 12 queries (4 grades)" in said.stderr
 
@@ -100,7 +101,7 @@ def test_new_judgements_are_suggested_graded_and_used(place):
     fused(place)
     words = (place / "bm25.run", place / "vectors.run", "--qrels", place / "judgements.csv")
     (place / "texts.jsonl").write_text("\n".join(json.dumps({"id": f"d{d}", "text": f"text {d}"}) for d in range(30)))
-    more = ("-n", 9, "-o", place / "next.csv", "--texts", place / "texts.jsonl")
+    more = ("-n", 9, "-o", place / "next.csv", "--texts", place / "texts.jsonl", "--strategy", "sample")
     said = run("suggest", place / "fusion.json", *words, *more)
     assert "9 documents" in said.stdout
     task = read_grading_task(place / "next.csv").task
@@ -125,7 +126,7 @@ def test_new_judgements_are_suggested_graded_and_used(place):
 def test_pools(place, pool, said, monkeypatch):
     monkeypatch.chdir(place)
     (place / "pool.csv").write_text("query,retriever,depth\nq0,bm25,5\nq1,vectors,10\n")
-    assert said in fused(place, "--pool", pool).stderr
+    assert said in fused(place, "--pool", pool, "--unjudged", "pooled").stderr
 
 
 @pytest.mark.parametrize(
@@ -187,8 +188,64 @@ def test_probabilities_of_the_draw():
 def test_documents_on_which_retrievers_agree_are_not_suggested():
     X = np.column_stack([np.arange(30.0), np.arange(30.0)])
     X[0, 1] = 99  # the first document of the second retriever is the last of the first
-    lists = RetrievedLists.of(X, ["q"] * 30)
-    chosen = suggest_for_fusion(FusionDefinition.rrf(("a", "b")), lists, np.full(30, np.nan), 1)
-    assert chosen.rows.tolist() == [0]
-    same = RetrievedLists.of(np.column_stack([np.arange(30.0)] * 2), ["q"] * 30)
-    assert not len(suggest_for_fusion(FusionDefinition.rrf(("a", "b")), same, np.full(30, np.nan), 5).rows)
+    rrf, unjudged = FusionDefinition.rrf(("a", "b")), np.full(60, np.nan)
+    same = np.column_stack([np.arange(30.0)] * 2)
+    lists = RetrievedLists.of(np.vstack([same, X]), ["same"] * 30 + ["differs"] * 30)
+    chosen = suggest_for_fusion(rrf, lists, unjudged, 1, strategy="sample")
+    assert chosen.rows.tolist() == [30]
+    assert chosen.reasons == ("a 30, b 1",)
+    whole = suggest_for_fusion(rrf, lists, unjudged, 40)
+    # the first ten documents of both lists, of the only query in which fusions differ
+    assert sorted(whole.rows.tolist()) == [30, *range(50, 60)]
+    assert whole.probabilities.tolist() == [1] * 11
+    assert whole.queries == ()
+    with pytest.raises(InputError, match="the strategy is 'top'"):
+        suggest_for_fusion(rrf, lists, unjudged, 1, strategy="top")
+
+
+def test_queries_are_taken_whole_by_value_and_the_first_is_cut():
+    rng = np.random.default_rng(0)
+    lists = RetrievedLists.of(rng.normal(size=(90, 3)), np.repeat(["x", "y", "z"], 30))
+    y = np.full(90, np.nan)
+    chosen = suggest_for_fusion(FusionDefinition.rrf(("a", "b", "c")), lists, y, 4)
+    assert len(chosen.rows) == 4
+    assert len(set(lists.queries.codes[chosen.rows].tolist())) == 1
+    assert len(chosen.queries) == 2
+    assert chosen.queries[0].value >= chosen.queries[1].value
+    every = suggest_for_fusion(FusionDefinition.rrf(("a", "b", "c")), lists, y, 90)
+    # what RRF, the mean and every retriever have among their first ten is part of the pool
+    placed = ((lists.ranks > 0) & (lists.ranks <= 10)).any(axis=1)
+    for rule in (FusionDefinition.rrf(("a", "b", "c")), mean_of_scores(("a", "b", "c"))):
+        placed |= lists.queries.ranks(rule.score_lists(lists)) <= 10
+    assert set(np.flatnonzero(placed).tolist()) <= set(every.rows.tolist())
+    y[every.rows] = 0.0
+    assert not len(suggest_for_fusion(FusionDefinition.rrf(("a", "b", "c")), lists, y, 90).rows)
+
+
+def test_a_vector_search_writes_a_run(place):
+    lines = [json.dumps({"id": f"d{d}", "text": "tea" if d % 2 else "milk"}) for d in range(4)]
+    (place / "docs.jsonl").write_text("\n".join(lines))
+    run("index", place / "docs.jsonl", "-o", place / "docs.index")
+    rows = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8]], dtype=np.float32)
+    np.save(place / "docs.npy", rows)  # in the order of the index
+    np.savez(place / "queries.npz", queries=[[1.0, 0.0], [0.0, 2.0]], query_ids=["x", "y"])
+    words = ("search", place / "docs.index", "--vectors", place / "docs.npy")
+    run(*words, "--query-vectors", place / "queries.npz", "-n", 2, "-o", place / "dense.run")
+    found = read_run(place / "dense.run")
+    assert list(zip(found.qid, found.docids, strict=True)) == [("x", "d0"), ("x", "d1"), ("y", "d2"), ("y", "d3")]
+    with pytest.raises(InputError, match="does not name the model"):
+        run(*words, "tea")
+    with pytest.raises(InputError, match="both words and --query-vectors"):
+        run(*words, "tea", "--query-vectors", place / "queries.npz")
+    np.savez(place / "other.npz", documents=rows, document_ids=["d0", "d1", "d2", "d9"])
+    with pytest.raises(InputError, match="such as 'd9'"):
+        run("search", place / "docs.index", "--vectors", place / "other.npz", "--query-vectors", place / "queries.npz")
+
+
+def test_static_vectors_are_written_and_searched(place):
+    pytest.importorskip("wordllama")
+    lines = [{"id": "a", "text": "a red car"}, {"id": "b", "text": "boil the pasta"}]
+    (place / "docs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    run("index", place / "docs.jsonl", "-o", place / "docs.index", "--vectors", place / "docs.npz")
+    said = run("search", place / "docs.index", "crimson automobile", "--vectors", place / "docs.npz", "-n", 1).stdout
+    assert said.split("\t")[2].strip() == "a"

@@ -102,5 +102,6 @@ assert sklearn.linear_model.Ridge().fit(frame, [0.0, 1.0]).feature_names_in_.tol
 """
 
 
+@pytest.mark.long
 def test_what_a_command_delays_can_be_used_later():
     subprocess.run([sys.executable, "-c", DELAYED], check=True)

@@ -57,6 +57,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("how", ["the name", "another spelling", "a link", "a hard link"])
 @pytest.mark.parametrize(
     ("words", "at", "given"), CASES, ids=lambda one: " ".join(one) if isinstance(one, list) else None

@@ -120,6 +120,7 @@ def test_a_reader_that_has_enough_ends_the_command_in_silence(output: str, says,
     assert said.stdout.count(b"\n") == 1
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     "words", ["screen records.csv", "prefer items.csv", pytest.param("fit - -m spd -o m", marks=long)]
 )

@@ -13,6 +13,7 @@ every = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS.keys())
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.thin(5)
 @every
 @pytest.mark.parametrize("kind", ["perfect", "navigational", "informational", "almost_random"])
 def test_identical_rankings_tie_in_every_list(method, kind):

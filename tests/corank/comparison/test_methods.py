@@ -23,7 +23,7 @@ def part_of(made, prior=None, convention="corank", hidden=0.3):
     return TrainingPart(made.X, y, made.qid, Settings("nDCG@5", CONVENTIONS[convention], 0, prior), (0,))
 
 
-@pytest.mark.thin(2)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     ("name", "prior"),
     [(name, None) for name in METHODS] + [(name, (0, 1)) for name in ("columns", "rankrls", "crr", "lightgbm")],

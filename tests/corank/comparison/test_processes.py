@@ -54,6 +54,7 @@ def results(folder):
     return [file for file in (folder / RESULTS).glob("*.safetensors") if ".model." not in file.name]
 
 
+@pytest.mark.long
 def test_memory_time_and_death_are_those_of_the_method(problem):
     models = {"small": Greedy(1), "large": Greedy(300, 0.2), "dead": Greedy(dies=True)}
     study = corank.compare(models, problem.X, problem.y, problem.qid, folds=2, fractions=(), n_jobs=1)

@@ -254,6 +254,7 @@ def test_the_curve_leaves_time_for_the_refit(local, made, tmp_path):
     assert [point.fraction for point in quick(mine, made, **asked).curve if point.method == "mine"] == [0.5, 1.0]
 
 
+@pytest.mark.long
 def test_a_budget_that_ended_after_all_fits_is_not_noted(local, made, tmp_path):
     asked = {"folder": tmp_path, "fractions": (0.5,)}
     quick(["crr"], made, **asked)
@@ -265,6 +266,7 @@ def test_a_budget_that_ended_after_all_fits_is_not_noted(local, made, tmp_path):
     assert not any("budget" in note for note in failed.notes)
 
 
+@pytest.mark.long
 def test_missing_points_of_the_trade_off_are_noted(local, made, tmp_path):
     quick(["crr"], made, folder=tmp_path)
     kept = set((tmp_path / RESULTS).iterdir())
@@ -302,6 +304,7 @@ def test_data_of_any_shape(local, made):
     assert means[0] == pytest.approx(means[1], abs=0.02)
 
 
+@pytest.mark.long
 def test_one_query_is_judged_by_groups_of_its_rows(local, made):
     study = corank.compare(["rankrls", "crr"], made.X, made.utility, folds=3, fractions=(0.5,))
     assert study.metric == "disagreement"
@@ -322,6 +325,7 @@ def test_few_queries_make_few_folds(local):
     assert study.curve == () or all(point.fraction == 1.0 for point in study.curve)
 
 
+@pytest.mark.long
 def test_the_curve_and_the_trade_off(local, made):
     study = corank.compare(["rankrls", "crr"], made.X, made.y, made.qid, folds=3, fractions=(0.5, 0.25), n_repeats=2)
     name = study.winner

@@ -81,6 +81,7 @@ def test_equal_scores_come_in_the_order_of_documents():
     assert found.documents[0].tolist() == [20, 0, 1, 2]
 
 
+@pytest.mark.thin(3)
 @parametrize_with_checks([BM25()])
 def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)

@@ -71,6 +71,7 @@ def test_a_session_by_keys_fits_the_terminal_and_is_saved(things, columns, lines
     assert left[0] == left[1]
 
 
+@pytest.mark.long
 @on_posix
 def test_messages_for_no_answer_to_undo_and_all_pairs_asked(tmp_path):
     path = tmp_path / "three.csv"
@@ -129,6 +130,7 @@ def test_export_writes_the_ranking_of_all_judges(things):
     ]  # fmt: skip
 
 
+@pytest.mark.thin(2)
 @on_posix
 @pytest.mark.parametrize(
     ("strategy", "message"),
@@ -148,6 +150,7 @@ def test_questions_to_a_second_judge_say_what_they_depend_on(things, strategy, m
     assert "1 answer" in terminal.text
 
 
+@pytest.mark.long
 def test_a_replay_prints_the_disagreement(things):
     said = runs(things, "--simulate", "worth", "--starts", 2, "--questions", 12)
     table = re.findall(r"^ +(\d+) +(0\.\d{3}) +(0\.\d{3}) +(0\.\d{3}) *$", said, flags=re.MULTILINE)

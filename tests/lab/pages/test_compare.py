@@ -229,3 +229,34 @@ def test_a_judge_who_answers_at_random_is_flagged(app, store, owner):
     page = owner.get(path).text
     rows = {name: row for row in page.split("<tr>") for name in ("ann", "bob", "dan") if f'row">{name}' in row}
     assert ["near chance" in rows[name] for name in ("ann", "bob", "dan")] == [False, False, True]
+
+
+VOTES = "model_a,model_b,winner,worker\n" + "".join(
+    f"m{a},m{b},{'model_a' if (a + b + k) % 4 else 'tie'},w{k % 2}\n"
+    for k in range(8)
+    for a in range(4)
+    for b in range(a + 1, 4)
+)
+
+
+def test_a_file_of_votes_becomes_a_leaderboard_that_goes_on(app, store, owner):
+    path = new_project(owner, files=[("votes.csv", VOTES.encode())])
+    workspace = app.app.state.site.workspaces.get(store.project(path[3:]))
+    workspace.background.wait()
+    assert list(workspace.items.names) == ["m0", "m1", "m2", "m3"]
+    assert workspace.session.has_votes
+    overview = words(owner.get(path).text)
+    assert "48 answers about 4 items" in overview
+    assert "Sets of ranks hold together" in overview
+    rows = list(csv.DictReader(io.StringIO(owner.get(f"{path}/export/scores").text)))
+    assert [row["item"] for row in rows] == ["m0", "m1", "m2", "m3"]
+    assert rows[0]["best_rank"] == "1"
+    assert sum(int(row["votes"]) for row in rows) == 96
+    # pairs that others voted on are asked again, the most informative first, with two random sides
+    html = owner.get(f"{path}/judge").text
+    asked = {fields(html)["left"], fields(html)["right"]}
+    assert len(asked) == 2
+    answer(owner, path, "left", html)
+    workspace.background.wait()
+    assert "49 answers" in words(owner.get(path).text)
+    assert workspace.session.model.board.judges_ == ("w0", "w1")

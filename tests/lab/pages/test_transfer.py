@@ -99,6 +99,7 @@ def test_a_forged_project_is_refused_or_all_its_pages_open(owner, kind, forgery)
         assert "the project cannot be opened" in words(made.text) or "is not a project" in words(made.text)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_the_owner_deletes_a_project(store, owner, is_damaged):
     path = new_project(owner)

@@ -23,6 +23,7 @@ def answered(session, n, y=None):
     return session
 
 
+@pytest.mark.long
 def test_answers_one_by_one_give_the_model_of_all_answers():
     rng = np.random.default_rng(1)
     told = [PairwiseAnswer(*rng.choice(8, 2, replace=False).tolist(), bool(rng.random() < 0.2)) for _ in range(15)]
@@ -69,6 +70,7 @@ def test_scores_and_deviations_are_relative_to_the_mean():
     assert ranking.order.tolist() == np.argsort(-mean).tolist()
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("rows", [X, np.empty((8, 0)), np.ones((8, 2))])
 def test_the_order_is_found_with_any_features(rows):
     session = PreferenceSession(Items(NAMES, rows), repeat=0.0, tol=0.0)
@@ -156,6 +158,7 @@ def test_the_strategy_needs_fewer_questions_than_random_ones():
     assert all(len(replay) == 40 for replay in chosen)
 
 
+@pytest.mark.long
 def test_it_stops_when_gains_are_below_tol():
     replays = simulate(Items(NAMES, X), X[:, 0], 2, tol=0.1)
     assert all(8 <= len(replay) < 28 for replay in replays)

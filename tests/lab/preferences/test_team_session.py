@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from corank.data.io.items import Items
 from corank_lab.preferences import PreferenceSession
@@ -36,6 +37,7 @@ def n_questions(session):
     return n
 
 
+@pytest.mark.long
 def test_fewer_questions_are_needed_after_a_careful_judge_than_after_a_coin():
     alone = n_questions(PreferenceSession(ITEMS, repeat=0.0))
     careful = n_questions(session_of("bob", {"ann": answers_of(PAIRS * 2)}, repeat=0.0))

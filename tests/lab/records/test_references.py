@@ -118,6 +118,7 @@ def test_matching_twice_changes_nothing() -> None:
     assert list(match_references(once)[0].references) == list(once.references)
 
 
+@pytest.mark.long
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=5))
 def test_any_text_is_accepted(texts: list[str]) -> None:

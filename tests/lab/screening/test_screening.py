@@ -160,6 +160,7 @@ def test_the_topic_is_used_until_the_first_find():
     assert screening.next() is not None
 
 
+@pytest.mark.thin(2)
 @pytest.mark.parametrize("rule", ["decline", "poisson", "sample"])
 def test_progress_adds_up_and_ends_with_the_advice_to_stop(rule):
     records = collection(300, 12, seed=2)

@@ -106,11 +106,7 @@ class Basis:
             self.subset(np.linspace(0, len(self) - 1, min(len(self), _CHECKED)).astype(np.int64)).gram(X)
 
     def similarities(self, rows: Any) -> Any:
-        """
-        Compute the similarities of rows to the basis.
-
-        Returns (n, r): finite similarities in float64.
-        """
+        """Compute the similarities of rows to the basis."""
         with np.errstate(over="ignore", invalid="ignore"):
             K = np.asarray(self.view.kernel(as_doubles(self.view.select(rows)), self.rows), dtype=np.float64)
         require_similarities(K, self.view.kernel)
@@ -125,12 +121,7 @@ class Basis:
             yield piece, self.similarities(X[piece if numbers is None else numbers[piece]])
 
     def column_weights(self, coefficients: Floats) -> Floats:
-        """
-        Convert coefficients to weights of the view's columns, Rᵀc, for a linear kernel.
-
-        coefficients (r,) or (r, m): c, one column for each model.
-        Returns (n_columns,) or (n_columns, m): the weights.
-        """
+        """Convert coefficients to weights of the view's columns, Rᵀc, for a linear kernel."""
         return np.asarray(self.rows.T @ coefficients)
 
     def score(self, rows: Any, coefficients: Floats) -> Floats:
@@ -151,7 +142,6 @@ class Basis:
         """
         Split the scores of rows into terms.
 
-        coefficients (r,): c, as in `score`.
         view: number of the view, if there are several.
         """
         K = self.similarities(rows[:]) if len(self) else np.zeros((rows.shape[0], 0))

@@ -75,12 +75,7 @@ class FeatureMap:
         return self.basis.is_like(other.basis) and np.array_equal(self.T, other.T)  # type: ignore[arg-type]
 
     def coefficients(self, w: Floats) -> Floats:
-        """
-        Convert weights of Φ to coefficients of the view's columns (linear kernel) or of the basis rows.
-
-        w (k,) or (k, m): weights, one column for each model.
-        Returns (n_columns,) or (r,): the coefficients.
-        """
+        """Convert weights of Φ to coefficients of the view's columns (linear kernel) or of the basis rows."""
         if self.basis is None or self.T is None:
             return w
         a = np.asarray(self.T @ w)

@@ -48,7 +48,6 @@ def require_inner_product(K: NDArray[np.float64], kernel: Kernel) -> None:
     Kernels with `is_positive_definite` are only checked for finite values; others are checked in O(r³).
 
     K (r, r): Gram matrix; made exactly symmetric in place.
-    kernel: the kernel that computed it.
     """
     require_similarities(K, kernel)
     if kernel.is_positive_definite:

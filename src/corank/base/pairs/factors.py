@@ -76,7 +76,6 @@ def drawn_weight(data: RankingData, query_weight: str, rows: str = "scored") -> 
     A mean over these pairs does not change if a row of weight 2 is replaced by two copies.
 
     query_weight {"pairs", "equal", "rows"}: c_q, see `query_factors`.
-    rows {"scored", "unscored"}: rows whose pairs are used.
     """
     members = data.scored_rows if rows == "scored" else data.unscored_rows
     codes, w = data.queries.codes[members], data.weight_of(members)

@@ -82,7 +82,6 @@ def unscored_comparisons(data: RankingData, query_weight: str) -> Comparisons | 
     """
     Return the mean square of the differences of unjudged rows, K the mean over pairs of (e_a − e_b)(e_a − e_b)ᵀ.
 
-    query_weight {"pairs", "equal", "rows"}: weight of a query.
     Returns: the quadratic form; None if no query holds two unjudged rows.
     """
     order = data.order[~data.is_scored[data.order]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corank.choices import PAIR_STRATEGIES, ROW_STRATEGIES
+from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import (
     Drop,
     Force,
@@ -52,8 +52,9 @@ def suggest(
     strategy: Annotated[
         str | None,
         typer.Option(
-            help=f"What to judge first: {list_choices(ROW_STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}.  "
-            "[default: uncertain; entropy for pairs]",
+            help=f"What to judge first: {list_choices(ROW_STRATEGIES)}. For pairs: {list_choices(PAIR_STRATEGIES)}. "
+            f"For a fusion: {list_choices(FUSION_STRATEGIES)}.  [default: uncertain; entropy for pairs; queries for a "
+            "fusion]",
             show_default=False,
         ),
     ] = None,
@@ -95,11 +96,11 @@ def suggest(
     if model.suffix == ".json":
         from corank.cli.fuse import suggest_documents
 
-        if strategy or per_query or pairs or any((unjudged, label, qid, id_column, drop, keep, judge_column)):
-            raise InputError("a fusion reads runs; leave out --strategy, --per-query, --pairs and options of columns.")
+        if per_query or pairs or any((unjudged, label, qid, id_column, drop, keep, judge_column)):
+            raise InputError("a fusion reads runs; leave out --per-query, --pairs and options of columns.")
         suggest_documents(
-            model, data, qrels, texts or [], number, output, seed=seed, as_json=as_json, force=force,
-            keep_formulas=keep_formulas,
+            model, data, qrels, texts or [], number, output, strategy=strategy or "queries", seed=seed,
+            as_json=as_json, force=force, keep_formulas=keep_formulas,
         )  # fmt: skip
         return
     if qrels is not None or texts:

@@ -235,9 +235,6 @@ def warn_of_absent_features(occurs: NDArray[np.bool_], source: object, model: ob
 
     In sparse text the last feature may be absent by chance. The warning requires that the columns absent at the end are
     `GAP` times as many as the longest run of absent columns before.
-
-    occurs (n_features,): result of `nonzero_columns`.
-    source, model: the files, for the message.
     """
     if occurs[-1]:
         return

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from corank.core.clicks.policies import shuffle
-from corank.core.clicks.updates import n_examined
+from corank.core.clicks.updates import n_examined, shuffle
 from corank.core.jit import jit
 from corank.core.random import random_below, random_uniform
 

@@ -196,6 +196,16 @@ def looks_like_votes(columns: Iterable[str]) -> bool:
     return reader.losers() is not None or (reader.pair() is not None and bool(reader.winner_column() or reader.wide()))
 
 
+def has_votes(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file holds votes; only the header of CSV is read, and nothing of other kinds of text."""
+    if suffix_of(path) in (".json", ".jsonl", ".ndjson"):
+        rows, _ = _json_votes(read_utf8(path), str(path))
+        return looks_like_votes(_table(rows[:100]))
+    if suffix_of(path) in (".csv", ".tsv"):
+        return looks_like_votes(csv_cells(read_utf8(path).split("\n", 1)[0], str(path))[0])
+    return suffix_of(path) == ".parquet" and looks_like_votes(parquet_rows(path)[0])
+
+
 @dataclass
 class _Reader:
     """A table of votes: its columns by role."""

@@ -36,7 +36,6 @@ def write_parquet(
     Write dense rows atomically as a Parquet file with the columns label, qid, docid and the features.
 
     y (n_rows,): labels; NaN marks an unjudged row.
-    qid (n_rows,): query ids, numbers or strings.
     names: names of the feature columns; f1, f2, ... by default.
     overwrite: whether to replace an existing file.
     """

@@ -65,11 +65,7 @@ def require_steps(steps: Sequence[Any]) -> list[Any]:
 
 
 def fit_steps(steps: Sequence[Any], parts: Parts) -> tuple[list[Any], Parts]:
-    """
-    Fit copies of transformers to parts, one after the other.
-
-    Returns: the copies, and the parts with transformed rows.
-    """
+    """Fit copies of transformers to parts, one after the other."""
     fitted = []
     for step in steps:
         fitted.append(_FITS[type(step)](copy(step), parts))

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from corank.base.advice import warn_of_useless_coupling
+from corank.base.contract import warn_of_useless_coupling
 from corank.base.kernels.views import View
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import weigh_queries

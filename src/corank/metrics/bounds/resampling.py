@@ -171,8 +171,6 @@ class _WeightedError:
     def __call__(self, w: Floats) -> tuple[Floats, Floats]:
         """
         Return L_lm = Σ_{i: l, j: m} w_i w_j loss_ij for all pairs of grades (n_draws, k, k), and W_l (n_draws, k).
-
-        w (n_draws, n): weights of the rows in descending order of scores.
         """
         k = len(self.costs)
         of_grade = (self.grade[:, None] == np.arange(k)).astype(np.float64)

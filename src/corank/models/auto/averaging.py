@@ -47,12 +47,9 @@ def choose_weights(
     """
     Choose the weights of members.
 
-    F (n_rows, n_members): scores of left-out rows, on one scale.
     values: takes scores (n_rows, m) and returns their metric in each query (n_queries, m), larger is better, NaN where
         it is not defined.
-    repeats: number of random weightings of the queries.
     prior: number of the member that is the prior, if there is one.
-    Returns (n_members,): weights that sum to 1.
     """
     single = values(F)
     is_defined = np.asarray(~np.isnan(single).any(axis=1))

@@ -130,12 +130,7 @@ class LeftOut:
             yield keep_judgements(self.data, kept if pairs is None else np.all(kept[pairs], axis=1)), out
 
     def values(self, scores: Floats) -> Floats:
-        """
-        Return the value of scores in each list, larger is better; NaN where the metric is not defined.
-
-        scores (n,) or (n, m): of `rows`, by one or several models.
-        Returns (n_lists,) or (n_lists, m): the values.
-        """
+        """Return the value of scores in each list, larger is better; NaN where the metric is not defined."""
         if self.data.pairs is not None:
             (winners, losers), w, lists = self._preferences
             gap = scores[winners] - scores[losers]

@@ -1,27 +1,52 @@
-"""Fusion: combine the lists of several retrievers, learnt from few judged queries."""
+"""
+Fusion: combine the lists of several retrievers, learnt from few judged queries.
+
+The floor is what needs no judgement: equal weights of reciprocal ranks or of min-max scores. `Fusion` averages several
+hundred simple fusions, from equal weights to one retriever alone, and some least-squares solutions, each weighted by
+its metric on the judged queries (`corank.models.fusion.posterior`). The average of weights is again one weighted sum.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.contract import Learner, check_columns, check_parameters, install, note_columns
-from corank.data.inputs import as_scores
+from corank.data.inputs import as_scores, as_weights
+from corank.data.pools import UNJUDGED, PoolPolicy, one_source
 from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
-from corank.errors import InputError
-from corank.models.fusion.definition import FusionDefinition, Term
+from corank.errors import InputError, warn
+from corank.metrics.significance import sign_flip
+from corank.models.fusion.candidates import FAMILIES, Candidates, Features, shared_documents
+from corank.models.fusion.definition import EngineForm, Estimate, FusionDefinition
+from corank.models.fusion.least_squares import Squares
 from corank.models.fusion.lists import Floats, RetrievedLists
+from corank.models.fusion.posterior import BETA, BETA_CONDENSED, Evidence, Mask, covered, restricted
 from corank.models.fusion.values import JudgedQueries
-from corank.parameters import Rule, Rules, boolean, number, seed
+from corank.parameters import Rule, Rules, boolean, number, one_of, rng_of, seed
 
 _METRIC = re.compile(r"ndcg@([1-9]\d{0,3})", re.IGNORECASE)
+_LEVEL = 0.95
+FUSION, RRF, MEAN = "fusion", "RRF", "mean of min-max scores"
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """Grades after the policy: rows with NaN do not count; `sources` are the judged retrievers, None if all are."""
+
+    y: Floats
+    weights: Floats
+    condensed: bool
+    sources: Mask | None
+    sentence: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +55,44 @@ class _Fitted:
 
     definition: FusionDefinition
     n_queries: int
+    left_out_values: dict[str, Floats]
 
 
 class Fusion(Learner):
     """
     Combine the lists of several retrievers into one.
 
+    Without judgements this is reciprocal rank fusion (RRF). Judged queries move it towards what they show to be better:
+    another rule, unequal weights, one retriever alone, or weights learnt by least squares. The fusion is the average of
+    all of these, weighted by their metric on the judged queries, and is again a weighted sum of normalised scores,
+    reciprocal ranks and presence.
+
     Parameters
     ----------
     metric : str, default "nDCG@10"
         What to improve: nDCG at some rank, with linear gains.
     k : float, default 60
-        Constant of reciprocal ranks 1/(k + rank).
+        Constant of the reciprocal ranks 1/(k + rank) of RRF; k/6 is tried, too.
+    unjudged : {"auto", "missing", "irrelevant", "pooled"}
+        How unjudged documents count, see `corank.data.PoolPolicy`. "irrelevant" evaluates whole lists. "missing" and
+        "pooled" leave documents that nobody looked at out of the lists (condensed lists). "auto" takes "irrelevant" if
+        the tops of all lists were judged about equally, otherwise "pooled".
+    pool : int, mapping, table or None
+        What was judged, as in `corank.data.PoolPolicy`; None estimates it from the ranks of judged documents.
     allow_negative : bool, default False
         Whether weights may be negative, which most search engines cannot express.
     random_state : int, optional
-        Random seed of intervals.
+        Random seed of the candidates; None draws the same ones in each fit.
 
     Attributes
     ----------
     definition_ : FusionDefinition
-        The fusion: retrievers, terms, estimate.
+        The fusion: retrievers, terms, estimate, forms for engines.
+    n_queries_ : int
+        Number of queries in ``fit``.
+    left_out_values_ : dict of str to array of shape (n_judged,)
+        Metric of each judged query: of the fusion learnt without the query, of RRF, of the mean of min-max scores, and
+        of each retriever. Empty without judgements.
 
     Examples
     --------
@@ -66,19 +108,29 @@ class Fusion(Learner):
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
     _rules: ClassVar[Rules] = {
         "metric": Rule("'nDCG@k' with a k from 1 to 9999", lambda value: bool(_METRIC.fullmatch(str(value)))),
-        "k": number(0),
+        "k": number(0, 1e6),
+        "unjudged": one_of("auto", *UNJUDGED),
         "allow_negative": boolean,
         "random_state": seed,
     }
 
     definition_: FusionDefinition
     n_queries_: int
+    left_out_values_: dict[str, Floats]
 
     def __init__(
-        self, metric: str = "nDCG@10", k: float = 60.0, allow_negative: bool = False, random_state: int | None = None
+        self,
+        metric: str = "nDCG@10",
+        k: float = 60.0,
+        unjudged: Literal["auto", "missing", "irrelevant", "pooled"] = "auto",
+        pool: Any = None,
+        allow_negative: bool = False,
+        random_state: int | None = None,
     ) -> None:
         self.metric = metric
         self.k = k
+        self.unjudged = unjudged
+        self.pool = pool
         self.allow_negative = allow_negative
         self.random_state = random_state
 
@@ -116,19 +168,110 @@ class Fusion(Learner):
         check_parameters(self)
         lists = RetrievedLists.of(X, qid)
         notes = note_columns(X, lists.X)
+        m = lists.X.shape[1]
+        names = tuple(str(name) for name in notes.get("feature_names_in_", [f"r{j + 1}" for j in range(m)]))
         empty = np.flatnonzero(~lists.is_returned.any(axis=0))
-        names = tuple(str(name) for name in notes.get("feature_names_in_", ())) or tuple(
-            f"r{j + 1}" for j in range(lists.X.shape[1])
-        )
         if len(empty):
             raise InputError(f"{names[empty[0]]} returned no document: its column is NaN; leave the column out.")
         grades = np.full(len(lists.X), np.nan) if y is None else as_scores(y, len(lists.X))
-        judged = JudgedQueries.of(grades, lists.queries, self._cutoff, None)
-        definition = FusionDefinition.rrf(names, self.k)
-        if len(judged):
-            definition = self._averaged(lists, judged, names)
-        fitted = _Fitted(definition, len(lists.queries))
+        weights = np.ones(len(grades)) if sample_weight is None else as_weights(sample_weight, len(grades))
+        unseen = None if missed is None else _as_missed(missed, lists.queries)
+        fitted = self._learn(lists, np.where(weights > 0, grades, np.nan), weights, unseen, names)
         return install(self, fitted, notes)
+
+    def _learn(
+        self,
+        lists: RetrievedLists,
+        grades: Floats,
+        weights: Floats,
+        missed: tuple[NDArray[np.int64], Floats] | None,
+        names: tuple[str, ...],
+    ) -> _Fitted:
+        """Average the candidates by the evidence of the judged queries; RRF if there is none."""
+        plain = JudgedQueries.of(grades, lists.queries, self._cutoff, missed)
+        if not len(plain):
+            why = "no query has a judged document" if np.isnan(grades).all() else "no judged document is relevant"
+            note = f"Nothing was learnt, since {why}; equal weights of reciprocal ranks need no judgement."
+            forms = tuple(_label_free_form(form, len(names), self.k) for form in _forms())
+            definition = FusionDefinition.rrf(names, self.k, notes=(note,), engine_forms=forms)
+            return _Fitted(definition, len(lists.queries), {})
+        used = lists.take(plain.codes)
+        rows = np.isin(lists.queries.codes, plain.codes)
+        judged = self._judge(used, grades[rows], weights[rows], names)
+        if missed is not None:  # queries have other codes now
+            place = np.full(len(lists.queries), -1)
+            place[plain.codes] = np.arange(len(plain))
+            missed = place[missed[0]], missed[1]
+        features = Features.of(used, self.k)
+        queries = JudgedQueries.of(
+            judged.y, used.queries, self._cutoff, missed, condensed=judged.condensed, weights=judged.weights
+        )
+        evidence = self._evidence(features, used, judged, queries)
+        n = len(queries)
+        fused = evidence.left_out_values([features.unit(evidence.weights(q)) for q in range(n)]) if n > 1 else None
+        values = _rule_values(features, queries, names)
+        n_lists = f"{n} judged queries" + (" (condensed lists)" if judged.condensed else "")
+        definition = FusionDefinition(
+            names, features.terms(evidence.weights(), names),
+            f"average of {evidence.candidates.is_rule.sum()} simple and {evidence.is_average.sum()} learnt fusions, "
+            f"weighted by {self.metric} on {n_lists}; {_main_families(evidence)}",
+            None if fused is None else _estimate(self.metric, fused),
+            judged.sentence, judged.notes, tuple(self._form(evidence, form, fused) for form in _forms()),
+        )  # fmt: skip
+        return _Fitted(definition, len(lists.queries), values if fused is None else {FUSION: fused, **values})
+
+    def _evidence(self, features: Features, lists: RetrievedLists, judged: _Judged, queries: JudgedQueries) -> Evidence:
+        beta = BETA_CONDENSED if judged.condensed else BETA
+        candidates = Candidates.of(
+            features, shared_documents(lists), beta, rng_of(0 if self.random_state is None else self.random_state)
+        )
+        if judged.sources is not None:
+            candidates = restricted(candidates, judged.sources)
+            return Evidence.of(features, candidates, queries, None, beta)
+        whole = judged.y if judged.condensed else np.nan_to_num(judged.y)
+        squares = Squares.of(features, lists, whole, judged.weights, queries)
+        return Evidence.of(features, candidates, queries, squares, beta, nonnegative=not self.allow_negative)
+
+    def _judge(self, lists: RetrievedLists, y: Floats, weights: Floats, names: tuple[str, ...]) -> _Judged:
+        """Apply the policy to the rows of judged queries."""
+        if self.unjudged == "irrelevant":
+            return _Judged(y, weights, False, None, "Unjudged documents count as irrelevant, in whole lists.")
+        if self.unjudged == "missing":
+            return _Judged(y, weights, True, None, "Unjudged documents are left out of the lists (condensed lists).")
+        pool, notes = self.pool, tuple[str, ...]()
+        source = one_source(lists.ranks, y) if pool is None else None
+        if source is not None:
+            sentence = source.sentence(names)
+            warn(sentence)
+            pool = {name: source.depth * (j == source.retriever) for j, name in enumerate(names)}
+            notes = (sentence[0].upper() + sentence[1:],)
+        qid = lists.queries.ids[lists.queries.codes]
+        rows = PoolPolicy("pooled", pool).apply(y, qid=qid, ranks=lists.ranks, retrievers=names)
+        assert rows.is_reached is not None
+        only_relevant = _lists_only_relevant(y)
+        is_known = np.full(len(y), only_relevant) | ~np.isnan(y) if pool is None else rows.is_reached | ~np.isnan(y)
+        judged_lists = covered(lists, is_known, self._cutoff)
+        if self.unjudged == "auto" and judged_lists.all():
+            why = "only relevant documents are listed" if only_relevant else "the tops of all lists were judged"
+            sentence = f"Unjudged documents count as irrelevant, in whole lists, since {why}."
+            return _Judged(y, weights * rows.weights, False, None, sentence)
+        sources = None if judged_lists.all() else judged_lists
+        sentence = f"{rows.sentence} Values are those of condensed lists."
+        return _Judged(rows.y, weights * rows.weights, True, sources, sentence, notes)
+
+    def _form(self, evidence: Evidence, form: tuple[str, str | None], fused: Floats | None) -> EngineForm:
+        """Return the nearest fusion of an engine form, and what it loses on left-out queries."""
+        w, family = evidence.form_weights(form)
+        column = next(iter(FAMILIES[family].mixture))
+        shares = np.maximum(w[evidence.features.places(column)], 0.0)
+        shares = shares / shares.sum()
+        k = evidence.features.columns[column][1]
+        if fused is None:
+            return EngineForm(*form, k, tuple(shares.tolist()))
+        own = evidence.left_out_values([evidence.form_weights(form, q)[0] for q in range(len(evidence))])
+        test = sign_flip(fused - own, level=_LEVEL)
+        loss = float((fused - own).mean())
+        return EngineForm(*form, k, tuple(shares.tolist()), loss, _finite(test.low), _finite(test.high))
 
     def predict(self, X: Any, qid: ArrayLike | None = None) -> Floats:
         """
@@ -193,11 +336,37 @@ class Fusion(Learner):
         match = _METRIC.fullmatch(self.metric)
         return int(match[1]) if match else 10
 
-    def _averaged(self, lists: RetrievedLists, judged: JudgedQueries, names: tuple[str, ...]) -> FusionDefinition:
-        rrf = FusionDefinition.rrf(names, self.k)
-        mean = FusionDefinition(names, tuple(Term(name, "minmax", 1.0) for name in names), "mean of min-max scores")
-        values = judged.ndcg(np.column_stack([rule.score_lists(lists) for rule in (rrf, mean)])).mean(axis=0)
-        return (rrf, mean)[int(values.argmax())]
+    def summary(self) -> str:
+        """
+        Return what was chosen, in a few lines of text.
+
+        Returns
+        -------
+        str
+            The rule, weights, values on left-out queries, and how unjudged documents were treated.
+        """
+        check_is_fitted(self)
+        definition = self.definition_
+        lines = [definition.rule[0].upper() + definition.rule[1:] + "."]
+        for name in definition.retrievers:
+            own = [term for term in definition.terms if term.retriever == name]
+            parts = ", ".join(f"{term.weight:.3g} {_term_words(term.transform, term.k)}" for term in own)
+            lines.append(f"  {name}: {parts or 'not used'}")
+        if definition.estimate is not None:
+            lines += self._compared()
+        return "\n".join([*lines, *filter(None, (definition.pool, *definition.notes))])
+
+    def _compared(self) -> list[str]:
+        """Compare the fusion with RRF and with the best retriever, on left-out queries."""
+        values, best = self.left_out_values_, definition_best(self.left_out_values_, self.definition_.retrievers)
+        lines = [f"{self.metric}, {len(values[FUSION])} queries, each left out in turn: {values[FUSION].mean():.3f}"]
+        for other in (RRF, best):
+            gap = values[FUSION] - values[other]
+            lines.append(
+                f"  {gap.mean():+.3f} against {other} ({values[other].mean():.3f}), better with probability "
+                f"{p_better(gap):.2f}"
+            )
+        return lines
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "definition_")
@@ -207,3 +376,78 @@ class Fusion(Learner):
         tags.input_tags.allow_nan = True
         tags.target_tags.required = False
         return tags
+
+
+def p_better(differences: Floats) -> float:
+    """
+    Return the probability that a mean is above 0, given normal differences with a flat prior: Student's t.
+
+    >>> round(p_better(np.array([0.1, 0.2, 0.0, 0.1])), 3)
+    0.954
+    """
+    from scipy.stats import t
+
+    n, spread = len(differences), float(differences.std(ddof=1)) if len(differences) > 1 else 0.0
+    mean = float(differences.mean())
+    if spread == 0.0:
+        return 0.5 if mean == 0.0 or n < 2 else float(mean > 0.0)
+    return float(t.cdf(mean / spread * np.sqrt(n), n - 1))
+
+
+def definition_best(values: dict[str, Floats], retrievers: tuple[str, ...]) -> str:
+    """Return the retriever with the highest mean."""
+    return max(retrievers, key=lambda name: float(values[name].mean()))
+
+
+def _as_missed(missed: tuple[ArrayLike, ArrayLike], queries: Queries) -> tuple[NDArray[np.int64], Floats]:
+    """Return codes of queries and grades; queries that no list has are left out."""
+    ids, given = list(np.asarray(missed[0]).tolist()), missed[1]
+    grades = as_scores(given, len(ids))
+    code = {query: q for q, query in enumerate(queries.ids.tolist())}
+    known = np.array([query in code for query in ids], dtype=bool)
+    return np.array([code[query] for query in ids if query in code], dtype=np.int64), grades[known]
+
+
+def _lists_only_relevant(y: Floats) -> bool:
+    """Return whether no judged document is irrelevant: then what is not listed counts as irrelevant."""
+    return bool((y[~np.isnan(y)] > 0).all())
+
+
+def _forms() -> list[tuple[str, str | None]]:
+    return list(dict.fromkeys(family.form for family in FAMILIES if family.form is not None))
+
+
+def _label_free_form(form: tuple[str, str | None], m: int, k: float) -> EngineForm:
+    return EngineForm(*form, k if form[0] == "rrf" else None, (1.0 / m,) * m)
+
+
+def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ...]) -> dict[str, Floats]:
+    """Return the metric of RRF, of the mean of min-max scores and of each retriever, by query."""
+    flat, scaled = features.values[:, features.places("flat")], features.values[:, features.places("minmax")]
+    values = judged.ndcg(np.column_stack([flat.sum(axis=1), scaled.sum(axis=1), flat]))
+    return dict(zip((RRF, MEAN, *names), values.T, strict=True))
+
+
+def _main_families(evidence: Evidence) -> str:
+    """Return the families with the largest posterior probability, in words."""
+    p, rule = evidence.posterior(np.full(len(evidence), True)), evidence.candidates.is_rule
+    shares = np.bincount(evidence.candidates.family[rule], p[: int(rule.sum())], len(FAMILIES))
+    parts = {family.name: float(share) for family, share in zip(FAMILIES, shares, strict=True)}
+    if evidence.is_average.any():
+        parts["least squares"] = float(p[int(rule.sum()) :].sum())
+    main = sorted(parts.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{share:.0%} {name}" for name, share in main if share >= 0.01)
+
+
+def _estimate(metric: str, values: Floats) -> Estimate:
+    test = sign_flip(values, level=_LEVEL)
+    low, high = _finite(max(test.low, 0.0)) if np.isfinite(test.low) else None, _finite(min(test.high, 1.0))
+    return Estimate(metric, float(values.mean()), low, high if np.isfinite(test.high) else None, _LEVEL, len(values))
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _term_words(transform: str, k: float | None) -> str:
+    return f"/ ({k:g} + rank)" if k is not None else transform

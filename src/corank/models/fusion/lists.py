@@ -61,7 +61,7 @@ class RetrievedLists:
     def take(self, chosen: NDArray[Any]) -> RetrievedLists:
         """Return the lists of some queries, given by position."""
         rows = np.flatnonzero(np.isin(self.queries.codes, chosen))
-        return RetrievedLists(self.X[rows], Queries.of(self.queries.codes[rows], len(rows)))
+        return RetrievedLists(self.X[rows], Queries.of(self.queries.ids[self.queries.codes[rows]], len(rows)))
 
     @cached_property
     def is_returned(self) -> NDArray[np.bool_]:
@@ -71,7 +71,7 @@ class RetrievedLists:
     @cached_property
     def sizes(self) -> Floats:
         """Lengths of the lists (n_queries, m)."""
-        return self._sums(self.is_returned.astype(np.float64))
+        return self.sums(self.is_returned.astype(np.float64))
 
     @cached_property
     def ranks(self) -> NDArray[np.int64]:
@@ -94,14 +94,14 @@ class RetrievedLists:
     @cached_property
     def means(self) -> Floats:
         """Mean score of each list (n_queries, m)."""
-        total = self._sums(np.where(self.is_returned, self.X, 0.0))
+        total = self.sums(np.where(self.is_returned, self.X, 0.0))
         return np.clip(total / np.maximum(self.sizes, 1.0), self.lowest, self.highest)
 
     @cached_property
     def deviations(self) -> Floats:
         """Population deviation of the scores of each list (n_queries, m)."""
         gaps = np.where(self.is_returned, self.X - self.means[self.queries.codes], 0.0)
-        spread: Floats = np.sqrt(self._sums(gaps**2) / np.maximum(self.sizes, 1.0))
+        spread: Floats = np.sqrt(self.sums(gaps**2) / np.maximum(self.sizes, 1.0))
         # rounding must not make a constant list look like a varying one
         return np.where(self.highest > self.lowest, spread, 0.0)
 
@@ -111,7 +111,8 @@ class RetrievedLists:
         other = absent[codes] if isinstance(absent, np.ndarray) else absent
         return np.where(self.is_returned, values, np.where(self.sizes[codes] > 0, other, 0.0))
 
-    def _sums(self, values: Floats) -> Floats:
+    def sums(self, values: Floats) -> Floats:
+        """Return sums of rows (n_rows, ...) over each query."""
         return np.add.reduceat(values[self.queries.order], self.queries.starts[:-1], axis=0)
 
     def _extreme(self, function: np.ufunc, start: float) -> Floats:
@@ -172,10 +173,16 @@ def zscore(lists: RetrievedLists, k: float) -> Floats:
 
 
 @transform("0")
+def positive_zscore(lists: RetrievedLists, k: float) -> Floats:
+    """φ = max(0, (s − mean)/deviation), as OpenSearch computes z-scores."""
+    return lists.fill(np.maximum(zscore(lists, k), 0.0), 0.0)
+
+
+@transform("0")
 def l2(lists: RetrievedLists, k: float) -> Floats:
     """φ = s / ‖s‖, the norm of the whole list; 0 in a list of zeros."""
     codes = lists.queries.codes
-    norm = np.sqrt(lists._sums(np.where(lists.is_returned, lists.X, 0.0) ** 2))
+    norm = np.sqrt(lists.sums(np.where(lists.is_returned, lists.X, 0.0) ** 2))
     return lists.fill(lists.X / np.where(norm > 0, norm, 1.0)[codes], 0.0)
 
 

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from corank.base.pairs.losses import Loss
 from corank.core.labels.constraints import Conversion, LabelTargets, label_hessian_products, label_losses
-from corank.core.labels.descent import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
+from corank.core.labels.online import MASS, N_ENTRIES, DescentPlan, DescentState, descend_labels, last_weights
 from corank.core.random import alias_table, seed_state
 from corank.core.rows.access import as_core_rows
 from corank.core.rows.scaled import ScaledRows
@@ -68,11 +68,7 @@ class StandardizedRows:
         return cls(X, mean, factors)
 
     def scores(self, W: Floats, b: Floats) -> Floats:
-        """
-        Return the utilities (n, d).
-
-        W (d, n_features), b (d,): weights and intercepts for these columns.
-        """
+        """Return the utilities (n, d)."""
         coef, intercept = self.for_given_columns(W, b)
         return np.asarray(self.X @ coef.T, dtype=np.float64) + intercept
 

@@ -161,12 +161,7 @@ class Votes:
     sides: NDArray[np.int8]
 
     def utilities(self, numbers: Integers, *, has_zero: bool) -> Floats:
-        """
-        Return u (m, d) of rows with these neighbours.
-
-        numbers (m, k): training rows.
-        has_zero: whether 0 separates relevant from irrelevant labels.
-        """
+        """Return u (m, d) of rows with these neighbours."""
         g = self.won.sum(axis=0) / np.maximum(self.compared.sum(axis=0), 1.0)
         k = numbers.shape[1]
         w, c = (np.arange(k, 0, -1) / k)[:, None], _TIES / k
@@ -176,12 +171,7 @@ class Votes:
 
 
 def zero_points(u: Floats, votes: Floats) -> Floats:
-    """
-    Return the number for each row that separates relevant from irrelevant labels with most votes.
-
-    u (m, d): utilities.
-    votes (m, d): rows in which a label is relevant, minus those in which it is not.
-    """
+    """Return the number for each row that separates relevant from irrelevant labels with most votes."""
     m, order = len(u), np.argsort(-u, axis=1, kind="stable")
     down = np.take_along_axis(u, order, axis=1)
     ends = np.hstack([down[:, :1] + 2.0, down, down[:, -1:] - 2.0])

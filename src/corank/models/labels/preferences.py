@@ -36,7 +36,6 @@ def as_positions(table: Any, name: str) -> Floats:
     Check positions of labels.
 
     table (n, d): numbers; NaN if unknown.
-    name: name of the argument.
     """
     values = _table(table, name)
     if np.isinf(values).any():

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.base.advice import warn_of_no_agreement
+from corank.base.contract import warn_of_no_agreement
 from corank.base.docs import shared_parameters
 from corank.base.kernels.views import View, as_views
 from corank.base.missing import MISSING

@@ -76,12 +76,7 @@ class ObjectiveSample:
 
     @np.errstate(over="ignore", invalid="ignore")
     def objective(self, objective: Objective, W: Floats, biases: Floats) -> float:
-        """
-        Estimate the objective; infinite or NaN if the weights are too large.
-
-        W (n_views, n_features): weights of each view.
-        biases (n_views,): bias of each view.
-        """
+        """Estimate the objective; infinite or NaN if the weights are too large."""
         total = 0.5 * float(np.sum(objective.alpha * np.sum(W * W, axis=1))) + objective.l1 * float(np.abs(W).sum())
         for w, bias in zip(W, biases, strict=True):
             if objective.mix < 1.0:

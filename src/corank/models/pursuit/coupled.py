@@ -77,7 +77,6 @@ class CoupledViews:
         """
         Return e_γ of all columns of each view.
 
-        v (n,): lr of each view.
         so_far (l,): f̄ of each view, if whole views must agree.
         """
         e = [dictionary.correlate(one) for dictionary, one in zip(self.scored, v, strict=True)]

@@ -35,11 +35,7 @@ class InnerProduct:
     weights: Floats
 
     def apply(self, V: Floats) -> Floats:
-        """
-        Return L̃ V.
-
-        V (n,) or (n, r): a vector or a block of columns.
-        """
+        """Return L̃ V."""
         if self.mix == 0.0:
             return np.asarray(self.L @ V)
         plain = self.mix * (self.weights if V.ndim == 1 else self.weights[:, None]) * V
@@ -161,11 +157,7 @@ class Dictionary:
 
 
 def kernel_columns(basis: Basis, X: Any, rows: NDArray[np.int64]) -> Dictionary:
-    """
-    Build a dictionary of similarities to the rows of a basis, in blocks of rows and in the precision of X.
-
-    rows (n,): rows of X that the columns run over.
-    """
+    """Build a dictionary of similarities to the rows of a basis, in blocks of rows and in the precision of X."""
     require_columns(len(rows), len(basis), X)
     D = np.empty((len(rows), len(basis)), dtype=_precision(X))
     for piece, K in basis.blocks(X, rows):
@@ -184,11 +176,7 @@ def _precision(X: Any) -> np.dtype[Any]:
 
 
 def feature_columns(X: Any, rows: NDArray[np.int64]) -> Dictionary:
-    """
-    Build a dictionary of the columns of X.
-
-    rows (n,): rows of X that the columns run over.
-    """
+    """Build a dictionary of the columns of X."""
     chosen = X[rows]
     with np.errstate(over="ignore"):
         require_products(np.square(np.abs(chosen).max(), dtype=np.float64))
@@ -205,7 +193,6 @@ def choose_rows(dictionary: Any, data: RankingData, rng: np.random.Generator) ->
 
     dictionary {"auto", "scored", "all"}: the scored rows (those of pairs, if the problem has pairs), for "auto" some of
         them if they are many; all rows, a number of random rows, or row numbers.
-    rng: for random rows.
     Returns: row numbers, ascending unless the user passed them.
     """
     if isinstance(dictionary, str) and dictionary in ("auto", "scored"):
@@ -257,7 +244,6 @@ class Candidates:
         Choose rows and fit the kernel, or take the columns of X.
 
         dictionary {"auto", "scored", "all", "columns"}: see `choose_rows`; or the columns of X.
-        for_rows, for_kernel: generators for random rows and for the kernel's "median".
         """
         if isinstance(dictionary, str) and dictionary == "columns":
             return cls(np.arange(data.n_features), None)

@@ -37,14 +37,16 @@ from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
 from corank.models.pursuit.coupled import RESIDUALS, SEARCHES
 from corank.models.pursuit.dictionary import Candidates, Floats, Target, require_columns, without_mean
-from corank.models.pursuit.fits import FITTINGS, disjoint_paths, steps
 from corank.models.pursuit.path import (
+    FITTINGS,
     Path,
     PathValidation,
     TermContribution,
     as_n_terms,
     coefs_of,
+    disjoint_paths,
     path_table,
+    steps,
     sum_terms,
     term_contributions,
 )
@@ -118,7 +120,7 @@ class RankingPursuit(Ranker):
         β, the share of regression: 0 is pure ranking, 1 pure regression.
     fitting : {"basic", "back", "pre"}
         Whether earlier coefficients do not change, are refitted after each choice, or also in the choice (see
-        `corank.models.pursuit.fits`). Only ``"basic"`` may choose a row twice.
+        `corank.models.pursuit.path`). Only ``"basic"`` may choose a row twice.
     dictionary : {"auto", "scored", "all", "columns"}, int or array-like of int
         Candidates for terms: the scored rows of X (those of pairs, if pairs are passed), all rows, a number of random
         rows, or row numbers; "columns" are the columns of X, without a kernel. "auto" means the scored rows up to

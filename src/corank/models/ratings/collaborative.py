@@ -125,9 +125,7 @@ def leave_one_out(K: Floats, t: Floats, alpha: float) -> Floats:
     """
     Leave-one-out residuals of kernel ridge regression with a free level, by one inverse per problem.
 
-    K (B, k, k): Gram matrices of B problems.
     t (B, k): targets, k ≥ 2.
-    Returns: targets minus predictions, (B, k).
     """
     G = np.linalg.inv(K + alpha * np.eye(K.shape[1]))
     g = G.sum(axis=2)

@@ -98,7 +98,6 @@ def positions(known: Ids, ids: Ids) -> Integers:
     Look up ids.
 
     known (n,): sorted ids.
-    ids (m,): any ids.
     Returns: position of each id in `known`, −1 if it is missing; a number never equals a string.
     """
     if not len(known) or isinstance(known[0], str) != (ids.dtype.kind in "OU"):

@@ -59,13 +59,7 @@ class LeftOut(NamedTuple):
 
 
 def merge_ties(values: Floats, noise: Floats, starts: NDArray[np.int64]) -> Floats:
-    """
-    Make values of a query equal whose difference is below their rounding errors.
-
-    values, noise (n,): of one candidate.
-    starts (n_queries + 1,): where each query begins.
-    Returns: the values; tied values get the lowest of them.
-    """
+    """Make values of a query equal whose difference is below their rounding errors."""
     order = np.arange(len(values))
     sort_blocks(values, order, starts, 0, len(starts) - 1)
     f, u = values[order], noise[order]

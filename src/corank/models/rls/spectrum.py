@@ -102,7 +102,6 @@ class RidgeSpectrum(Ridge):
         Decompose a system, in O(n³) time and twice the memory of A.
 
         A (n, n): symmetric, positive semidefinite; overwritten.
-        floor: smallest λ to use.
         """
         # A is symmetric: its transpose has the memory order that LAPACK overwrites
         values, vectors = linalg.eigh(A.T, overwrite_a=True, check_finite=False, driver="evr")
@@ -160,12 +159,7 @@ class EquilibratedRidge(Ridge):
 
     @classmethod
     def of(cls, A: Floats, b: Floats, units: Floats) -> EquilibratedRidge:
-        """
-        Scale a system to diagonal 1.
-
-        A (n, n): symmetric, positive semidefinite.
-        units (n,): D, above zero.
-        """
+        """Scale a system to diagonal 1."""
         root = np.sqrt(units)
         return cls(A / np.outer(root, root), units, b / root)
 

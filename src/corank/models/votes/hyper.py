@@ -27,7 +27,7 @@ from corank.models.votes.laplace import Mode, ScorePrior, VoteCounts, find_mode
 
 Floats = NDArray[np.float64]
 
-TAU, TAU_EXPLAINED, TAU_ANY_SIGN, TAU_SPREAD = 0.6, 0.1, 0.5, 1.2
+TAU, TAU_EXPLAINED, TAU_ANY_SIGN, TAU_SPREAD = 1.0, 0.15, 0.5, 1.0
 """Medians of τ: alone, beside an explanation, and beside a judge of any sign; and the standard deviation of log τ."""
 AGREES, ANY_SIGN, USELESS = 0.75, 0.15, 0.10
 """Prior probabilities of the three cases of a cheap judge."""

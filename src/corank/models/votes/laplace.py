@@ -84,9 +84,15 @@ class VoteCounts:
 def log_probabilities(eta: Floats, kappa: float) -> Floats:
     """Return the logarithms of P(first wins), P(tie) and P(second wins); κ is −inf without ties."""
     half = 0.5 * np.asarray(eta)
-    terms = np.stack([half, np.full_like(half, kappa), -half], axis=-1)
-    top = terms.max(axis=-1, keepdims=True)
-    return np.asarray(terms - top - np.log(np.exp(terms - top).sum(axis=-1, keepdims=True)))
+    log_z = log_normaliser(np.asarray(eta), kappa)
+    return np.stack([half - log_z, kappa - log_z, -half - log_z], axis=-1)
+
+
+def log_normaliser(eta: Floats, kappa: float) -> Floats:
+    """Return log(e^(η/2) + e^κ + e^(−η/2)) without overflow."""
+    size = np.abs(eta)
+    ratio = np.exp(-size)
+    return np.asarray(0.5 * size + np.log1p(ratio + np.exp(kappa) * np.sqrt(ratio)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +152,13 @@ def find_mode(counts: VoteCounts, prior: ScorePrior, omega: float, start: Mode |
     x = np.concatenate([prior.mean, others]) if start is None else np.concatenate([start.s, _others(counts, start)])
     r = np.ones(counts.n_judges) if start is None else start.r
 
+    net, total = counts.wins[:, 0] - counts.wins[:, 2], counts.wins.sum(axis=1)
+    n_ties = float(counts.wins[:, 1].sum())
+
     def value(x: Floats, r: Floats) -> float:
         away, rest = x[:n] - prior.mean, x[n:] - others
         eta, kappa, _ = _linear(counts, x, r)
-        log_p = log_probabilities(eta, kappa)
-        fit = float(counts.wins[:, 0] @ log_p[:, 0] + counts.wins[:, 2] @ log_p[:, 2])
-        fit += float(counts.wins[:, 1] @ log_p[:, 1]) if counts.has_ties else 0.0
+        fit = float(0.5 * net @ eta - total @ log_normaliser(eta, kappa)) + (kappa * n_ties if n_ties else 0.0)
         penalty = away @ prior.precision @ away + weights @ rest**2 + np.sum((r - 1.0) ** 2) / omega**2
         return fit - 0.5 * float(penalty)
 
@@ -225,11 +232,13 @@ def _curvature(counts: VoteCounts, x: Floats, r: Floats) -> tuple[Floats, Floats
     n, a, b, wins = counts.n_items, counts.first, counts.second, counts.wins
     rho, delta = _reliability(counts, r), x[a] - x[b]
     eta, kappa, _ = _linear(counts, x, r)
-    p = np.exp(log_probabilities(eta, kappa))
-    total, gap = wins.sum(axis=1), p[:, 0] - p[:, 2]
-    g_eta, g_kappa = 0.5 * (wins[:, 0] - wins[:, 2] - total * gap), wins[:, 1] - total * p[:, 1]
-    w = 0.25 * total * np.maximum(p[:, 0] + p[:, 2] - gap**2, 0.0)
-    w_kappa, w_both = total * p[:, 1] * (1.0 - p[:, 1]), -0.5 * total * p[:, 1] * gap
+    log_z = log_normaliser(eta, kappa)
+    tie, top = np.exp(kappa - log_z), np.exp(0.5 * eta - log_z)
+    decided = 1.0 - tie  # p₁ + p₃
+    total, gap = wins.sum(axis=1), 2.0 * top - decided
+    g_eta, g_kappa = 0.5 * (wins[:, 0] - wins[:, 2] - total * gap), wins[:, 1] - total * tie
+    w = 0.25 * total * np.maximum(decided - gap**2, 0.0)
+    w_kappa, w_both = total * tie * decided, -0.5 * total * tie * gap
 
     def at_items(values: Floats) -> Floats:
         return np.asarray(np.bincount(a, values, n) - np.bincount(b, values, n))

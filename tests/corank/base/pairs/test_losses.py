@@ -92,6 +92,7 @@ def test_targets_of_pairs(loss, z):
     assert loss.pair_target(z) == pytest.approx(PLAIN[loss.name][1](z))
 
 
+@pytest.mark.thin(3)
 @every
 @pytest.mark.parametrize("mix", [0.0, 1.0])
 def test_steps_of_the_compiled_descent_follow_the_formula(loss, mix):

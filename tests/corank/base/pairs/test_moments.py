@@ -138,6 +138,7 @@ def preferences(qid, n):
     return np.array(pairs)[rng.choice(len(pairs), n)], rng.random(n) + 0.1
 
 
+@pytest.mark.thin(3)
 @pytest.mark.parametrize("kind", ["scores", "ties", "preferences", "wide"])
 def test_threads_do_not_change_a_byte(kind, monkeypatch):
     rng = np.random.default_rng(8)

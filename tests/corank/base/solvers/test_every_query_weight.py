@@ -116,6 +116,7 @@ def test_sums_stand_for_their_problem(kind, query_weight):
     np.testing.assert_allclose(one.coef, other.coef, rtol=1e-8)
 
 
+@pytest.mark.thin(3)
 @pytest.mark.usefixtures("columns")
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_do_not_change_a_byte(kind, monkeypatch):

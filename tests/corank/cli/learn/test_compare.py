@@ -62,6 +62,7 @@ def test_json_is_the_study_and_a_second_run_learns_nothing(says, text, tmp_path,
     assert first["winner"] in ("rankrls", "columns")
 
 
+@pytest.mark.long
 def test_a_pool_of_unscored_rows_is_read(says, text, made, tmp_path):
     write_letor(tmp_path / "pool.txt", made.X[:20, :4], np.zeros(20), np.repeat([901, 902], 10))
     record = json.loads(

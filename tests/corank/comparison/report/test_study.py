@@ -171,7 +171,7 @@ def test_parts_without_data_are_left_out():
     assert len(page.table("Methods").rows) == len(STUDY.outcomes)
 
 
-@pytest.mark.thin(3)
+@pytest.mark.thin(5)
 @pytest.mark.parametrize(
     "change",
     [

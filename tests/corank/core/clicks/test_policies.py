@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from corank.core.clicks.policies import EPSILON_GREEDY, PLACKETT_LUCE, best_first, draw_list, log_add, shuffle
+from corank.core.clicks.updates import EPSILON_GREEDY, PLACKETT_LUCE, best_first, draw_list, log_add, shuffle
 from corank.core.random import seed_state
 
 

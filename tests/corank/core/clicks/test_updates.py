@@ -6,8 +6,8 @@ from itertools import combinations, permutations, product
 import numpy as np
 import pytest
 
-from corank.core.clicks.policies import EPSILON_GREEDY
 from corank.core.clicks.updates import (
+    EPSILON_GREEDY,
     UpdateSettings,
     exchange_probability,
     learn_list,

@@ -186,6 +186,7 @@ def test_plain_loop_is_the_written_out_loop(name):
     np.testing.assert_allclose(bias, b, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.thin(7)
 @pytest.mark.parametrize("name", COUPLED | PLAIN)
 @pytest.mark.parametrize("views", [ONE, VIEWS], ids=["one view", "three views"])
 def test_coupled_loop_is_the_written_out_loop(name, views):

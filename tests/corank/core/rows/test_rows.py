@@ -135,6 +135,7 @@ print(product(rows, np.uint64(0), np.arange(3.0)), sum(product.stats.cache_hits.
 """
 
 
+@pytest.mark.long
 def test_a_second_process_finds_the_compiled_kernel_on_disk(tmp_path):
     script = tmp_path / "kernel.py"
     script.write_text(KERNEL)

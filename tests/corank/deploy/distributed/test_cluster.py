@@ -144,6 +144,7 @@ def test_a_cluster_without_workers_gets_one_sentence():
         assert not hasattr(model, "coef_")
 
 
+@pytest.mark.long
 def test_a_scheduler_that_is_lost_gets_one_sentence(monkeypatch):
     options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     cluster = distributed.LocalCluster(**options)

@@ -12,9 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank.cli.export import Target
-from corank.deploy.export import TARGETS
-from corank.deploy.export.fusion import FUSION_TARGETS, export_fusion
+from corank.deploy.export.fusion import export_fusion
 from corank.errors import InputError
 from corank.models.fusion import EngineForm, FusionDefinition, Term
 
@@ -204,4 +202,3 @@ def test_command(tmp_path):
         ("sql", ["--dialect", "duckdb", "--force"], "postgresql and sqlite"),
     ):
         assert sentence in str(run(to, *words).exception)
-    assert {target.value for target in Target} == {*TARGETS, *FUSION_TARGETS}

@@ -42,6 +42,7 @@ def test_files_are_made_of_every_class_that_can_be_saved():
     assert exported == set(ESTIMATORS)
 
 
+@pytest.mark.thin(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_unchanged_file_is_read(forged, kind):
     for description in saved(kind):

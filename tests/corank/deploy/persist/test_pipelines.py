@@ -72,6 +72,7 @@ def through(model, tmp_path):
     return corank.load(tmp_path / "m")
 
 
+@pytest.mark.thin(5)
 @pytest.mark.parametrize("kind", RANKERS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("name", ["zscore", "landmarks"])
 def test_every_ranker_survives_behind_a_transformer(tmp_path, kind, name):

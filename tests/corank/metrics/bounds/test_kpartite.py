@@ -153,6 +153,7 @@ def test_dependent_rows_need_queries():
     assert queries / 200 >= 0.9 > rows / 200
 
 
+@pytest.mark.long
 def test_linear_rankers_against_the_paper():
     y, d, delta = np.repeat([0, 1, 2], [40, 30, 30]), 3, 0.05
     bound = linear_class(RNG.normal(size=100), y, n_features=d, power=1.0, delta=delta)

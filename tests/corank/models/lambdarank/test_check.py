@@ -27,7 +27,7 @@ def saddle(scores, labels):
     return lambdas
 
 
-@pytest.mark.thin(5)
+@pytest.mark.thin(2)
 @pytest.mark.parametrize(
     ("lambdas", "conservative", "convex"),
     [

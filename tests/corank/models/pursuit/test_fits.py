@@ -11,8 +11,7 @@ from corank.base.pairs import Laplacian
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
 from corank.models.pursuit.dictionary import Dictionary, Target
-from corank.models.pursuit.fits import steps
-from corank.models.pursuit.path import Path
+from corank.models.pursuit.path import Path, steps
 
 
 def problem(seed, n=24, N=9):

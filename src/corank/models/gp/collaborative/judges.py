@@ -90,7 +90,6 @@ class JudgeFit:
         """
         Find the posterior of the judge, and the message.
 
-        m (k,), V (k, k): mean and covariance of g at `items`, with this judge's message.
         S (k, k): Σ at `items`. sigmas, prior (G,): the grid of noises, and π.
         """
         h, V = without(m, V, self.Q, self.q)

@@ -103,10 +103,6 @@ class Totals:
 
 
 def coefficients(covariance: Floats, across: Floats) -> Floats:
-    """
-    Regression coefficients C with E(g | f) = Cᵀf.
-
-    covariance (N, N): of f. across (N, n): covariances of f and g.
-    """
+    """Regression coefficients C with E(g | f) = Cᵀf."""
     jitter = _JITTER * float(np.diagonal(covariance).mean())
     return np.asarray(linalg.solve(covariance + jitter * np.eye(len(covariance)), across, assume_a="pos"))

@@ -72,7 +72,6 @@ def nodes(evidence: Objective, theta: Floats, start: Floats, *, spread: bool) ->
     The weights make kernels with different numbers of parameters comparable. The points are far from θ̂ in directions
     that few answers leave open; a Gaussian process at θ̂ alone would be too sure.
 
-    start (k,): centre of the prior.
     spread: whether to return all points; otherwise only θ̂, which is Laplace's approximation.
     """
     k = len(start)

@@ -52,11 +52,7 @@ class DistinctRows:
         return len(self.numbers)
 
     def pairs(self, pairs: Integers, weight: Floats, offset: Floats) -> tuple[Integers, Floats, Floats]:
-        """
-        Turn pairs of rows into pairs of items, without pairs of weight 0 and of equal rows.
-
-        weight, offset (m,): weight of each pair, and prior mean of its difference.
-        """
+        """Turn pairs of rows into pairs of items, without pairs of weight 0 and of equal rows."""
         of_items = self.of_row[pairs]
         kept = (weight > 0.0) & (of_items >= 0).all(axis=1) & (of_items[:, 0] != of_items[:, 1])
         return of_items[kept], weight[kept], offset[kept]

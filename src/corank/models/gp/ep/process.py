@@ -193,11 +193,7 @@ class ProcessMixture:
         )
 
     def differences(self, rows: Any, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """
-        Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits.
-
-        Returns (c, m): one row for each process.
-        """
+        """Mean and variance of f(first) − f(second) for pairs of rows; equal pairs get equal bits."""
         first = first_equals(rows)
         distinct, of_pair = np.unique(pairs if first is None else first[pairs], axis=0, return_inverse=True)
         means, variances = np.empty((len(self.mu), len(distinct))), np.empty((len(self.mu), len(distinct)))

@@ -350,7 +350,6 @@ def propagate(
     R (n, r): features of the items, f = R w; `root_of` computes them from a covariance.
     precision (r, r): Λ0; the identity by default.
     start: initial τ and ν, for example those of a similar problem; 0 by default.
-    quiet: whether to skip the warning; the caller then checks `gap`.
     """
     m = len(sites)
     tau, nu = (np.zeros(m), np.zeros(m)) if start is None else (start[0].copy(), start[1].copy())

@@ -77,11 +77,7 @@ def threshold_gradient(codes: Integers, lo_gradient: Floats, hi_gradient: Floats
 
 
 def quantile_thresholds(counts: Floats, mean: float, deviation: float) -> Floats:
-    """
-    Thresholds for which a normal variable has the observed distribution of grades.
-
-    counts (r,): number of times each grade was observed; 0 counts as one half.
-    """
+    """Thresholds for which a normal variable has the observed distribution of grades."""
     counts = np.maximum(counts, 0.5)
     return np.asarray(mean + deviation * special.ndtri(np.cumsum(counts)[:-1] / counts.sum()))
 

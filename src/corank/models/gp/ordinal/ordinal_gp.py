@@ -268,11 +268,7 @@ class OrdinalGP(ProcessRanker):
 
 
 def chosen_level(shares: Floats, by: str) -> NDArray[np.int64]:
-    """
-    Index of the most probable grade of each row, or of the median grade.
-
-    shares (n, r): probabilities of the grades.
-    """
+    """Index of the most probable grade of each row, or of the median grade."""
     if by == "mode":
         return np.asarray(shares.argmax(axis=1))
     return np.asarray((np.cumsum(shares, axis=1)[:, :-1] < 0.5).sum(axis=1))

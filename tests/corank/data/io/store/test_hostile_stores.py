@@ -188,6 +188,7 @@ def test_rows_and_index_are_checked_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert sorted(calls) == ["csr_structure", "csr_structure", "index_fault"]  # the writer's own, and ours
 
 
+@pytest.mark.long
 @dense_or_csr
 def test_a_file_cut_after_opening_gets_a_sentence_and_no_signal(tmp_path: Path, as_csr: bool) -> None:
     child = f"""

@@ -1,0 +1,1 @@
+"""Leaderboards from votes of people and of language models."""

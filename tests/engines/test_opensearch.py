@@ -1,0 +1,112 @@
+"""A real OpenSearch: hybrid queries with exported pipelines rank as the fusion, and `_rank_eval` agrees with corank."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from corank.data import write_judgements
+from corank.deploy.export.fusion import export_fusion
+from corank.metrics import ndcg
+from corank.metrics.agreement import read_judgements
+from corank.models.fusion import FusionDefinition, Term
+from engines.servers import OPENSEARCH2, OPENSEARCH3, running
+
+WORDS = ["tea", "green", "black", "cup", "pot", "kettle", "leaf", "water"]
+N, SIZE, NAMES = 80, 40, ("bm25", "vectors", "title")
+QUERIES = ["green tea", "black pot", "kettle water leaf", "cup"]
+
+
+def made(transform, weights, k=None):
+    terms = [Term(name, transform, w, k) for name, w in zip(NAMES, weights, strict=True) if w]
+    return FusionDefinition(NAMES, tuple(terms), transform)
+
+
+FUSIONS = {
+    "RRF, k = 60": FusionDefinition.rrf(NAMES),
+    "RRF, k = 20": FusionDefinition.rrf(NAMES, 20.0),
+    "min-max": made("minmax", (0.5, 0.3, 0.2)),
+    "min-max, two of three": made("minmax", (0.7, 0.3, 0.0)),
+    "l2": made("l2", (0.5, 0.3, 0.2)),
+    "weighted RRF": made("reciprocal_rank", (0.5, 0.3, 0.2), 60.0),
+}
+
+
+@pytest.fixture(scope="module", params=[OPENSEARCH2, OPENSEARCH3], ids=lambda engine: engine.profile)
+def opensearch(request):
+    rng = np.random.default_rng(0)
+    vector = {"type": "knn_vector", "dimension": 4}
+    vector["method"] = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+    mapping = {"properties": {"text": {"type": "text"}, "title": {"type": "text"}, "vector": vector}}
+    with running(request.param) as server:
+        settings = {"index.knn": True, "number_of_shards": 1, "number_of_replicas": 0}
+        server.call("PUT", "/shop", {"settings": settings, "mappings": mapping})
+        lines = []
+        for number in range(N):
+            text, title = (" ".join(rng.choice(WORDS, size)) for size in (rng.integers(3, 15), 3))
+            lines += [{"index": {"_id": f"d{number}"}}]
+            lines += [{"text": text, "title": title, "vector": rng.normal(size=4).round(3).tolist()}]
+        sent = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        assert not server.call("POST", "/shop/_bulk?refresh=true", sent, lines=True)["errors"]
+        server.version = request.param
+        yield server
+
+
+def hits(server, path, body):
+    answer = server.call("POST", f"/shop/_search{path}", {"_source": False, "size": SIZE} | body)
+    return {hit["_id"]: hit["_score"] for hit in answer["hits"]["hits"]}
+
+
+@pytest.mark.parametrize("kind", FUSIONS)
+def test_hybrid_query_ranks_as_the_fusion(tmp_path, opensearch, compare, kind):
+    if kind in ("weighted RRF", "RRF, k = 20") and opensearch.version is OPENSEARCH2:
+        pytest.skip("OpenSearch 2.19 has no weights of RRF, and computes with k = 60 whatever rank_constant is")
+    definition = FUSIONS[kind]
+    done = export_fusion(definition, tmp_path / "pipeline.json", "opensearch", size=SIZE)
+    opensearch.call("PUT", "/_search/pipeline/exported", done.paths[0].read_bytes())
+    search = json.loads(done.paths[1].read_text())
+    rng, lists = np.random.default_rng(1), []
+    for query in QUERIES:
+        clauses = {
+            "bm25": {"match": {"text": query}},
+            "vectors": {"knn": {"vector": {"vector": rng.normal(size=4).tolist(), "k": SIZE}}},
+            "title": {"match": {"title": query}},
+        }
+        used = [clause["match"]["FIELD"]["_name"] for clause in search["query"]["hybrid"]["queries"]]
+        returned = {name: hits(opensearch, "", {"query": clauses[name]}) for name in used}
+        # equal scores are ranked in the order of the index
+        documents = sorted(set().union(*returned.values()), key=lambda name: int(name[1:]))
+        X = np.array([[returned.get(name, {}).get(d, np.nan) for name in NAMES] for d in documents])
+        body = search | {
+            "size": N,
+            "query": {"hybrid": search["query"]["hybrid"] | {"queries": [clauses[n] for n in used]}},
+        }
+        fused = hits(opensearch, "?search_pipeline=exported", body)
+        assert sorted(fused) == sorted(documents)
+        lists.append((definition.score(X), [fused[document] for document in documents]))
+    # the last document of a list gets 0.001 instead of 0
+    compare(opensearch.label, f"fusion, {kind}", lists, tolerance=2e-3 if "min-max" in kind else 2e-6)
+
+
+def test_rank_eval_takes_the_request_and_agrees(tmp_path, opensearch):
+    if opensearch.version is OPENSEARCH3:
+        pytest.skip("the module rank-eval of OpenSearch 3.6.0 is not in Maven Central")
+    rng = np.random.default_rng(2)
+    grades = rng.integers(0, 4, size=(len(QUERIES), N))
+    rows = [f"{q},d{i},{grades[j, i]}" for j, q in enumerate(QUERIES) for i in range(N)]
+    (tmp_path / "grades.csv").write_text("query,docid,rating\n" + "\n".join(rows) + "\n")
+    request = tmp_path / "request.json"
+    write_judgements(request, read_judgements(tmp_path / "grades.csv"), "rank-eval", index="shop")
+    body = json.loads(request.read_text())
+    for part in body["requests"]:  # as the guide says: replace the queries by those of the application
+        part["request"] = {"query": {"match": {"text": part["id"]}}}
+    answer = opensearch.call("POST", "/shop/_rank_eval", body)
+    for j, query in enumerate(QUERIES):
+        ranked = list(hits(opensearch, "", {"query": {"match": {"text": query}}}))
+        scores = np.full(N, -float(N))
+        for place, document in enumerate(ranked):
+            scores[int(document[1:])] = -float(place)
+        expected = ndcg(grades[j].astype(float), scores, k=10)
+        assert answer["details"][query]["metric_score"] == pytest.approx(float(expected), abs=1e-9)
