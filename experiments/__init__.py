@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",
+    "fusion": "experiments.fusion.run",
     "label-ranking": "experiments.label_ranking.run",
     "lambdarank": "experiments.lambdarank.run",
     "gp-active": "experiments.gp.active",
