@@ -19,6 +19,7 @@ from experiments.options import ExperimentOptions
 EXPERIMENTS = {
     "bounds": "experiments.bounds.run",
     "bounds-coverage": "experiments.bounds.coverage",
+    "cheap-judges": "experiments.cheap_judges.run",
     "clicks": "experiments.clicks.run",
     "co-rankrls": "experiments.co_rankrls.run",
     "cold-start": "experiments.gp_collaborative.cold_start",
@@ -30,6 +31,7 @@ EXPERIMENTS = {
     "crr-letor": "experiments.crr.letor",
     "crr-text": "experiments.crr.text",
     "few-judgements": "experiments.few_judgements.run",
+    "fusion": "experiments.fusion.run",
     "label-ranking": "experiments.label_ranking.run",
     "lambdarank": "experiments.lambdarank.run",
     "gp-active": "experiments.gp.active",

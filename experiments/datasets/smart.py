@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
@@ -48,11 +48,14 @@ class Topics:
     texts: title and abstract of each document, of title alone where there is no more.
     queries: those that have a relevant document.
     relevant (n_queries, n_documents): which documents are.
+    query_ids, document_ids: their numbers as texts.
     """
 
     texts: list[str]
     queries: list[str]
     relevant: NDArray[np.bool_]
+    query_ids: Sequence[str] = ()
+    document_ids: Sequence[str] = ()
 
 
 @cache
@@ -80,7 +83,10 @@ def read_topics(name: str) -> Topics:
             relevant[number[int(fields[0])], place[int(fields[files.column])]] = True
     kept = np.flatnonzero(relevant.any(axis=1))
     words = list(asked.values())
-    return Topics(list(texts.values()), [words[at] for at in kept], relevant[kept])
+    names = [str(no) for no in number]
+    return Topics(
+        list(texts.values()), [words[at] for at in kept], relevant[kept], [names[at] for at in kept], [*map(str, texts)]
+    )
 
 
 @cache

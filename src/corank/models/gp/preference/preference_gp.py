@@ -232,7 +232,10 @@ class PreferenceGP(PreferencePosterior):
         rows, weight = preferences_of(data, self.max_pairs, for_pairs)
         answers = items.pairs(rows, weight, data.prior_gap(rows))
         if not len(answers[0]):
-            raise InputError("every pair compares two equal rows, which orders nothing; pass rows that differ.")
+            raise InputError(
+                "every pair compares two equal rows, which orders nothing; pass rows that differ, or rank items "
+                "without features by corank.Leaderboard."
+            )
         views = [View(None, kernel) for kernel in self._initial_kernels(items, len(answers[0]), for_kernel)]
         view, L = views[0], None
         if self.graph_neighbors is not None:
@@ -295,6 +298,14 @@ class PreferenceGP(PreferencePosterior):
         if not self.learn or not 1 < n_columns <= _MAX_WIDTHS or n_answers < max(_FEW_ANSWERS, n_columns):
             return [common]
         return [common, ARDKernel((float(common.gamma),) * n_columns)]
+
+    def _problem(self, X: Any, y: Any, qid: Any, pairs: Any) -> Any:
+        if pairs is not None and (X is None or np.shape(X)[1:] == (0,)):
+            raise InputError(
+                "X has no features, so that answers about some rows say nothing about others; use corank.Leaderboard, "
+                "which ranks items from votes alone, or pass features."
+            )
+        return super()._problem(X, y, qid, pairs)
 
     @property
     def _kernels(self) -> list[Any]:

@@ -359,3 +359,9 @@ def test_the_precision_of_the_weights_is_that_of_the_definition():
         tau = rng.random(len(sites))
         explicit = precision + R.T @ sites.precision(tau, 150) @ R
         np.testing.assert_allclose(np.tril(_add_sites(precision, R, sites, tau)), np.tril(explicit), atol=1e-9)
+
+
+@pytest.mark.parametrize("X", [None, np.empty((3, 0))])
+def test_items_without_features_are_for_the_leaderboard(X):
+    with pytest.raises(InputError, match=r"no features.*use corank\.Leaderboard"):
+        PreferenceGP().fit(X, pairs=[[0, 1], [1, 2]])
