@@ -5,7 +5,9 @@ Half of the queries of TREC DL may be judged, the other half measures nDCG@10; t
 ways to choose documents: single ones at random; the first 10 of every list, for queries at random (top-k pooling);
 whole queries by `suggest_for_fusion`; and single documents drawn by it. Every line is one figure: the gain over RRF
 after so many judged documents, mean over draws, and the share of draws with a gain of .01 or more.
-Run: CORANK_DATA=... python benchmarks/bench_fusion_suggest.py [--quick] [--draws 20]
+With --pools: the gain of a fusion of 26 judged queries with three pools, all documents, the first 10 of every list, and
+these with the first 10 of RRF; and with two treatments of unjudged documents.
+Run: CORANK_DATA=... python benchmarks/bench_fusion_suggest.py [--quick] [--draws 20] [--pools]
 """
 
 from __future__ import annotations
@@ -115,17 +117,48 @@ def replay(name: str, data: Path, draws: int) -> None:
         print(json.dumps(figure), flush=True)
 
 
+def pools(name: str, data: Path, draws: int) -> None:
+    folder, names = SETS[name]
+    qrels = read_grades(data / folder / "qrels.txt.gz")[0]
+    runs = read_runs([data / folder / "runs" / f"{one}.run.gz" for one in names]).of_queries(set(qrels.qid.tolist()))
+    truth = np.nan_to_num(runs.join(qrels)[0])
+    queries = np.unique(runs.qid.astype(str))
+    gains: dict[str, list[float]] = {}
+    for draw in range(draws):
+        half = set(np.random.default_rng(draw).permutation(queries)[: len(queries) // 2].tolist())
+        is_train = np.array([query in half for query in runs.qid.tolist()])
+        lists = RetrievedLists.of(runs.X[is_train], runs.qid[is_train])
+        test = RetrievedLists.of(runs.X[~is_train], runs.qid[~is_train])
+        measured = JudgedQueries.of(truth[~is_train], test.queries, 10)
+        rrf = FusionDefinition.rrf(tuple(f"r{j + 1}" for j in range(len(names))))
+        base = float(measured.ndcg(rrf.score_lists(test)[:, None]).mean())
+        top = ((lists.ranks > 0) & (lists.ranks <= DEPTH)).any(axis=1)
+        judged = {
+            "all": np.full(len(top), True), "top 10": top,
+            "top 10 and RRF": top | (lists.queries.ranks(rrf.score_lists(lists)) <= DEPTH),
+        }  # fmt: skip
+        for pool, is_judged in judged.items():
+            for unjudged in ("auto", "pooled"):
+                y = np.where(is_judged, truth[is_train], np.nan)
+                fusion = Fusion(unjudged=unjudged).fit(lists.X, y, qid=runs.qid[is_train])
+                value = float(measured.ndcg(fusion.definition_.score_lists(test)[:, None]).mean())
+                gains.setdefault(f"{pool}, {unjudged}", []).append(value - base)
+    rounded = {key: round(float(np.mean(values)), 4) for key, values in gains.items()}
+    print(json.dumps({"figure": "pools", "set": name, "draws": draws, "gain": rounded}), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--pools", action="store_true")
     given = parser.parse_args()
     data = os.environ.get("CORANK_DATA")
     if not data or not Path(data, "trec_dl2021").is_dir():
         raise SystemExit("set CORANK_DATA to the folder of data sets, which holds trec_dl2021 and trec_dl2019")
     warnings.simplefilter("ignore")
     for name in list(SETS)[: 1 if given.quick else None]:
-        replay(name, Path(data), 2 if given.quick else given.draws)
+        (pools if given.pools else replay)(name, Path(data), 2 if given.quick else given.draws)
 
 
 if __name__ == "__main__":

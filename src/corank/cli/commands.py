@@ -255,7 +255,7 @@ def _options(
     pass
 
 
-OUTPUTS = ("output", "vectors_output", "export", "plot", "per_query", "report", "target", "page")
+OUTPUTS = ("output", "vectors_output", "export", "plot", "per_query", "report", "target", "page", "junit")
 """Parameters of commands that name a file or folder to write; other paths are inputs."""
 
 UPDATED = ("add_to",)

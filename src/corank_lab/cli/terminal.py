@@ -14,7 +14,6 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import typer
 
-from corank.data import STANDARD_INPUT, require_end
 from corank.errors import InputError
 
 if sys.platform != "win32":
@@ -32,6 +31,8 @@ def has_terminal() -> bool:
     """Return whether standard input is a terminal; raise `InputError` if it is closed or has no end."""
     if sys.stdin is None or sys.stdin.closed:
         raise InputError("standard input is closed, but it provides the keys; run the command in a terminal.")
+    from corank.data import STANDARD_INPUT, require_end
+
     with suppress(io.UnsupportedOperation):  # replaced by text in memory
         require_end(sys.stdin.fileno(), STANDARD_INPUT)
     return sys.stdin.isatty()

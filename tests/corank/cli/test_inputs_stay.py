@@ -20,10 +20,11 @@ from corank_lab.records import read_records
 from faults.writers import write_journal
 
 INPUTS = {
-    "add_to", "answers", "certificate", "compare", "config", "data", "database", "documents", "folder", "grade",
-    "index", "items", "judgements", "links", "log", "model", "names", "pairs", "predictions", "qrels", "queries",
+    "add_to", "answers", "certificate", "cheap", "compare", "config", "data", "database", "documents", "features",
+    "files", "folder", "gold", "grade", "index", "items", "judgements", "links", "log", "model", "names", "pairs",
+    "predictions", "qrels", "queries",
     "query_ids", "query_vectors", "reasons", "records", "rows", "runs", "source", "test", "texts", "truth", "valid",
-    "vectors", "verify",
+    "vectors", "verify", "votes",
 }  # fmt: skip
 
 

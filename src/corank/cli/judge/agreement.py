@@ -12,7 +12,7 @@ from corank.cli.output import print_json, table_fields
 from corank.errors import InputError
 
 if TYPE_CHECKING:
-    from corank.metrics.agreement import JudgeAgreement
+    from corank.metrics.agreement import JudgeAgreement, JudgementList
     from corank.tables import ReportTable
 
 
@@ -24,6 +24,12 @@ def agreement(
             "document ids, or a book of Quepid (.json, or .csv with one column per judge)."
         ),
     ],
+    gold: Annotated[
+        Path | None,
+        typer.Option(
+            help="Gold grades; compare each judge of DATA with them: confusion, kappa, alpha.", metavar="FILE"
+        ),
+    ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the documents with different grades.")] = False,
     output: Annotated[
         Path | None,
@@ -49,6 +55,9 @@ def agreement(
     if output is not None:
         require_text_place(output, overwrite=force)
     found = read_judgements(data, y=label, qid=None if qid == "none" else qid, docid=id_column, judge=judge_column)
+    if gold is not None:
+        _against_gold(found, read_judgements(gold).final(judges.value), data.name, as_json)
+        return
     result = judge_agreement(found.y, None if qid == "none" else found.qid, found.docids, found.judges, rule=judges)
     if output is not None:
         _write(output, result.contradictions, keep_formulas=keep_formulas, force=force)
@@ -66,6 +75,45 @@ def agreement(
         typer.echo(f"--list shows the {result.n_contradictory} documents with different grades.")
     if output is not None:
         typer.echo(f"wrote {output}: {result.n_contradictory} documents with different grades")
+
+
+def _against_gold(found: JudgementList, gold: JudgementList, name: str, as_json: bool) -> None:
+    """Print the agreement of each judge with gold grades."""
+    import numpy as np
+
+    from corank.cli.output import make_console, show
+    from corank.console import printable
+    from corank.metrics.agreement.against_gold import agreement_with_gold
+
+    if found.qid is None or gold.qid is None:
+        raise InputError("grades are compared by query and document; add a column of queries to both files.")
+    grades = dict(zip(zip(gold.qid, gold.docids, strict=True), gold.y.tolist(), strict=True))
+    truth = np.array([grades.get(key, np.nan) for key in zip(found.qid, found.docids, strict=True)])
+    who = np.full(len(found), name, dtype=object) if found.judges is None else found.judges
+    results = {
+        str(judge): agreement_with_gold(truth[who == judge], found.y[who == judge], found.qid[who == judge])
+        for judge in dict.fromkeys(who.tolist())
+    }
+    if as_json:
+        fields = {
+            judge: {**{key: value._asdict() if hasattr(value, "_asdict") else value
+                       for key, value in result._asdict().items()}, "confusion": table_fields(result.confusion)}
+            for judge, result in results.items()
+        }  # fmt: skip
+        print_json("agreement", {"gold": fields})
+        return
+    for judge, result in results.items():
+        typer.echo(
+            printable(f"{judge}: {result.n_documents} documents of {result.n_queries} queries with a gold grade")
+        )
+        show(result.confusion, make_console())
+        words = {"kappa": result.kappa, "weighted kappa": result.weighted, "alpha (ordinal)": result.alpha}
+        said = ", ".join(f"{word} {one.value:.3f} ({one.low:.3f} to {one.high:.3f})" for word, one in words.items())
+        typer.echo(
+            f"{said}; mean grade {result.judge_mean.value:.2f}, gold {result.gold_mean.value:.2f}. It explains "
+            f"{result.saved.value:.0%} of the variance of gold grades: what it saves in human grades of single "
+            "documents. corank evaluate --gold says what it saves for a metric."
+        )
 
 
 def _fields(result: JudgeAgreement) -> dict[str, object]:

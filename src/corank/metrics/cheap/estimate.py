@@ -91,38 +91,47 @@ class Estimate:
 
     def interval(self, system: int, base: int | None = None, level: float = 0.95) -> Interval:
         """Return the mean of a system, or its difference from another."""
+        bases = None if base is None else np.array([base])
+        return Interval(*(float(column[0]) for column in self.intervals(np.array([system]), bases, level)))
+
+    def intervals(
+        self, systems: NDArray[np.int64], bases: NDArray[np.int64] | None = None, level: float = 0.95
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return the fields of `Interval` for the means of systems, or their differences from others."""
         from scipy.special import stdtr, stdtrit
 
-        n = self.n_gold
-        df = n - 1 + (0.0 if base is None else DIFFERENCE_PRIOR / 2.0)
-        error = float(np.sqrt(self.variance(system, base)))
-        shift = 0.0 if base is None else self.unbiased[base]
-        centre = float(self.unbiased[system] - shift)
-        value = float(self.values[system] - (0.0 if base is None else self.values[base]))
+        df = self.n_gold - 1 + (0.0 if bases is None else DIFFERENCE_PRIOR / 2.0)
+        error = np.sqrt(self.variances(systems, bases))
+        centre, value = (_contrast(x, systems, bases) for x in (self.unbiased, self.values))
         half = float(stdtrit(df, 0.5 + level / 2.0)) * error
-        p = 2.0 * float(stdtr(df, -abs(centre) / error)) if error > 0.0 else float(centre == 0.0)
+        t = np.divide(np.abs(centre), error, out=np.where(centre == 0.0, 0.0, np.inf), where=error > 0.0)
         # a shrunk value of a difference with little noise can lie outside; the interval then reaches to it
-        return Interval(value, min(centre - half, value), max(centre + half, value), error, p)
+        return value, np.minimum(centre - half, value), np.maximum(centre + half, value), error, 2.0 * stdtr(df, -t)
 
-    def variance(self, system: int, base: int | None = None) -> float:
-        """Return the variance of the error of a mean or a difference."""
-        f = self.n_gold / self.n_queries
-        sampled = self._moderated(self.noise, system, base) / self.n_gold * (1.0 - f)
-        return float(sampled + (0.0 if self.these else self._moderated(self.gold, system, base) / self.n_queries))
+    def variances(self, systems: NDArray[np.int64], bases: NDArray[np.int64] | None = None) -> Floats:
+        """Return the variances of the errors of means or differences."""
+        sampled = self._moderated(self.noise, systems, bases) * (1.0 / self.n_gold - 1.0 / self.n_queries)
+        if self.these:
+            return sampled
+        return np.asarray(sampled + self._moderated(self.gold, systems, bases) / self.n_queries)
 
     def mean_variance(self) -> float:
         """Return the mean over all differences (the mean of a single system) of the variance of the error."""
-        terms = [_pooled(x, len(self.values) > 1) for x in (self.noise, self.gold)]
-        f = self.n_gold / self.n_queries
-        return float(terms[0] / self.n_gold * (1.0 - f) + (0.0 if self.these else terms[1] / self.n_queries))
+        noise, gold = (_pooled(x, len(self.values) > 1) for x in (self.noise, self.gold))
+        return noise * (1.0 / self.n_gold - 1.0 / self.n_queries) + (0.0 if self.these else gold / self.n_queries)
 
-    def _moderated(self, x: Floats, system: int, base: int | None) -> float:
+    def _moderated(self, x: Floats, systems: NDArray[np.int64], bases: NDArray[np.int64] | None) -> Floats:
         n = x.shape[1]
-        own = float(np.var(x[system] - (0.0 if base is None else x[base]), ddof=1))
-        guess, weight = _pooled(x, base is not None), MEAN_PRIOR if base is None else DIFFERENCE_PRIOR
-        if base is not None and self.cheap is not None and (mean := _pooled(self.cheap, True)) > _TINY:
-            guess *= (1.0 + float(np.var(self.cheap[system] - self.cheap[base], ddof=1)) / mean) / 2.0
-        return float((weight * guess + (n - 1) * own) / (weight + n - 1))
+        own = np.var(_contrast(x, systems, bases), axis=1, ddof=1)
+        weight = MEAN_PRIOR if bases is None else DIFFERENCE_PRIOR
+        guess = np.full(len(systems), _pooled(x, bases is not None))
+        if bases is not None and self.cheap is not None and (mean := _pooled(self.cheap, True)) > _TINY:
+            guess *= (1.0 + np.var(_contrast(self.cheap, systems, bases), axis=1, ddof=1) / mean) / 2.0
+        return np.asarray((weight * guess + (n - 1) * own) / (weight + n - 1))
+
+
+def _contrast(x: Floats, systems: NDArray[np.int64], bases: NDArray[np.int64] | None) -> Floats:
+    return x[systems] if bases is None else np.asarray(x[systems] - x[bases])
 
 
 def _pooled(x: Floats, differences: bool) -> float:
