@@ -33,7 +33,7 @@ FUSION_TARGETS: dict[str, FusionTarget] = {
         FusionTarget("qdrant", "Qdrant 1.16", _RRF, engines.is_plain_rrf, engines.write_qdrant),
         FusionTarget("milvus", "Milvus 2.4", _RRF, engines.is_plain_rrf, engines.write_milvus),
         FusionTarget(
-            "lancedb", "LanceDB 0.20", "RRF with equal weights of full text and one vector search", engines.is_two_rrf,
+            "lancedb", "LanceDB 0.40", "RRF with equal weights of full text and one vector search", engines.is_two_rrf,
             engines.write_lancedb,
         ),
         FusionTarget("sql", "PostgreSQL and SQLite", "every fusion", anywhere.is_known, anywhere.write_sql),
