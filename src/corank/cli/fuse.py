@@ -33,10 +33,6 @@ QueryIds = Annotated[
 ]
 
 
-MAX_HOLES = 0.1
-"""Share of unjudged documents at the top of RRF from which its value is doubtful."""
-
-
 class UnjudgedRule(StrEnum):
     """How documents without a grade are treated."""
 
@@ -136,7 +132,7 @@ def _learn(
     from corank.comparison.fusion_report import report_fusion
     from corank.data.rows import with_names
     from corank.models.fusion import Fusion
-    from corank.models.fusion.fusion import FUSION, RRF
+    from corank.models.fusion.fusion import FUSION
 
     y, missed = lists.join(grades)
     if not (y > 0).any() and not (missed.y > 0).any():
@@ -157,12 +153,6 @@ def _learn(
         plain = learn(False)[1]
         gain = float((report.values[FUSION] - plain.values[FUSION]).mean())
         notes.append(f"negative weights change {metric} of left-out queries by {gain:+.4f}; most engines refuse them")
-    holes = 1.0 - report.judged[RRF]
-    if unjudged is UnjudgedRule.auto and holes > MAX_HOLES and (y <= 0).any():
-        notes.append(
-            f"{holes:.0%} of the first {report.k} documents of RRF are unjudged; compare with --unjudged pooled, which "
-            "does not count them as irrelevant"
-        )
     absent = len({*lists.qid.tolist()} - {*grades.qid.tolist()})
     if absent:
         notes.append(f"{absent} of {lists.n_queries} queries of the runs are not judged")

@@ -67,6 +67,7 @@ class FusionReport:
     leads: tuple[Lead, ...]  # over RRF, and over the best retriever
     n_unjudged: int  # unjudged documents among the first k of the fusion, in judged queries
     k: int
+    is_condensed: bool = False  # unjudged documents that the pool did not reach are left out
 
     @property
     def n_queries(self) -> int:
@@ -81,10 +82,16 @@ class FusionReport:
             bounds = (max(test.low, 0.0), min(test.high, 1.0))
             rows.append((name, float(values.mean()), *bounds, float(self.judged[name])))
         note = (
-            f"{self.n_queries} judged queries with a relevant document; linear gains. "
+            f"{self.n_queries} judged queries with a relevant document; linear gains, {self.lists()}. "
             f"Values of the fusion are of queries that were left out when it was learnt.{few_note(self.n_queries)}"
         )
         return ReportTable("", ("rule", self.metric, "low", "high", f"judged@{self.k}"), tuple(rows), 3, note)
+
+    def lists(self) -> str:
+        """Return how unjudged documents count in the values."""
+        if self.is_condensed:
+            return "condensed lists: documents that the pool did not reach are left out"
+        return "unjudged documents count 0, as in `corank evaluate --convention trec_eval`"
 
     def weight_table(self) -> ReportTable:
         """Return the weights as a table."""
@@ -175,7 +182,7 @@ def report_fusion(fusion: Fusion, runs: Runs, y: Floats, weight: Floats | None =
         fusion.metric, {name: values[name] for name in rules if name in values},
         {name: share for name, (share, _) in shown.items()},
         _weights(names, shares(fusion.definition_, lists), _parts(fusion, runs, y, weight, judged, lists)), leads,
-        shown[FUSION][1], k,
+        shown[FUSION][1], k, fusion.is_condensed_,
     )  # fmt: skip
 
 

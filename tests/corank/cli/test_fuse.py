@@ -40,7 +40,7 @@ def fused(place, *more):
 
 
 def test_figures_are_those_of_evaluate(place):
-    report = json.loads(fused(place, "--json").stdout)
+    report = json.loads(fused(place, "--unjudged", "irrelevant", "--json").stdout)
     rules = {row["rule"]: row for row in report["rules"]}
     qrels = read_grades(place / "judgements.csv")[0]
     for name in ("bm25", "vectors"):

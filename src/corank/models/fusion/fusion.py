@@ -28,7 +28,16 @@ from corank.models.fusion.candidates import FAMILIES, Candidates, Features, shar
 from corank.models.fusion.definition import EngineForm, Estimate, FusionDefinition
 from corank.models.fusion.least_squares import Squares
 from corank.models.fusion.lists import Floats, RetrievedLists
-from corank.models.fusion.posterior import BETA, BETA_CONDENSED, Evidence, Mask, covered, restricted
+from corank.models.fusion.posterior import (
+    BETA,
+    BETA_CONDENSED,
+    MAX_HOLES,
+    Evidence,
+    Mask,
+    covered,
+    restricted,
+    unknown_share,
+)
 from corank.models.fusion.values import JudgedQueries
 from corank.parameters import Rule, Rules, boolean, number, one_of, rng_of, seed
 
@@ -56,6 +65,7 @@ class _Fitted:
     definition: FusionDefinition
     n_queries: int
     left_out_values: dict[str, Floats]
+    is_condensed: bool = False
 
 
 class Fusion(Learner):
@@ -76,7 +86,7 @@ class Fusion(Learner):
     unjudged : {"auto", "missing", "irrelevant", "pooled"}
         How unjudged documents count, see `corank.data.PoolPolicy`. "irrelevant" evaluates whole lists. "missing" and
         "pooled" leave documents that nobody looked at out of the lists (condensed lists). "auto" takes "irrelevant" if
-        the tops of all lists were judged about equally, otherwise "pooled".
+        the tops of all lists were judged about equally and at most a tenth of RRF's top is unjudged, else "pooled".
     pool : int, mapping, table or None
         What was judged, as in `corank.data.PoolPolicy`; None estimates it from the ranks of judged documents.
     allow_negative : bool, default False
@@ -93,6 +103,8 @@ class Fusion(Learner):
     left_out_values_ : dict of str to array of shape (n_judged,)
         Metric of each judged query: of the fusion learnt without the query, of RRF, of the mean of min-max scores, and
         of each retriever. Empty without judgements.
+    is_condensed_ : bool
+        Whether these values are those of condensed lists.
 
     Examples
     --------
@@ -117,6 +129,7 @@ class Fusion(Learner):
     definition_: FusionDefinition
     n_queries_: int
     left_out_values_: dict[str, Floats]
+    is_condensed_: bool
 
     def __init__(
         self,
@@ -218,7 +231,8 @@ class Fusion(Learner):
             None if fused is None else _estimate(self.metric, fused),
             judged.sentence, judged.notes, tuple(self._form(evidence, form, fused) for form in _forms()),
         )  # fmt: skip
-        return _Fitted(definition, len(lists.queries), values if fused is None else {FUSION: fused, **values})
+        left_out = values if fused is None else {FUSION: fused, **values}
+        return _Fitted(definition, len(lists.queries), left_out, judged.condensed)
 
     def _evidence(self, features: Features, lists: RetrievedLists, judged: _Judged, queries: JudgedQueries) -> Evidence:
         beta = BETA_CONDENSED if judged.condensed else BETA
@@ -251,12 +265,19 @@ class Fusion(Learner):
         only_relevant = _lists_only_relevant(y)
         is_known = np.full(len(y), only_relevant) | ~np.isnan(y) if pool is None else rows.is_reached | ~np.isnan(y)
         judged_lists = covered(lists, is_known, self._cutoff)
-        if self.unjudged == "auto" and judged_lists.all():
-            why = "only relevant documents are listed" if only_relevant else "the tops of all lists were judged"
+        holes = unknown_share(lists, is_known, self.k, self._cutoff)
+        if self.unjudged == "auto" and judged_lists.all() and holes <= MAX_HOLES:
+            why = (
+                "only relevant documents are listed"
+                if only_relevant
+                else "the tops of all lists and of RRF were judged"
+            )
             sentence = f"Unjudged documents count as irrelevant, in whole lists, since {why}."
             return _Judged(y, weights * rows.weights, False, None, sentence)
         sources = None if judged_lists.all() else judged_lists
         sentence = f"{rows.sentence} Values are those of condensed lists."
+        if self.unjudged == "auto" and sources is None:
+            sentence += f" {holes:.0%} of RRF's first {self._cutoff} are unjudged, and would count 0 in whole lists."
         return _Judged(rows.y, weights * rows.weights, True, sources, sentence, notes)
 
     def _form(self, evidence: Evidence, form: tuple[str, str | None], fused: Floats | None) -> EngineForm:

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from corank.models.fusion.candidates import FAMILIES, Candidates, Features
 from corank.models.fusion.least_squares import EXPERTS, FORM_ALPHA, Squares
-from corank.models.fusion.lists import Floats, RetrievedLists
+from corank.models.fusion.lists import Floats, RetrievedLists, reciprocal_rank
 from corank.models.fusion.values import JudgedQueries
 
 BETA, BETA_CONDENSED = 10.0, 5.0
 """β, and β of condensed lists, which say less about the top of whole lists."""
+MAX_HOLES = 0.1
+"""Share of unjudged documents in RRF's top up to which whole lists are evaluated."""
 LEARNT = 0.35
 """Prior probability of all least-squares solutions together."""
 # in long lists, only rows that could be among the first are scored for all candidates
@@ -175,3 +177,19 @@ def covered(lists: RetrievedLists, is_known: Mask, k: int) -> Mask:
     top = (lists.ranks > 0) & (lists.ranks <= k)
     share = (top & is_known[:, None]).sum(axis=0) / np.maximum(top.sum(axis=0), 1)
     return np.asarray(share >= 0.5 * share.max())
+
+
+def unknown_share(lists: RetrievedLists, is_known: Mask, rrf_k: float, k: int) -> float:
+    """
+    Return the share of unknown documents among the first k of RRF, the mean over queries.
+
+    Documents that no list has at its top, but all lists have, come up in a fusion. Where nobody judged them, whole
+    lists count them as irrelevant, which favours single retrievers over every fusion.
+    """
+    fused = reciprocal_rank(lists, rrf_k).sum(axis=1)
+    ranks = lists.queries.ranks(fused)
+    is_top = ranks <= k
+    n_queries = len(lists.queries)
+    n_top = np.bincount(lists.queries.codes[is_top], minlength=n_queries)
+    n_unknown = np.bincount(lists.queries.codes[is_top & ~is_known], minlength=n_queries)
+    return float((n_unknown / np.maximum(n_top, 1)).mean())

@@ -10,7 +10,7 @@ from corank.errors import InputError, UsageWarning
 from corank.models.fusion.candidates import Candidates, Features, shared_documents
 from corank.models.fusion.least_squares import Squares
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.posterior import LEARNT, Evidence, restricted
+from corank.models.fusion.posterior import LEARNT, MAX_HOLES, Evidence, restricted, unknown_share
 from corank.models.fusion.values import JudgedQueries, top_rows
 
 NAN = np.nan
@@ -154,6 +154,24 @@ def test_a_pool_of_one_list_is_said_and_keeps_its_share():
     assert truth[0] > truth[1]
     known = Fusion(pool={"r1": 10, "r2": 0}).fit(X, np.where(seen, y, NAN), qid=qid)
     assert known.definition_.terms == fusion.definition_.terms
+
+
+def test_holes_at_the_top_of_rrf_are_not_counted_as_irrelevant():
+    X, y, qid = some_problem((0.7, 0.7), n_queries=20, n_docs=200, depth=60)
+    lists = RetrievedLists.of(X, qid)
+    seen = ((lists.ranks > 0) & (lists.ranks <= 10)).any(axis=1)
+    fused = np.where(lists.ranks > 0, 1.0 / (60.0 + lists.ranks), 0.0).sum(axis=1)
+    tops = [np.flatnonzero(qid == q)[np.argsort(-fused[qid == q], kind="stable")[:10]] for q in range(20)]
+    share = np.mean([np.mean(~seen[rows]) for rows in tops])
+    np.testing.assert_allclose(unknown_share(lists, seen, 60.0, 10), share)
+    assert share > MAX_HOLES
+    pooled = Fusion().fit(X, np.where(seen, y, NAN), qid=qid)
+    assert f"{share:.0%} of RRF's first 10 are unjudged" in pooled.definition_.pool
+    assert (
+        pooled.definition_.terms == Fusion(unjudged="pooled").fit(X, np.where(seen, y, NAN), qid=qid).definition_.terms
+    )
+    seen[np.concatenate(tops)] = True
+    assert "in whole lists, since" in Fusion().fit(X, np.where(seen, y, NAN), qid=qid).definition_.pool
 
 
 def test_restricted_candidates_keep_the_share_of_the_source():
