@@ -20,6 +20,7 @@ from corank.metrics.cheap.stacking import stack
 from corank.metrics.cheap.values import GradedRuns, as_judges, common, is_same_scale, map_grades
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.names import parse_metric
+from corank.metrics.significance import sign_flip
 
 SAMPLE_LEVEL, SIGN_LEVEL = 0.01, 0.05
 """Levels of the tests that the gold queries are a random sample, and that a judge is better than random."""
@@ -37,8 +38,8 @@ class JudgeWorth:
     bias: Root mean square over systems of the bias of its deviations, by empirical Bayes; NaN with fewer than 4
     systems.
     agreement: Mean over gold queries of the covariance of human and cheap values over systems, divided by both
-    deviations. verdict: "useful", "no better than random" or "reversed", by a t-test of that covariance over
-    queries.
+    deviations.
+    verdict: "useful", "not shown to be useful" or "reversed", by flipping the signs of that covariance over queries.
     """
 
     name: str
@@ -336,23 +337,23 @@ def _estimates(
                 "scale may be reversed; it is not used to correct, but check it."
             )
         elif one.verdict != "useful":
-            notes.append(f"{one.name} is no better than random in {name} (agreement {one.agreement:+.2f}).")
+            notes.append(
+                f"the gold queries do not show that {one.name} orders systems better than chance in {name} "
+                f"(agreement {one.agreement:+.2f})."
+            )
     return SystemEstimates(name, systems, human, combined.mean(axis=1), estimate, worth, level)
 
 
 def _worth(name: str, weight: float, estimate: Estimate, human: Estimate, gold: Floats, cheap: Floats) -> JudgeWorth:
-    from scipy.special import stdtr
-
     h, c = (gold - gold.mean(axis=0), cheap - cheap.mean(axis=0)) if len(gold) > 1 else (
         gold - gold.mean(), cheap - cheap.mean()
     )  # fmt: skip
     products = (h * c).sum(axis=0)
     size = math.sqrt(float((h * h).sum()) * float((c * c).sum()))
     agreement = float(products.sum()) / size if size > 0 else 0.0
-    spread = float(products.std(ddof=1))
-    t = float(products.mean()) / spread * math.sqrt(len(products)) if spread > 0 else 0.0
-    is_clear = 2.0 * float(stdtr(len(products) - 1, -abs(t))) < SIGN_LEVEL
-    verdict = "no better than random" if not is_clear else "useful" if t > 0 else "reversed"
+    # a random judge's products are symmetric around 0, so that the test of signs is exact
+    is_clear = sign_flip(products).p_value < SIGN_LEVEL
+    verdict = "not shown to be useful" if not is_clear else "useful" if products.mean() > 0 else "reversed"
     return JudgeWorth(name, weight, estimate.slopes[1], _saved(estimate, human), estimate.bias, agreement, verdict)
 
 
