@@ -1,5 +1,5 @@
 """
-Does agreement of views on unscored rows help? Tsivtsivadze, Hofmann and Heskes, Large Scale Co-Regularized Ranking.
+Does agreement of views on unjudged rows help? Tsivtsivadze, Hofmann and Heskes, Large Scale Co-Regularized Ranking.
 
 A repeat draws a training and a test part, hides most training scores row by row, and chooses parameters by fivefold
 cross-validation on what is left. SPD sees all columns; SPD-MV averages two rankers of one view each; LCRA couples them

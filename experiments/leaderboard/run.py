@@ -237,7 +237,7 @@ def run(options: ExperimentOptions) -> Report:
     """
     Run the experiment.
 
-    options: 60 draws by default, 3 in a quick run.
+    options: 60 draws by default; quick runs make 3.
     Returns: errors, orders and coverage on the arena, workers, and votes until the best item is found.
     """
     import warnings

@@ -20,8 +20,10 @@ from corank.data.io.judgements.writing import write_judgements
 from corank.data.io.store.store import store_letor
 from corank.data.io.trec import write_qrels, write_run
 from corank.data.io.write_frames import write_parquet
+from corank.models.fusion import FusionDefinition
 from corank.tables import ReportTable
-from corank.text import read_corpus, save_corpus
+from corank.text import Vectors, read_corpus, save_corpus
+from corank.text.vectors import write_vectors
 from corank_lab.api.export import write_letor_rows, write_parquet_parts, write_ubi_events
 from corank_lab.api.log import EventLog
 from corank_lab.api.requests import Feedback, RankRequest
@@ -183,6 +185,14 @@ def experiment(target: Path, version: int, overwrite: bool) -> None:
     Report("A test", f"version {version}", (table,)).write(target.parent)
 
 
+def fusion(target: Path, version: int, overwrite: bool) -> None:
+    FusionDefinition.rrf(("bm25", "vectors"), 60.0 + version).save(target, overwrite=overwrite)
+
+
+def vectors(target: Path, version: int, overwrite: bool) -> None:
+    write_vectors(target, Vectors.of(np.eye(4 + version), None), overwrite=overwrite)
+
+
 FUNCTIONS = (
     Writer("save", "model.safetensors", save),
     Writer("write_letor", "rows.txt", letor),
@@ -199,6 +209,8 @@ FUNCTIONS = (
     Writer("write_records to Excel", "records.xlsx", records),
     Writer("write_records to BibTeX", "records.bib", records),
     Writer("write_ranking", "ranking.csv", ranking),
+    Writer("FusionDefinition.save", "fusion.json", fusion),
+    Writer("write_vectors", "vectors.npz", vectors),
     Writer("save_corpus", "articles.index", corpus),
     Writer("store_letor", "rows.store", from_letor),
     Writer("events export to UBI", "events.jsonl", events_ubi),

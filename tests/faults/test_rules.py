@@ -18,11 +18,20 @@ from corank.errors import InputError
 from experiments.lcra.plot import plot_gains
 from experiments.options import ExperimentOptions
 from faults.commands import COMMANDS
-from faults.functions import EXPERIMENT, FUNCTIONS, IN_PARTS, RESULTS
+from faults.functions import EXPERIMENT, FUNCTIONS, IN_PARTS, RESULTS, event_log, some_study
 from faults.limits import small_files, without_rights
-from faults.writers import tree
+from faults.writers import sources, tree
 
 WRITERS = (*COMMANDS, *FUNCTIONS)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def inputs():
+    """Make the files that writers read before any test takes the disk away."""
+    sources()
+    for version in (0, 1):
+        event_log(version)
+        some_study(version)
 
 
 def every(*writers):
@@ -230,15 +239,17 @@ def test_plots_are_written_like_other_files(tmp_path):
 
 
 WRITING = {
-    "corank/cli/card.py", "corank/cli/judge/agreement.py", "corank/cli/judge/suggest.py",
-    "corank/cli/learn/evaluate.py", "corank/cli/learn/explain.py", "corank/cli/learn/rank.py",
-    "corank/cli/learn/scoring.py", "corank/comparison/report/report.py",
+    "corank/cli/export.py", "corank/cli/fuse.py", "corank/cli/judge/agreement.py", "corank/cli/judge/suggest.py",
+    "corank/cli/leaderboard.py", "corank/cli/learn/cheap.py", "corank/cli/learn/evaluate.py",
+    "corank/cli/learn/explain.py", "corank/cli/learn/rank.py",
+    "corank/cli/learn/scoring.py", "corank/comparison/report/blocks.py",
     "corank/comparison/report/study.py", "corank/comparison/results.py", "corank/data/durable/json_lines.py",
     "corank/data/io/click_files.py", "corank/data/io/compressed.py", "corank/data/io/judgements/writing.py",
-    "corank/data/io/letor/writer.py", "corank/data/io/store/folder.py", "corank/data/io/trec.py",
+    "corank/data/io/letor/writer.py", "corank/data/io/store/header.py", "corank/data/io/trec.py",
     "corank/data/io/ubi.py", "corank/data/io/write_frames.py",
-    "corank/deploy/export/export.py", "corank/deploy/persist/files.py",
-    "corank/text/files.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
+    "corank/deploy/export/export.py", "corank/deploy/export/fusion/export.py", "corank/deploy/persist/files.py",
+    "corank/models/fusion/definition.py",
+    "corank/text/files.py", "corank/text/vectors.py", "corank_lab/api/export.py", "corank_lab/cli/demo.py",
     "corank_lab/cli/screening/results.py", "corank_lab/cli/screening/replay.py", "corank_lab/cli/serve.py",
     "corank_lab/preferences/ranking.py", "corank_lab/records/writer.py",
     "corank_lab/screening/reporting/report.py", "corank_lab/screening/simulate.py",

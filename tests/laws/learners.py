@@ -166,6 +166,21 @@ LEARNERS: dict[str, Case] = {
     "Collaborative": _of_ratings(lambda: Collaborative(random_state=0)),
     "ItemMean": _of_ratings(ItemMean),
     "CollaborativeGP": _of_ratings(lambda: CollaborativeGP(max_iter=1, random_state=0)),
+    "Fusion": _rows(
+        corank.Fusion,
+        lambda model, X: model.fit(X, Y, qid=QID),
+        lambda model, X: model.predict(X, qid=QID),
+        is_saved=False,
+    ),
+    "Leaderboard": Case(
+        corank.Leaderboard,
+        lambda model, votes: model.fit(*votes),
+        lambda model, votes: model.predict_proba(votes[0][:1], votes[1][:1]),
+        ((["b", "b", "c", "b"], ["a", "a", "a", "c"]), (["b", "a"], ["a", "b"])),
+        (["b", "a"], ["a", "a"]),
+        has_columns=False,
+        is_saved=False,
+    ),
     "LinkLearn": Case(
         lambda: LinkLearn(n_hidden=2, n_steps=5, random_state=0),
         lambda model, links: model.fit(links),

@@ -173,7 +173,7 @@ def read_vectors(
         raise InputError(f"{path} is not a file of vectors; pass .npy, .npz or .parquet.")
     try:
         if suffix == ".npy":
-            return Vectors.of(np.load(file, mmap_mode="r", allow_pickle=False), ids, name=str(path))
+            return Vectors.of(np.load(file, allow_pickle=False), ids, name=str(path))
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         require_plausible_size(path, file.stat().st_size, unpacked)

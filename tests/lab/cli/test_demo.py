@@ -57,7 +57,8 @@ def test_the_review_of_the_demo_can_be_screened_where_it_says(says, tmp_path):
 def test_the_files_of_the_demo_hold_what_it_says(says, tmp_path):
     said = says("demo", "--files", "--output", tmp_path)
     names = ("products.csv", "judged.csv", "train.txt.gz", "test.txt.gz", "old.scores")
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    lists = ("bm25.run", "vectors.run", "judgements.csv")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted((*names, *lists))
     assert all(f"{tmp_path / name}: " in said for name in names)
     products, judged = (corank.read(tmp_path / name) for name in names[:2])
     graded = set(products.qid[~np.isnan(products.y)])

@@ -94,7 +94,7 @@ class Leaderboard(BaseEstimator):
     >>> board.items_
     ('b', 'c', 'a')
     >>> board.predict_proba("b", "a").round(2)
-    array([[0.76, 0.  , 0.24]])
+    array([[0.81, 0.  , 0.19]])
     """
 
     def __init__(self, level: float = 0.95) -> None:
@@ -169,14 +169,16 @@ class Leaderboard(BaseEstimator):
         position[order] = np.arange(len(order))
         names = tuple(votes.items[at] for at in order)
         n_votes = np.bincount(votes.first, votes.count, len(order)) + np.bincount(votes.second, votes.count, len(order))
-        self.items_, self.scores_, self.std_, self.covariance_ = names, mean, posterior.std, covariance
-        self.lower_, self.upper_, self.ranks_ = mean - half, mean + half, rank_sets(better)
-        self.groups_ = [[names[at] for at in group] for group in groups_of(better, np.arange(len(order)))]
-        self.n_votes_ = n_votes[order].astype(np.int64)
-        self.side_bias_, self.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
-        self.judges_, self.reliabilities_, self.reliability_std_ = fit.judges, fit.r, fit.r_std
-        self.slope_, self.tau_, self.dispersion_ = None if cheap is None else fit.slope, fit.tau, fit.dispersion
-        self.votes_, self._posterior, self._quantile = votes.on(names), posterior, quantile
+        made = Leaderboard(self.level)
+        made.items_, made.scores_, made.std_, made.covariance_ = names, mean, posterior.std, covariance
+        made.lower_, made.upper_, made.ranks_ = mean - half, mean + half, rank_sets(better)
+        made.groups_ = [[names[at] for at in group] for group in groups_of(better, np.arange(len(order)))]
+        made.n_votes_ = n_votes[order].astype(np.int64)
+        made.side_bias_, made.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
+        made.judges_, made.reliabilities_, made.reliability_std_ = fit.judges, fit.r, fit.r_std
+        made.slope_, made.tau_, made.dispersion_ = None if cheap is None else fit.slope, fit.tau, fit.dispersion
+        made.votes_, made._posterior, made._quantile = votes.on(names), posterior, quantile
+        vars(self).update(vars(made))  # in one step: an interrupted fit leaves the old model
 
     def predict_proba(self, a: Any, b: Any) -> Floats:
         """
