@@ -23,6 +23,8 @@ from faults.limits import small_files, without_rights
 from faults.writers import sources, tree
 
 WRITERS = (*COMMANDS, *FUNCTIONS)
+# a writer of Excel that a full disk stopped complains when it is collected, in whatever test that happens
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.fixture(scope="module", autouse=True)
