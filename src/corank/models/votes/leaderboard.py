@@ -154,7 +154,9 @@ class Leaderboard(BaseEstimator):
         F = None if rows is None else _standardised(rows, names)
         if scores is None and F is None:
             _warn_disconnected(people)
-        self._install(people, fit_scores(people, explanations(len(names), scores, F), scores), scores)
+        made = Leaderboard(self.level)
+        made._install(people, fit_scores(people, explanations(len(names), scores, F), scores), scores)
+        self.__dict__.update(made.__dict__)  # in one step: an interrupted fit leaves the old model
         return self
 
     def _install(self, votes: Votes, fit: ScoreFit, cheap: CheapScores | None) -> None:
@@ -169,16 +171,14 @@ class Leaderboard(BaseEstimator):
         position[order] = np.arange(len(order))
         names = tuple(votes.items[at] for at in order)
         n_votes = np.bincount(votes.first, votes.count, len(order)) + np.bincount(votes.second, votes.count, len(order))
-        made = Leaderboard(self.level)
-        made.items_, made.scores_, made.std_, made.covariance_ = names, mean, posterior.std, covariance
-        made.lower_, made.upper_, made.ranks_ = mean - half, mean + half, rank_sets(better)
-        made.groups_ = [[names[at] for at in group] for group in groups_of(better, np.arange(len(order)))]
-        made.n_votes_ = n_votes[order].astype(np.int64)
-        made.side_bias_, made.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
-        made.judges_, made.reliabilities_, made.reliability_std_ = fit.judges, fit.r, fit.r_std
-        made.slope_, made.tau_, made.dispersion_ = None if cheap is None else fit.slope, fit.tau, fit.dispersion
-        made.votes_, made._posterior, made._quantile = votes.on(names), posterior, quantile
-        vars(self).update(vars(made))  # in one step: an interrupted fit leaves the old model
+        self.items_, self.scores_, self.std_, self.covariance_ = names, mean, posterior.std, covariance
+        self.lower_, self.upper_, self.ranks_ = mean - half, mean + half, rank_sets(better)
+        self.groups_ = [[names[at] for at in group] for group in groups_of(better, np.arange(len(order)))]
+        self.n_votes_ = n_votes[order].astype(np.int64)
+        self.side_bias_, self.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
+        self.judges_, self.reliabilities_, self.reliability_std_ = fit.judges, fit.r, fit.r_std
+        self.slope_, self.tau_, self.dispersion_ = None if cheap is None else fit.slope, fit.tau, fit.dispersion
+        self.votes_, self._posterior, self._quantile = votes.on(names), posterior, quantile
 
     def predict_proba(self, a: Any, b: Any) -> Floats:
         """
