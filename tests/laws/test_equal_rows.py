@@ -60,7 +60,7 @@ def require_equal_bits(model: Any, X: Any) -> None:
 CASES = [
     pytest.param(case, id=name, marks=[pytest.mark.long] if is_long(name) else [])
     for name, case in LEARNERS.items()
-    if case.has_columns
+    if case.has_columns and name != "Fusion"  # ranks of equal rows differ: ties are broken by the order of rows
 ]
 
 
