@@ -71,7 +71,7 @@ class Look:
     probability: dict[str, float]  # that the target is reached, by each model
     is_reached: bool
     recall: float
-    interval: tuple[float, float] | None
+    interval: tuple[float, float]
 
 
 Trace = list[Look]
@@ -91,19 +91,22 @@ def run(options: ExperimentOptions) -> Report:
     options.expect(len(reviews) * starts + 2 * len(small))
     orders = {(name, seed): _order(options, name, seed) for name in reviews for seed in range(starts)}
     wrong = {(name, seed): _order(options, name, seed, share=0.1) for name in small for seed in (0, 1)}
-    rng = np.random.default_rng([options.seed, 7])
-    n_simulated = 4 if options.quick else 20
-    groups: Groups = {
-        kind: _traced({key: orders[key] for key in orders if key[0] in names})
-        for kind, names in KINDS.items()
-        if set(names) & set(reviews)
-    }
+    n_simulated = 4 if options.quick else 15
+    groups: Groups = {}
+    for kind, names in KINDS.items():
+        if set(names) & set(reviews):
+            groups[kind] = _traced(options, kind, {key: orders[key] for key in orders if key[0] in names})
     kinds = tuple(groups)
-    groups["one label in ten wrong"] = _traced(wrong)
+    groups["one label in ten wrong"] = _traced(options, "one label in ten wrong", wrong)
     for name in ("many relevant records", "two topics", ANYWHERE):
-        groups[name] = _traced({(f"{name} {at}", 0): _simulated(name, rng) for at in range(n_simulated)})
+        simulated = {(f"{name} {at}", options.seed): _simulated(name, at, options.seed) for at in range(n_simulated)}
+        groups[name] = _traced(options, name, simulated)
+    stops = {
+        rule: {key: _stop_of(options, rule, key, found) for key, found in orders.items()} for rule in STOPPING_RULES
+    }
     tables = [
-        _rules(orders), _choice(groups), _curve(groups, kinds), _groups(groups), _intervals(groups), _reviews(orders),
+        _rules(orders, stops), _choice(groups), _curve(groups, kinds), _groups(groups), _intervals(groups),
+        _reviews(orders, stops),
     ]  # fmt: skip
     return Report(
         "Stopping rules on 24 reviews",
@@ -143,10 +146,20 @@ def _collection(name: str, share: float, seed: int) -> Collection:
     return Collection(records, make_views(records), records.labels == 1)
 
 
-def _simulated(group: str, rng: np.random.Generator) -> Flags:
+def _stop_of(options: ExperimentOptions, rule: str, key: tuple[str, int], found: Flags) -> tuple[int, int]:
+    """Return the numbers of records read and of relevant ones known when a rule stops."""
+    read, known = options.result(
+        {"experiment": "screening-stopping", "review": key[0], "rule": rule, "start": key[1]},
+        lambda: stopping_rule(rule, len(found), TARGET).replay(found, np.random.default_rng(key[1])),
+    )
+    return read, known
+
+
+def _simulated(group: str, number: int, seed: int) -> Flags:
     """Return an order whose finds follow a power law, in one of three harder cases."""
+    rng = np.random.default_rng([seed, number, len(group)])
     if group == "many relevant records":
-        return _power_law(int(rng.integers(3000, 9000)), int(rng.integers(200, 900)), float(rng.choice([0, 0.03])), rng)
+        return _power_law(int(rng.integers(3000, 6000)), int(rng.integers(200, 900)), float(rng.choice([0, 0.03])), rng)
     if group == ANYWHERE:
         return _power_law(int(rng.integers(500, 3000)), int(10 * 12 ** rng.random()), 0.05, rng)
     n, n_first = int(rng.integers(800, 5000)), int(10 * 15 ** rng.random())
@@ -163,10 +176,12 @@ def _power_law(n: int, n_relevant: int, anywhere: float, rng: np.random.Generato
     return found
 
 
-def _traced(orders: dict[tuple[str, int], Flags]) -> dict[str, list[Trace]]:
+def _traced(options: ExperimentOptions, group: str, orders: dict[tuple[str, int], Flags]) -> dict[str, list[Trace]]:
     traces: dict[str, list[Trace]] = {}
-    for (name, _), found in orders.items():
-        traces.setdefault(name, []).append(_trace(found))
+    for (name, seed), found in orders.items():
+        key = {"experiment": "screening-stopping", "review": name, "what": "looks", "group": group, "start": seed}
+        looks = options.result(key, lambda found=found: [vars(look) for look in _trace(found)])  # type: ignore[misc]
+        traces.setdefault(name, []).append([Look(**look) for look in looks])
     return traces
 
 
@@ -183,7 +198,7 @@ def _trace(found: Flags) -> Trace:
         probability = {name: model.probability(finds, read, 1, TARGET) for name, model in models.items()}
         trace.append(
             Look(
-                read / n, len(finds), p_missed(finds, read, n, 1, TARGET), probability, read >= needed,
+                read / n, len(finds), p_missed(finds, read, n, 1, TARGET), probability, bool(read >= needed),
                 (1 + len(finds)) / (1 + len(places)), (estimate.low, estimate.high),
             )
         )  # fmt: skip
@@ -205,13 +220,15 @@ def _outcome(reviews: Iterable[list[Trace]], choice: Choice) -> tuple[float, flo
     return float(means[:, 0].mean()), float(means[:, 1].mean()), float(means[:, 1].min())
 
 
-def _rules(orders: dict[tuple[str, int], Flags]) -> ReportTable:
+def _rules(
+    orders: dict[tuple[str, int], Flags], stops: dict[str, dict[tuple[str, int], tuple[int, int]]]
+) -> ReportTable:
     kinds = {kind: names for kind, names in KINDS.items() if any(name in names for name, _ in orders)}
     rows: list[tuple[Cell, ...]] = []
     for name, rule in STOPPING_RULES.items():
         values: dict[str, list[tuple[float, float, float, float]]] = {}
         for (review, seed), found in orders.items():
-            read, known = stopping_rule(name, len(found), TARGET).replay(found, np.random.default_rng(seed))
+            read, known = stops[name][review, seed]
             recall, share = known / (1 + int(found.sum())), read / len(found)
             excess = share - place_needed(found) / len(found)
             values.setdefault(review, []).append((float(recall >= TARGET - 1e-9), recall, share, excess))
@@ -282,10 +299,10 @@ def _intervals(groups: Groups) -> ReportTable:
     for name, reviews in groups.items():
         by_review, misses = [], []
         for traces in reviews.values():
-            looks = [look for trace in traces for look in trace if look.interval is not None]
-            inside = [look.interval[0] - 1e-9 <= look.recall <= look.interval[1] + 1e-9 for look in looks]  # type: ignore[index]
+            looks = [look for trace in traces for look in trace]
+            inside = [look.interval[0] - 1e-9 <= look.recall <= look.interval[1] + 1e-9 for look in looks]
             by_review.append(np.mean(inside) if looks else 1.0)
-            misses.append(np.mean([look.recall < look.interval[0] - 1e-9 for look in looks]) if looks else 0.0)  # type: ignore[index]
+            misses.append(np.mean([look.recall < look.interval[0] - 1e-9 for look in looks]) if looks else 0.0)
         rows.append((name, float(np.mean(by_review)), float(min(by_review)), float(np.mean(misses))))
     columns = ("group", "covered", "worst review", "recall below the interval")
     return ReportTable(
@@ -295,17 +312,20 @@ def _intervals(groups: Groups) -> ReportTable:
     )  # fmt: skip
 
 
-def _reviews(orders: dict[tuple[str, int], Flags]) -> ReportTable:
+def _reviews(
+    orders: dict[tuple[str, int], Flags], stops: dict[str, dict[tuple[str, int], tuple[int, int]]]
+) -> ReportTable:
     names = dict.fromkeys(name for name, _ in orders)
     rows: list[tuple[Cell, ...]] = []
     for name in names:
-        some = [found for (review, _), found in orders.items() if review == name]
+        some = {key: found for key, found in orders.items() if key[0] == name}
         cells: list[float] = []
         for rule in ("agree", "hypergeometric"):
-            stops = [stopping_rule(rule, len(found), TARGET).stops_at(found) for found in some]
-            pairs = [(stop >= place_needed(found), stop / len(found)) for stop, found in zip(stops, some, strict=True)]
+            reads = [(stops[rule][key][0], found) for key, found in some.items()]
+            pairs = [(read >= place_needed(found), read / len(found)) for read, found in reads]
             cells += np.mean(pairs, axis=0).tolist()
-        needed = float(np.mean([place_needed(found) / len(found) for found in some]))
-        rows.append((name, len(some[0]) + 2, int(some[0].sum()) + 1, needed, *cells))
+        first = next(iter(some.values()))
+        needed = float(np.mean([place_needed(found) / len(found) for found in some.values()]))
+        rows.append((name, len(first) + 2, int(first.sum()) + 1, needed, *cells))
     columns = [f"{rule}, {what}" for rule in ("agree", "hypergeometric") for what in ("reached", "read")]
     return ReportTable("Review by review", ("review", "records", "relevant", "needed", *columns), tuple(rows), digits=3)

@@ -180,7 +180,9 @@ def test_the_error_that_is_spent_over_the_looks_stays_below_the_allowed_one(unre
     assert wrong / 2000 <= 0.05 + 3 * (0.05 * 0.95 / 2000) ** 0.5
 
 
-@pytest.mark.parametrize(("n", "relevant", "target", "alpha"), [(11, 3, 0.8, 0.3), (12, 5, 0.7, 0.2), (13, 4, 0.9, 0.5)])
+@pytest.mark.parametrize(
+    ("n", "relevant", "target", "alpha"), [(11, 3, 0.8, 0.3), (12, 5, 0.7, 0.2), (13, 4, 0.9, 0.5)]
+)
 def test_bets_reject_wrongly_in_few_of_all_orders_even_if_looked_at_after_every_record(n, relevant, target, alpha):
     """Enumerate all orders: the random order is the worst that the test allows."""
     wrong, orders = 0, list(itertools.combinations(range(1, n + 1), relevant))
