@@ -1,5 +1,5 @@
 """
-Stopping rules on 24 reviews of four kinds and on reviews that differ: how often the target is reached, and what it costs.
+Stopping rules on 24 reviews of four kinds and on others that differ: how often the target is reached, and the cost.
 
 The reviews are replayed in the order of corank from several starts; rules then see the finds only. The constants of the
 default are chosen on all groups but one and judged on that one. Further groups are reviews with wrong labels, and
@@ -280,7 +280,7 @@ def _curve(groups: Groups, kinds: Sequence[str]) -> ReportTable:
     return ReportTable(
         "Confidence against reading", ("accepted error", "confidence", "reached", "worst kind",
                                        *(name for name in groups if name not in kinds), "read"),
-        tuple(rows), digits=3, note="The default rule. Reached and read: means over the reviews; then the other groups.",
+        tuple(rows), digits=3, note="The default rule; reached and read are means over the reviews.",
     )  # fmt: skip
 
 
@@ -297,12 +297,14 @@ def _groups(groups: Groups) -> ReportTable:
 def _intervals(groups: Groups) -> ReportTable:
     rows: list[tuple[Cell, ...]] = []
     for name, reviews in groups.items():
-        by_review, misses = [], []
+        by_review: list[float] = []
+        misses: list[float] = []
         for traces in reviews.values():
             looks = [look for trace in traces for look in trace]
             inside = [look.interval[0] - 1e-9 <= look.recall <= look.interval[1] + 1e-9 for look in looks]
-            by_review.append(np.mean(inside) if looks else 1.0)
-            misses.append(np.mean([look.recall < look.interval[0] - 1e-9 for look in looks]) if looks else 0.0)
+            by_review.append(float(np.mean(inside)) if looks else 1.0)
+            missed = [look.recall < look.interval[0] - 1e-9 for look in looks]
+            misses.append(float(np.mean(missed)) if looks else 0.0)
         rows.append((name, float(np.mean(by_review)), float(min(by_review)), float(np.mean(misses))))
     columns = ("group", "covered", "worst review", "recall below the interval")
     return ReportTable(

@@ -14,6 +14,7 @@ import numpy as np
 from corank.errors import InputError
 from corank_lab.records.fields.interpret import Entry, interpret
 from corank_lab.records.identity import fingerprint
+from corank_lab.records.parsers.documents import load_folder
 from corank_lab.records.parsers.encoding import load_file
 from corank_lab.records.parsers.recognise import parse_file
 from corank_lab.records.records import Records, RecordSource
@@ -27,7 +28,7 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     entries: list[Entry] = []
     sources = []
     for path, source in zip(paths, names, strict=True):
-        loaded = load_file(path)
+        loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
         parsed = parse_file(loaded)
         present = {field: column for field, column in named.items() if column in parsed.columns}
         seen |= dict.fromkeys(parsed.columns)

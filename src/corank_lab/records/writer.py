@@ -1,4 +1,4 @@
-"""Write records with their judgements as RIS, CSV, TSV, Excel, BibTeX, PubMed's .nbib or JSON lines."""
+"""Write records with their judgements as RIS, CSV, TSV, Excel, BibTeX, PubMed's .nbib, JSON lines or load file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from corank.data import SUFFIXES, atomic_file, csv_text, suffix_of, write_text
 from corank.errors import InputError
+from corank_lab.records.parsers.documents import load_file_text
 from corank_lab.records.records import Records
 from corank_lab.records.writers.bibtex import bibtex_text
 from corank_lab.records.writers.jsonl import jsonl_text
@@ -20,9 +21,12 @@ from corank_lab.records.writers.standard import output_records
 from corank_lab.records.writers.tables import table_rows, write_excel
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-TEXTS = {".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text}
+TEXTS = {
+    ".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text,
+}  # fmt: skip
+LOAD_FILE = ".dat"
 EXCEL = ".xlsx"
-WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".bib", ".nbib", ".jsonl")
+WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".bib", ".nbib", ".jsonl", LOAD_FILE)
 """Suffixes of files that can be written."""
 
 
@@ -60,6 +64,8 @@ def write_records(
             return write_excel(scratch, table_rows(rows), keep_formulas=keep_formulas)
     if suffix in SEPARATORS:
         text = csv_text(table_rows(rows), separator=SEPARATORS[suffix], keep_formulas=keep_formulas)
+    elif suffix == LOAD_FILE:
+        text = load_file_text(table_rows(rows))
     else:
         text = TEXTS[suffix](rows)
     with write_text(path, overwrite=overwrite) as stream:

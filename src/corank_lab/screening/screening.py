@@ -242,8 +242,9 @@ class Screening(TeamAnswers):
         """
         Return the records that a judge may read next, by decreasing priority.
 
-        Records that others have read and that need another judge come first, then a random sample, then the records
-        that the model finds most likely relevant. What the judge put aside comes after these, and last what others did.
+        Records that others have read and that need another judge come first, then a random sample, the rest of the
+        family of the last record, and the records that the model finds most likely relevant. What the judge put aside
+        comes after these, and last what others did.
         """
         later, is_open = self.answers_of(judge).later, self._is_open(judge)
         aside = [number for number, judges in self._aside.items() if judges - {judge} and is_open[number]]
@@ -258,7 +259,10 @@ class Screening(TeamAnswers):
         again = set(np.flatnonzero(is_open & (self._n_read > 0)).tolist())
         second = [number for number in self.team.relevant if number in again] if again else []
         is_open[second] = False
-        chosen: list[int] = [*second, *drawn, *self._ranked(np.flatnonzero(is_open), most), *last]
+        last_read = self.answers_of(judge).last
+        family = [] if last_read is None else [one for one in self.unique.family(last_read) if is_open[one]]
+        is_open[family] = False
+        chosen: list[int] = [*second, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
         return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]
 
     def why(self, number: int, judge: str | None = None) -> ScreeningEntry:

@@ -24,9 +24,9 @@ from corank_lab.records.records import Records, read_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine
 from corank_lab.screening.journal import read_logs
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.stopping.forecast import advice_sentence
 from corank_lab.screening.stopping.rules import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.sampling import RandomSample, percent, proof_sentence
-from corank_lab.screening.stopping.forecast import advice_sentence
 from corank_lab.screening.stopping.urns import p_by_betting
 
 KIND, FORMAT = "corank screening certificate", 2

@@ -13,10 +13,10 @@ among the first `read` records and the curve h, the number of relevant records a
 
 with the regularised incomplete beta function I. The weights of the curves are (∏ h(find) / H^r)^τ.
 
-No curve is exactly right, and with many finds the model would be far too sure. Two constants allow for that: finds count
-as at most `enough` when curves are weighted, τ = 1 / (1 + r/enough), and the odds (1 − H)/H of a relevant record to be
-unread are multiplied by a lognormal factor with the standard deviation `misfit`. Rules decide by (100, 0.5). Intervals
-use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only.
+No curve is exactly right, and with many finds the model would be far too sure. Two constants allow for that: finds
+count as at most `enough` when curves are weighted, τ = 1 / (1 + r/enough), and the odds (1 − H)/H of a relevant record
+to be unread are multiplied by a lognormal factor with the standard deviation `misfit`. Rules decide by (100, 0.5).
+Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only.
 """
 
 from __future__ import annotations

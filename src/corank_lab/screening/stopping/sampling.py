@@ -81,8 +81,14 @@ class RandomSample:
         more = "" if not self.left else f" The next test is after {size - len(self.labels)} more random records."
         if len(self.labels) < self.plan.sizes[0] and self.left:
             return (f"Proved: nothing yet.{more}",)
-        unread = len(self.drawn) - len(self.labels)
-        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}",)
+        unread, finds = len(self.drawn) - len(self.labels), sum(self.labels)
+        most = self.plan.most(self.labels)
+        elusion = (
+            f"Elusion: {finds} of {len(self.labels)} random unread records are relevant; at "
+            f"{percent(self.rule.confidence)} confidence at most {most} of {self.plan.unread} "
+            f"({100 * most / self.plan.unread:.2g} %) were."
+        )
+        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}", elusion)
 
     @property
     def next(self) -> int | None:

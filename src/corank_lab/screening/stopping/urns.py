@@ -111,7 +111,8 @@ def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target
         return 0.0
     found = np.zeros(read, dtype=np.bool_)
     found[np.array(finds, dtype=np.intp) - 1] = True
-    before, place = np.cumsum(found) - found, np.arange(read)
+    before: Numbers = np.cumsum(found) - found
+    place = np.arange(read)
     begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
     rate = SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
 
@@ -187,7 +188,7 @@ class SamplePlan:
 
     def error(self, look: int) -> float:
         """Return the allowed error of one test."""
-        return (1 - self.confidence) / 2 ** (look + 1)
+        return (1 - self.confidence) / 2.0 ** (look + 1)
 
     def proves(self, labels: Sequence[bool]) -> bool:
         """Return whether one of the tests so far proved the target."""
@@ -208,21 +209,24 @@ class SamplePlan:
                 return size
         return self.unread
 
-    def bound(self, labels: Sequence[bool]) -> float:
+    def most(self, labels: Sequence[bool]) -> int:
         """
-        Return the largest recall that the tests so far prove: an exact lower confidence bound.
+        Return an upper bound of the relevant records among those unread before the sample.
 
-        Each test bounds the number of relevant records among those unread before the sample (`most_relevant`). All
-        bounds hold together with the confidence; the smallest is used.
+        Each test bounds it exactly (`most_relevant`). All bounds hold together with the confidence; the smallest is
+        used.
         """
         finds = int(np.count_nonzero(labels))
         most = finds + self.unread - len(labels)
         for look, size in enumerate(self.sizes):
             if size > len(labels):
                 break
-            inside = int(np.count_nonzero(labels[:size]))
-            most = min(most, most_relevant(self.unread, size, inside, self.error(look)))
-        total = self.found + max(most, finds)
+            most = min(most, most_relevant(self.unread, size, int(np.count_nonzero(labels[:size])), self.error(look)))
+        return max(most, finds)
+
+    def bound(self, labels: Sequence[bool]) -> float:
+        """Return the largest recall that the tests so far prove: an exact lower confidence bound."""
+        finds, total = int(np.count_nonzero(labels)), self.found + self.most(labels)
         return (self.found + finds) / total if total else 1.0
 
 

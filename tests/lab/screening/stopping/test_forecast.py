@@ -109,6 +109,7 @@ def test_a_sample_says_what_it_proves_and_never_all_with_records_unread():
     sample = RandomSample(answers, n, rule, 0)
     bound = sample.plan.bound([False] * first)
     assert 0.5 <= bound < 1
-    assert sample.lines() == (
-        f"Proved at 95 % confidence: at least {percent(bound)} of the relevant records are found.",
-    )
+    proof, elusion = sample.lines()
+    assert proof == f"Proved at 95 % confidence: at least {percent(bound)} of the relevant records are found."
+    assert f"Elusion: 0 of {first} random unread records are relevant; at 95 % confidence at most " in elusion
+    assert sample.plan.most([False] * first) == round(12 / bound) - 12

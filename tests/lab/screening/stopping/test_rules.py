@@ -108,9 +108,8 @@ def test_the_model_is_the_posterior_summed_term_by_term():
         assert recall == pytest.approx(6 / (6 + k))
     # the sum over finds is extended, not made anew
     later = [*finds, 12]
-    assert model.probability(later, 25, 1, target) == pytest.approx(
-        RateModel(n, *WIDE).probability(later, 25, 1, target)
-    )
+    single = RateModel(n, *WIDE).probability(later, 25, 1, target)
+    assert model.probability(later, 25, 1, target) == pytest.approx(single)
     assert model.probability(finds, read, 1, target) == pytest.approx(estimate.probability)
 
 
