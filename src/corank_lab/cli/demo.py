@@ -67,8 +67,7 @@ def _tune_search(output: Path, seed: int, console: Console, force: bool) -> Path
     from corank.cli import show
     from corank.data import read_grades, read_runs
     from corank.metrics import compare_runs, evaluate
-    from corank.models import Fusion
-    from corank.models.fusion import FusionDefinition
+    from corank.models import Fusion, FusionDefinition
     from corank.tables import ReportTable
 
     _write_runs(output, seed, force)
