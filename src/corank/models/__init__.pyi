@@ -1,7 +1,6 @@
 from corank.models.auto.auto_ranker import AutoRanker as AutoRanker
 from corank.models.auto.leaderboard import CandidateTable as CandidateTable
 from corank.models.fusion.definition import FusionDefinition as FusionDefinition
-from corank.models.fusion.definition import FusionDefinition as FusionDefinition
 from corank.models.fusion.definition import load_fusion as load_fusion
 from corank.models.fusion.fusion import Fusion as Fusion
 from corank.models.gp.collaborative.collaborative_gp import CollaborativeGP as CollaborativeGP
