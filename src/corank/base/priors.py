@@ -129,7 +129,7 @@ class ColumnMean(Ranker):
     def coef_(self) -> Floats:
         """Weights of all columns; only if they are not scaled inside queries."""
         if hasattr(self, "scaler_") or not hasattr(self, "columns_"):
-            raise AttributeError(f"this {type(self).__name__} has no coef_: it is not fitted, or scales inside queries.")
+            raise AttributeError("ColumnMean has coef_ only if it is fitted and does not scale inside queries")
         weights = np.zeros(self._n_columns)
         np.add.at(weights, self.columns_, self.signs_ / len(self.signs_))
         return weights

@@ -279,9 +279,7 @@ def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior:
         def others(scores: Floats, hidden: NDArray[np.bool_] = hidden) -> Floats:
             return np.where(hidden, np.nan, left_out.values(scores))
 
-        weights = choose_weights(
-            F, others, np.where(hidden, np.nan, correlations), rng, _NESTED_REPEATS, prior=prior
-        )
+        weights = choose_weights(F, others, np.where(hidden, np.nan, correlations), rng, _NESTED_REPEATS, prior=prior)
         estimated[is_out] = left_out.values(F @ weights)[is_out]
     return estimated
 

@@ -11,8 +11,8 @@ scores and grades inside left-out queries:
 
 or, with a prior, towards the prior alone. Weights below 0.05 are set to 0.
 
-Of a handful of queries, nDCG@10 counts few documents and correlation counts all. `docs/experiments/defaults.md` compares
-this rule with equal weights, softmax weights of nDCG and of pairs, and stacking, on twenty collections.
+Of a handful of queries, nDCG@10 counts few documents and correlation counts all. `docs/experiments/defaults.md`
+compares this rule with others on twenty collections.
 """
 
 from __future__ import annotations

@@ -66,7 +66,6 @@ class Candidate:
             return False
         return not (self.needs_dense and sparse.issparse(data.X) and data.n_features > _MAX_SPARSE_COLUMNS)
 
-
     def describe(self, data: RankingData) -> str:
         """Return the name, and the column if it is one."""
         if self.make is not _best_column:
@@ -107,14 +106,15 @@ def n_columns(data: RankingData) -> int:
 
 
 def column_correlations(data: RankingData) -> Floats:
-    """Return the mean over queries of the correlation of each column with the grades; of preferences, over all pairs."""
+    """Return the mean over queries of the correlation of each column with the grades, or its lead in preferences."""
     if data.pairs is not None:
         gaps = np.asarray(data.X[data.pairs[:, 0]] - data.X[data.pairs[:, 1]], dtype=np.float64)[:, : n_columns(data)]
         size = np.sqrt((gaps**2).sum(axis=0))
         return np.divide(gaps.sum(axis=0), size, out=np.zeros_like(size), where=size > 0.0)
     assert data.y is not None
     rows = data.order[~np.isnan(data.y[data.order])]  # sorted by query
-    X, y, codes = np.asarray(data.X[rows], dtype=np.float64)[:, : n_columns(data)], data.y[rows], data.queries.codes[rows]
+    X, y = np.asarray(data.X[rows], dtype=np.float64)[:, : n_columns(data)], data.y[rows]
+    codes = data.queries.codes[rows]
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     sizes = np.diff(np.append(starts, len(rows)))
     noise = _ROUNDING * np.add.reduceat(X * X, starts)

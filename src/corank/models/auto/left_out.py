@@ -144,7 +144,7 @@ class LeftOut:
         return found if metric.measure.larger_is_better else 1.0 - found
 
     def correlations(self, scores: Floats) -> Floats:
-        """Return the correlation of scores (n, m) with grades in each list; of preferences, the share right less wrong."""
+        """Return the correlation of scores (n, m) and grades in each list; of preferences, 2 share right − 1."""
         if self.data.pairs is not None:
             return 2.0 * self.values(scores) - 1.0
         assert self.data.y is not None

@@ -56,6 +56,7 @@ def test_few_queries_give_weights_closer_to_those_of_correlations():
 
 
 def test_one_member_or_no_defined_query_gives_equal_weights():
-    np.testing.assert_array_equal(choose_weights(F[:, :1], values, correlations(F[:, :1]), np.random.default_rng(0)), [1.0])
+    alone = choose_weights(F[:, :1], values, correlations(F[:, :1]), np.random.default_rng(0))
+    np.testing.assert_array_equal(alone, [1.0])
     nothing = lambda scores: np.full((30, scores.shape[1]), np.nan)  # noqa: E731
     np.testing.assert_allclose(choose_weights(F, nothing, nothing(F), np.random.default_rng(0)), [1 / 3] * 3)
