@@ -32,11 +32,11 @@ from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.data.scoring import score_columns
 from corank.data.splits import shared_rows
-from corank.errors import InputError
+from corank.errors import InputError, suggest_names
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.candidates import chosen_candidates
+from corank.models.auto.candidates import chosen_candidates, deployable, export_targets
 from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
 from corank.models.auto.trials import Trial, Trials
@@ -65,6 +65,7 @@ class FittedAutoRanker:
     estimate: Floats
     skipped: tuple[str, ...]
     coef: Floats | None = None
+    deploy_cost: Floats | None = None
 
 
 @shared_parameters
@@ -84,6 +85,9 @@ class AutoRanker(Ranker):
     candidates : list of str, optional
         Names of the candidates to try, see `corank.models.auto.candidates.CANDIDATES`; None tries all that suit the
         data.
+    deploy : str, optional
+        A target of ``corank export``, such as "opensearch" or "onnx": only candidates that it can run are averaged. The
+        others are still tried, and `deploy_cost_` is what the restriction costs.
     metric : str, optional
         Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
     {missing}
@@ -105,6 +109,9 @@ class AutoRanker(Ranker):
         Candidates that were not tried, with the reason.
     coef_ : array of shape (n_features,)
         Weights of the columns, if all members are linear.
+    deploy_cost_ : array of shape (3,)
+        Metric of the average of all candidates minus that of those which the target of `deploy` can run, and its 95 %
+        interval; only with `deploy`.
 
     Examples
     --------
@@ -124,6 +131,7 @@ class AutoRanker(Ranker):
     _rules: ClassVar[Rules] = {
         "time_limit": number(0, inside="()") | none,
         "candidates": items | none,
+        "deploy": text | none,
         "metric": text | none,
         "missing": one_of(*MISSING),
         "random_state": seed,
@@ -140,6 +148,7 @@ class AutoRanker(Ranker):
         time_limit: float | None = 120.0,
         *,
         candidates: Any = None,
+        deploy: str | None = None,
         metric: str | None = None,
         missing: str = "mean",
         random_state: Any = None,
@@ -147,6 +156,7 @@ class AutoRanker(Ranker):
     ) -> None:
         self.time_limit = time_limit
         self.candidates = candidates
+        self.deploy = deploy
         self.metric = metric
         self.missing = missing
         self.random_state = random_state
@@ -155,28 +165,44 @@ class AutoRanker(Ranker):
     def _check_combinations(self) -> None:
         if self.metric is not None:
             parse_metric(self.metric)
+        if self.deploy is not None and self.deploy not in export_targets():
+            raise InputError(f"deploy is {self.deploy!r}; {suggest_names(self.deploy, export_targets())}.")
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedAutoRanker:
         for_folds, for_weights, for_seed = rng.spawn(3)
         if data.prior is not None and is_constant_inside(data, data.prior):
             data = replace(data, prior=None)
+        if self.deploy is not None and (data.prior is not None or data.filling is not None):
+            found, do = (
+                ("a prior", "make it a column of X") if data.filling is None else ("missing values", "fill them in")
+            )
+            raise InputError(f"deploy is {self.deploy!r}, but there is {found}, which no engine has; {do}.")
         left_out = LeftOut.of(data, self.metric, for_folds)
         work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
         candidates = chosen_candidates(self.candidates, data)
         n_fits = 1 + (0 if left_out is None else left_out.n_folds)
         with progress(len(candidates) * n_fits, "fits", self.verbose) as advance:
             trials = work.run(candidates, advance)
-            spreads, estimate = None, np.full(3, np.nan)
-            values, weights = np.full((len(trials), 1), np.nan), np.full(len(trials), 1.0 / len(trials))
+            everyone = np.arange(len(trials))
+            tried = [trial.candidate for trial in trials]
+            groups = [everyone] if self.deploy is None else deployable(tried, self.deploy)
+            spreads, estimate, cost = None, np.full(3, np.nan), None
+            values, weights = np.full((len(trials), 1), np.nan), np.zeros(len(trials))
+            weights[groups[0]] = 1.0 / len(groups[0])
             if left_out is not None:
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
                 values = left_out.values(F).T
                 prior = 0 if trials[0].candidate is None else None
-                weights = choose_weights(
-                    F / spreads, left_out.values, left_out.correlations(F), for_weights, prior=prior
-                )
-                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights, prior), left_out.metric))
+                averages = [average(F / spreads, group, left_out, for_weights, prior) for group in groups]
+                weights, nested = max(averages, key=lambda pair: np.nanmean(pair[1]))
+                estimate = np.array(interval(nested, left_out.metric))
+                if self.deploy is not None:
+                    is_whole = len(groups[0]) == len(trials)
+                    unrestricted = (
+                        nested if is_whole else average(F / spreads, everyone, left_out, for_weights, prior)[1]
+                    )
+                    cost = np.array(interval(unrestricted - nested))
             metric = "nDCG@10" if left_out is None else left_out.metric
             means, lows, highs = np.array([interval(each, metric) for each in values]).T
             board = CandidateTable(
@@ -186,7 +212,8 @@ class AutoRanker(Ranker):
                 n_lists=0 if left_out is None else left_out.n_lists,
                 lists=_list_kind(left_out, data),
             )  # fmt: skip
-            return _combined(work, trials, weights, spreads, board, estimate, advance)
+            fitted = _combined(work, trials, weights, spreads, board, estimate, advance)
+            return replace(fitted, deploy_cost=cost)
 
     def _score_rows(self, X: Any) -> Floats:
         if hasattr(self, "coef_"):
@@ -253,6 +280,12 @@ class AutoRanker(Ranker):
             )
         else:
             words += f" An interval half as wide needs about {3 * n} more judged queries."
+        if hasattr(self, "deploy_cost_"):
+            cost, low, high = self.deploy_cost_
+            words += (
+                f" Only what {self.deploy} can run was averaged, which costs {cost:.3f} ({low:.3f} to {high:.3f}) of "
+                f"{board.metric} against all candidates."
+            )
         if self.skipped_:
             words += f" Not tried: {'; '.join(self.skipped_)}."
         return words
@@ -264,6 +297,15 @@ def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
         return left_out.list_kind
     rows = data.scored_rows if data.pairs is None else np.unique(data.pairs)
     return "queries" if shared_rows(data.X, data.queries.codes, rows) is None else SHARED_ROWS
+
+
+def average(
+    F: Floats, members: NDArray[np.int64], left_out: LeftOut, rng: np.random.Generator, prior: int | None
+) -> tuple[Floats, Floats]:
+    """Return weights of all candidates, zero but for some members, and `nested_values` of their average."""
+    weights, part = np.zeros(F.shape[1]), F[:, members]
+    weights[members] = choose_weights(part, left_out.values, left_out.correlations(part), rng, prior=prior)
+    return weights, nested_values(part, left_out, rng, prior)
 
 
 def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:

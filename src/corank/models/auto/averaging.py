@@ -7,7 +7,7 @@ the selection is repeated on random weights of the n queries (Bayesian bootstrap
 members are averaged, and the average is shrunk towards weights from a steadier criterion, the mean correlation r_m of
 scores and grades inside left-out queries:
 
-    w = (n w_selected + n₀ w_r) / (n + n₀),   w_r ∝ exp(β n r_m),   n₀ = 15, β = 5,
+    w = (n w_selected + n₀ w_r) / (n + n₀),   w_r ∝ exp(β min(n, 10) r_m),   n₀ = 15, β = 5,
 
 or, with a prior, towards the prior alone. Weights below 0.05 are set to 0.
 
@@ -29,8 +29,8 @@ REPEATS = 4
 
 # members that a selection adds
 _ROUNDS = 8
-# n₀, the number of queries that the weights of correlations count as, and β
-_CORRELATION_QUERIES, _SHARPNESS = 15.0, 5.0
+# n₀, the number of queries that the weights of correlations count as; β, and the most queries that it counts
+_CORRELATION_QUERIES, _SHARPNESS, _MAX_EVIDENCE = 15.0, 5.0, 10
 # weights below this one are dropped
 _MIN_WEIGHT = 0.05
 # number of queries from which one selection suffices
@@ -70,7 +70,7 @@ def choose_weights(
 def _from_correlations(correlations: Floats) -> Floats:
     """Return w_r; equal weights if no correlation is defined."""
     known = correlations[~np.isnan(correlations).any(axis=1)]
-    evidence = _SHARPNESS * known.sum(axis=0)
+    evidence = _SHARPNESS * known.sum(axis=0) * min(1.0, _MAX_EVIDENCE / max(len(known), 1))
     weights = np.exp(evidence - evidence.max())
     return np.asarray(weights / weights.sum())
 

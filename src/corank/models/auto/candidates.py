@@ -11,8 +11,9 @@ the column of the best nDCG@10 on twenty collections.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -110,7 +111,7 @@ def column_correlations(data: RankingData) -> Floats:
     if data.pairs is not None:
         gaps = np.asarray(data.X[data.pairs[:, 0]] - data.X[data.pairs[:, 1]], dtype=np.float64)[:, : n_columns(data)]
         size = np.sqrt((gaps**2).sum(axis=0))
-        return np.divide(gaps.sum(axis=0), size, out=np.zeros_like(size), where=size > 0.0)
+        return np.asarray(np.divide(gaps.sum(axis=0), size, out=np.zeros_like(size), where=size > 0.0))
     assert data.y is not None
     rows = data.order[~np.isnan(data.y[data.order])]  # sorted by query
     X, y = np.asarray(data.X[rows], dtype=np.float64)[:, : n_columns(data)], data.y[rows]
@@ -162,3 +163,64 @@ def chosen_candidates(names: Any, data: RankingData) -> list[Candidate]:
         if name not in CANDIDATES:
             raise InputError(f"there is no candidate {name!r}; {suggest_names(str(name), list(CANDIDATES))}.")
     return [candidate for name, candidate in CANDIDATES.items() if name in list(names)]
+
+
+# rows of the problem that candidates are fitted to: trees need some to split
+_N_QUERIES, _N_ROWS = 6, 12
+
+
+def export_targets() -> list[str]:
+    """Return the names of all targets."""
+    return list(_registry().TARGETS)
+
+
+def deployable(candidates: Sequence[Candidate | None], target: str) -> list[NDArray[np.int64]]:
+    """
+    Return the groups of candidates, None being the prior, whose averages a target can run; raise if there is none.
+
+    Each candidate is fitted to a few rows and exported in memory: the targets decide. A target that refuses
+    sums of several kinds, such as linear models and trees, gets a group of each kind.
+    """
+    data = _small_problem()
+    models = [candidate.make(data, 0.1, 0).fit(data) for candidate in candidates if candidate is not None]
+    kinds = [_kind(model, target) for model in models]
+    known = list(dict.fromkeys(kind for kind in kinds if kind is not None))
+    first = [models[kinds.index(kind)] for kind in known]
+    groups: list[list[int]] = []
+    for k, model in enumerate(first):
+        home = next((group for group in groups if _runs([*(first[j] for j in group), model], target)), None)
+        if home is None:
+            groups.append([k])
+        else:
+            home.append(k)
+    if not groups:
+        raise InputError(f"deploy is {target!r}, which can run none of the candidates; choose other candidates.")
+    return [np.flatnonzero([kind is not None and known.index(kind) in group for kind in kinds]) for group in groups]
+
+
+def _kind(model: Ranker, target: str) -> type[Any] | None:
+    """Return the type of a model in exports; None if the target cannot run it."""
+    try:
+        return type(_registry().make_export(model, target)[0].scorer)
+    except InputError:
+        return None
+
+
+def _runs(models: list[Ranker], target: str) -> bool:
+    """Return whether a target can run the sum of some models."""
+    try:
+        _registry().make_export(models, target)
+    except InputError:
+        return False
+    return True
+
+
+def _registry() -> Any:
+    """Return the module with the targets; a higher layer, which is looked up when it is needed."""
+    return import_module("corank.deploy.export.export")
+
+
+def _small_problem() -> RankingData:
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(_N_QUERIES * _N_ROWS, 3)), np.repeat(np.arange(_N_QUERIES), _N_ROWS)
+    return RankingData.of(X, np.digitize(X[:, 0], [0.0, 1.0]).astype(np.float64), qid)

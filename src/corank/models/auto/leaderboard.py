@@ -64,12 +64,11 @@ class CandidateTable:
         return self._table.to_frame()
 
 
-def interval(values: Floats, metric: str) -> tuple[float, float, float]:
-    """Return the mean of values of a metric and its 95 % interval inside the range of the metric, ignoring NaN."""
+def interval(values: Floats, metric: str | None = None) -> tuple[float, float, float]:
+    """Return the mean of values and its 95 % interval, inside the range of a metric, ignoring NaN."""
     kept = values[~np.isnan(values)]
     low, high, _ = sign_flip(kept)
-    name = parse_metric(metric).measure.name
-    if len(kept) and name not in _UNBOUNDED:
+    if metric is not None and len(kept) and (name := parse_metric(metric).measure.name) not in _UNBOUNDED:
         low, high = max(low, -1.0 if name == "kendall" else 0.0), min(high, 1.0)
     return float(kept.mean()) if len(kept) else low, low, high
 

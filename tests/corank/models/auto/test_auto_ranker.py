@@ -199,3 +199,29 @@ def test_random_labels_of_rows_in_several_queries_have_the_value_of_chance():
     model.fit(items[every], grades[every], qid=np.repeat(np.arange(6), 12))
     assert np.isnan(model.estimate_).all()
     assert "so many rows occur in several queries" in model.summary()
+
+
+@pytest.mark.parametrize("target", ["opensearch", "sql"])
+def test_a_deployed_average_is_what_the_target_can_run(target, tmp_path):
+    mixed = ["linear", "gaussian-weak", "trees"]
+    free = AutoRanker(candidates=mixed, random_state=0).fit(X, BENT_Y, qid=QID)
+    with pytest.raises(InputError, match=f"AutoRanker\\(deploy='{target}'\\)"):
+        export_model(free, tmp_path / "free", target)
+    model = AutoRanker(candidates=mixed, deploy=target, random_state=0).fit(X, BENT_Y, qid=QID)
+    done = export_model(model, tmp_path / "model", target, rows=X)
+    assert done.verification.unexplained_orders == 0
+    assert f"Only what {target} can run" in model.summary()
+    # bends need trees or kernels, and only trees can leave
+    assert [type(member).__name__ for member in model.members_] == ["LambdaRank"]
+    assert model.deploy_cost_.shape == (3,)
+
+
+def test_what_no_engine_has_is_refused_before_learning():
+    with pytest.raises(InputError, match="deploy is 'lucene'"):
+        AutoRanker(deploy="lucene").fit(X, Y, qid=QID)
+    with pytest.raises(InputError, match="prior"):
+        AutoRanker(deploy="onnx").fit(X, Y, qid=QID, prior=X[:, 0])
+    with pytest.raises(InputError, match="missing values"):
+        AutoRanker(deploy="onnx").fit(np.where(X > 2.0, np.nan, X), Y, qid=QID)
+    with pytest.raises(InputError, match="none of the candidates"):
+        AutoRanker(candidates=["gaussian"], deploy="sql").fit(X, Y, qid=QID)
