@@ -22,8 +22,7 @@ from pathlib import Path
 
 from corank.data import open_regular
 from corank.errors import InputError
-from corank_lab.records.parsers.encoding import LoadedFile, decode
-from corank_lab.records.parsers.parsed import ParsedFile
+from corank_lab.records.parsers.parsed import LoadedFile, ParsedFile, decode
 from corank_lab.records.parsers.tables import NumberedRow, parse_rows
 
 COLUMNS = (
