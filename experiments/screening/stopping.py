@@ -20,12 +20,14 @@ from corank.comparison.report import Report
 from corank.tables import Cell, ReportTable
 from corank_lab.records.records import read_records
 from corank_lab.screening import make_views
-from corank_lab.screening.stopping.rates import MIN_FOUND, RateModel
+from corank_lab.screening.model import ScreeningModel
+from corank_lab.screening.simulate import start_pair
+from corank_lab.screening.stopping.rates import RateModel
 from corank_lab.screening.stopping.rules import AGREEMENT, STOPPING_RULES, STRICT, stopping_rule
 from corank_lab.screening.stopping.urns import p_missed
 from experiments.datasets.catalog import dataset
 from experiments.options import ExperimentOptions
-from experiments.screening.order import CORANK, Collection, flags, read_in_order
+from experiments.screening.order import CORANK, Collection, flags
 
 KINDS = {
     "SYNERGY": ("Donners_2021", "Meijboom_2021", "Menon_2022", "Nelson_2002", "Oud_2018", "Sep_2021"),
@@ -71,7 +73,7 @@ class Look:
     probability: dict[str, float]  # that the target is reached, by each model
     is_reached: bool
     recall: float
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None  # at every fifth look, from the fifth find on
 
 
 Trace = list[Look]
@@ -111,9 +113,10 @@ def run(options: ExperimentOptions) -> Report:
     return Report(
         "Stopping rules on 24 reviews",
         f"Target: {TARGET:.0%} of the relevant records at 95 % confidence. {len(reviews)} reviews of four kinds, "
-        f"{starts} starts each, in the order of corank; a start is one relevant and one irrelevant record. Reached: "
-        "share of the starts in which the recall at the stop is at least the target. Read: share of the records read "
-        "at the stop. Excess: read beyond the smallest number of records that reaches the target.",
+        f"{starts} starts each, in the order of corank, which is fitted again after every record or, later, after half "
+        "a hundredth of those read; a start is one relevant and one irrelevant record. Reached: share of the starts in "
+        "which the recall at the stop is at least the target. Read: share of the records read at the stop. Excess: read "
+        "beyond the smallest number of records that reaches the target.",
         tuple(tables),
         (),
     )
@@ -126,9 +129,27 @@ def place_needed(found: Flags) -> int:
 
 
 def _order(options: ExperimentOptions, name: str, seed: int, share: float = 0.0) -> Flags:
-    key = {"experiment": "screening-stopping", "review": name, "what": CORANK, "start": seed}
+    every = 0.01 if share else 0.005
+    key = {"experiment": "screening-stopping", "review": name, "what": CORANK, "start": seed, "every": every}
     key |= {"wrong": share} if share else {}
-    return flags(options.result(key, lambda: read_in_order(CORANK, _collection(name, share, seed), seed)["found"]))
+    return flags(options.result(key, lambda: replay(_collection(name, share, seed), seed, every)))
+
+
+def replay(judged: Collection, seed: int, every: float) -> str:
+    """
+    Replay from one relevant and one irrelevant record, and return whether each record is relevant, as 0 and 1.
+
+    every: the model is fitted again when this share more records are judged, or after every record if that is less.
+    """
+    read, model = [*start_pair(judged.y, seed)], ScreeningModel(judged.views)
+    is_unread = np.ones(len(judged.y), dtype=np.bool_)
+    is_unread[read] = False
+    while is_unread.any():
+        scores = np.where(is_unread, model.scores(read, judged.y[read].tolist()), -np.inf)
+        n_next = min(max(1, int(every * len(read))), int(is_unread.sum()))
+        read += np.argsort(-scores, kind="stable")[:n_next].tolist()
+        is_unread[read[-n_next:]] = False
+    return "".join("01"[int(judged.y[number])] for number in read[2:])
 
 
 @cache
@@ -189,17 +210,15 @@ def _trace(found: Flags) -> Trace:
     n, places, needed = len(found), np.flatnonzero(found) + 1, place_needed(found)
     models = {name: RateModel(n, *constants) for name, constants in MODELS.items()}
     trace = []
-    for read in stopping_rule("agree", n, TARGET).looks:
+    for number, read in enumerate(stopping_rule("agree", n, TARGET).looks):
         finds = places[places <= read].tolist()
-        if len(finds) < MIN_FOUND:
-            continue
-        estimate = models[CHOSEN[0]].estimate(finds, read, 1, TARGET)
-        assert estimate is not None
+        estimate = models[CHOSEN[0]].estimate(finds, read, 1, TARGET) if number % 5 == 0 else None
         probability = {name: model.probability(finds, read, 1, TARGET) for name, model in models.items()}
         trace.append(
             Look(
                 read / n, len(finds), p_missed(finds, read, n, 1, TARGET), probability, bool(read >= needed),
-                (1 + len(finds)) / (1 + len(places)), (estimate.low, estimate.high),
+                (1 + len(finds)) / (1 + len(places)),
+                None if estimate is None else (estimate.low, estimate.high),
             )
         )  # fmt: skip
     return trace
@@ -300,16 +319,16 @@ def _intervals(groups: Groups) -> ReportTable:
         by_review: list[float] = []
         misses: list[float] = []
         for traces in reviews.values():
-            looks = [look for trace in traces for look in trace]
-            inside = [look.interval[0] - 1e-9 <= look.recall <= look.interval[1] + 1e-9 for look in looks]
-            by_review.append(float(np.mean(inside)) if looks else 1.0)
-            missed = [look.recall < look.interval[0] - 1e-9 for look in looks]
-            misses.append(float(np.mean(missed)) if looks else 0.0)
+            looks = [(look.recall, *look.interval) for trace in traces for look in trace if look.interval is not None]
+            by_review.append(
+                float(np.mean([low - 1e-9 <= recall <= high + 1e-9 for recall, low, high in looks] or [1]))
+            )
+            misses.append(float(np.mean([recall < low - 1e-9 for recall, low, _ in looks] or [0])))
         rows.append((name, float(np.mean(by_review)), float(min(by_review)), float(np.mean(misses))))
     columns = ("group", "covered", "worst review", "recall below the interval")
     return ReportTable(
         "Intervals of the recall", columns, tuple(rows), digits=3,
-        note="Share of the looks, after every hundredth of the records from the fifth find on, at which the 95 % "
+        note="Share of the looks, after every twentieth of the records from the fifth find on, at which the 95 % "
         "interval holds the recall. Means over reviews.",
     )  # fmt: skip
 
