@@ -115,8 +115,8 @@ def run(options: ExperimentOptions) -> Report:
         f"Target: {TARGET:.0%} of the relevant records at 95 % confidence. {len(reviews)} reviews of four kinds, "
         f"{starts} starts each, in the order of corank, which is fitted again after every record or, later, after half "
         "a hundredth of those read; a start is one relevant and one irrelevant record. Reached: share of the starts in "
-        "which the recall at the stop is at least the target. Read: share of the records read at the stop. Excess: read "
-        "beyond the smallest number of records that reaches the target.",
+        "which the recall at the stop is at least the target. Read: share of the records read at the stop. Excess: "
+        "read beyond the smallest number of records that reaches the target.",
         tuple(tables),
         (),
     )
