@@ -154,8 +154,8 @@ class AgreeRule(StoppingRule):
     )
 
     record = (
-        "This is not derived but measured: in replays of groups of reviews that it was not chosen on, 90 % of the stops "
-        "or more reached 95 % recall, but 73 % where relevant records were scattered anywhere in the order."
+        "This is not derived but measured: in replays of groups of reviews that it was not chosen on, 90 % of the "
+        "stops or more reached 95 % recall, but 73 % where relevant records were scattered anywhere in the order."
     )
 
     def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
