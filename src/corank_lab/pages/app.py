@@ -48,6 +48,7 @@ ROUTES = (
     Route("GET", "/", Permission.MEMBER, pages_everyone.home),
     Route("POST", "/projects", Permission.OWNER, pages_everyone.add_project),
     Route("GET", "/imports/{upload}", Permission.OWNER, pages_everyone.import_progress),
+    Route("POST", "/imports/{upload}", Permission.OWNER, pages_everyone.decide_import),
     Route("GET", "/p/{project}", Permission.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Permission.OWNER, pages_owner.change_settings),
     Route("GET", "/p/{project}/delete", Permission.OWNER, pages_owner.confirm_delete),
