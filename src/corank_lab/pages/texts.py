@@ -69,6 +69,7 @@ TEXTS = {
     "upload.memory": "Reading the files takes more than {limit} GB of memory; send fewer or smaller files, or set the "
     "environment variable {variable} to the number of gigabytes it may take.",
     "upload.stage.choose": "Waiting for your choice",
+    "upload.files": "Uploaded files",
     "upload.choose": "Check",
     "frame.keys": "Keys",
     "keys.title": "Keys of this page",
