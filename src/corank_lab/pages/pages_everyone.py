@@ -202,7 +202,12 @@ def health(page: PageRequest) -> Response:
 
 @cache
 def _content(name: str) -> bytes:
-    return package_files("corank_lab.pages").joinpath("static", name).read_bytes()
+    content = package_files("corank_lab.pages").joinpath("static", name).read_bytes()
+    if name != "app.css":
+        return content
+    from corank.comparison import STYLE  # colours and charts are those of the reports
+
+    return STYLE.encode() + content
 
 
 def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:

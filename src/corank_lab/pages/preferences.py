@@ -16,7 +16,6 @@ from corank.errors import InputError
 from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.pages.markup import card, one_line, rich
-from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.preferences.answers import (
@@ -267,13 +266,18 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             raise InputError("the address names a pair that this project does not have; open the project again.")
         return a, b
 
-    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[Tick]]:
+    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[tuple[float, str]]]:
         """Return the rows of the order with their error bars, and the marks of the axis below."""
         std = ranking.std
         low, high = float((ranking.score - std).min()), float((ranking.score + std).max())
         margin = 0.04 * (high - low) + 1e-9
-        scale = Scale(low - margin, high + margin)
-        place = scale.percent
+        from corank.comparison import Axis
+
+        axis = Axis(low - margin, high + margin)
+
+        def place(value: float) -> float:
+            return round(100 * axis.place(value), 2)
+
         rows = [
             {
                 "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
@@ -283,7 +287,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             }
             for rank, at in enumerate(ranking.order.tolist(), 1)
         ]  # fmt: skip
-        return rows, scale.ticks(4)
+        return rows, [(place(value), label) for value, label in axis.ticks(4)]
 
     def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
         return [

@@ -83,7 +83,7 @@ def preview_file(file: UploadedFile) -> FilePreview:
     if _RUN.match(file.content) or (_BOOK.search(file.content[:_HEAD]) and file.content.lstrip()[:1] == b"{"):
         lines = file.content[:_HEAD].decode("utf-8", "replace").splitlines()[:N_ROWS]
         is_run = _RUN.match(file.content) is not None
-        rows = tuple((one_line(line, 200),) for line in lines) if is_run else ()
+        rows: tuple[tuple[str, ...], ...] = tuple((one_line(line, 200),) for line in lines) if is_run else ()
         return FilePreview(file.name, "TREC run" if is_run else "Quepid book", ("",) * is_run, rows, kind="grade")
     try:
         with spending(Budget(n_bytes=MAX_PREVIEW_BYTES, cells=MAX_PREVIEW_VALUES, values=MAX_PREVIEW_VALUES)):

@@ -13,8 +13,7 @@ import numpy as np
 from corank.errors import InputError
 from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.pages.markup import clean, one_line, record_values, rich, split_words
-from corank_lab.pages.plots import curve
+from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
 from corank_lab.pages.screening.results import Results, agreement_rows
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import MOST_TEXT, Export, NewProject, SaveResult, Setting, Workspace
