@@ -6,7 +6,7 @@ first of these events:
 
 1. feedback on it that is marked as final;
 2. an event whose time is at least that of the list plus its waiting time (300 seconds by default);
-3. a list that makes more than `MOST_OPEN` lists wait: the oldest is closed.
+3. a list that makes more than `MAX_OPEN` lists wait: the oldest is closed.
 
 Feedback after that is *late*: it stays in the log, is counted, and is not learnt online. If no event arrives, the
 learner itself appends a tick, so that rule 2 needs no clock: what is learnt, in which order and with which clicks, is a
@@ -43,7 +43,7 @@ from corank_lab.api.registry import Registry, version_of
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
-MOST_OPEN = 200_000
+MAX_OPEN = 200_000
 """Largest number of lists that wait for feedback."""
 PAUSE = 0.1
 """Shortest time in seconds between two commits of the learner, unless a request waits for one."""
@@ -70,7 +70,7 @@ class OpenLists:
     counts: learnt feedback, feedback that came late or on unknown lists, and feedback that a rule excludes.
     """
 
-    def __init__(self, most: int = MOST_OPEN) -> None:
+    def __init__(self, most: int = MAX_OPEN) -> None:
         self._most = most
         self._open: dict[str, OpenList] = {}
         self.counts: Counter[str] = Counter()

@@ -80,7 +80,7 @@ def _read_json(archive: zipfile.ZipFile, member: str) -> str:
     return text
 
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Number of times that reading begins, such as after the server was killed."""
 
 

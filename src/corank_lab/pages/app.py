@@ -22,7 +22,7 @@ from corank_lab.pages.screening import pages as pages_screen
 from corank_lab.pages.screening.workspace import ScreenWorkspace
 from corank_lab.pages.site import PageRequest, Permission, Site, judges_of, permit, tokens_of
 from corank_lab.pages.texts import text
-from corank_lab.pages.uploads import MOST_FILES, UploadedFile, file_name
+from corank_lab.pages.uploads import MAX_FILES, UploadedFile, file_name
 from corank_lab.pages.workspaces import Workspace
 
 KINDS: Mapping[str, type[Workspace]] = {
@@ -168,7 +168,7 @@ def _permit(page: PageRequest, route: Route) -> None:
 
 async def _read_form(page: PageRequest) -> None:
     try:
-        form = await page.request.form(max_files=MOST_FILES, max_fields=200)
+        form = await page.request.form(max_files=MAX_FILES, max_fields=200)
     except HTTPException as error:
         raise InputError(f"the form cannot be read ({error.detail}); reload the page and send it again.") from None
     fields, files = {}, []

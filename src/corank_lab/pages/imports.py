@@ -27,7 +27,7 @@ from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Database, Project
 from corank_lab.database.transfer import (
-    MOST_ATTEMPTS,
+    MAX_ATTEMPTS,
     begin_import,
     fail_import,
     files_of_import,
@@ -177,7 +177,7 @@ class Importer:
         found = find_import(self._store, id)
         if found is None or found.project is not None or found.error or found.kind == ANY:
             return True
-        if found.attempts >= MOST_ATTEMPTS:
+        if found.attempts >= MAX_ATTEMPTS:
             fail_import(self._store, id, text("upload.attempts", n=found.attempts))
             return True
         begin_import(self._store, id)

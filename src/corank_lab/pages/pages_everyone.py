@@ -222,7 +222,7 @@ def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
     )  # fmt: skip
 
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 UNANSWERED = "unread"
 """Filter that lists what the judge has not answered."""
 
@@ -255,8 +255,8 @@ def history(page: PageRequest) -> Response:
     if show not in ("", UNANSWERED):
         rows = [row for row in rows if show in _filters(row)]
     return page.render(
-        f"{workspace.kind}_history.html", progress=workspace.progress(page.me.name), rows=rows[:MOST_ROWS],
-        n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MOST_ROWS,
+        f"{workspace.kind}_history.html", progress=workspace.progress(page.me.name), rows=rows[:MAX_ROWS],
+        n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MAX_ROWS,
         filters=Counter(one for row in mine for one in _filters(row)),
     )  # fmt: skip
 

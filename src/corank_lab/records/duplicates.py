@@ -277,7 +277,7 @@ MAX_BLOCK, NEIGHBOURS = 400, 40
 N_RARE, MAX_RARE = 4, 60
 """Number of rare words of a title that make blocks, and how many titles may contain such a word."""
 
-LEAST_ALIKE = 60.0
+MIN_ALIKE = 60.0
 EDGE = 18
 """Similarity of titles in percent from which a pair is compared further, and letters of a beginning or an end."""
 
@@ -338,11 +338,11 @@ def _blocks(entries: Sequence[Entry]) -> Iterator[tuple[list[int], float]]:
         words = {word for word in one.title.split() if 1 < frequency[word] <= MAX_RARE}
         for word in sorted(words, key=lambda word: (frequency[word], word))[:N_RARE]:
             titles["word:" + word].append(at)
-    for blocks, least in ((strong, 0.0), (places, 0.0), (titles, LEAST_ALIKE)):
+    for blocks, least in ((strong, 0.0), (places, 0.0), (titles, MIN_ALIKE)):
         for members in blocks.values():
             for part in _split(members, entries) if len(members) > MAX_BLOCK else (members,):
                 if len(part) > 1:
-                    yield part, least if len(part) <= 20 or least else LEAST_ALIKE
+                    yield part, least if len(part) <= 20 or least else MIN_ALIKE
 
 
 def _split(members: list[int], entries: Sequence[Entry]) -> Iterator[list[int]]:

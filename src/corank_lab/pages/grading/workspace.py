@@ -21,7 +21,7 @@ from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, tit
 from corank_lab.pages.grading import training
 from corank_lab.pages.markup import card, clean, one_line, rich
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import MOST_TEXT, Export, NewProject, SaveResult, Setting, Workspace
+from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
 
 _SNIPPET = 200
 _SHOWN = 100
@@ -393,7 +393,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> SaveResult:
         document = self.task.documents[number]
-        note = clean(form.get("note", "")).strip()[:MOST_TEXT] if action != "undo" else ""
+        note = clean(form.get("note", "")).strip()[:MAX_CHARACTERS] if action != "undo" else ""
         if action in ("grade", "settle") and grade not in map(str, self.session.scale.grades):
             raise InputError(f"the grade is {grade!r}; choose one of the scale.")
         entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)

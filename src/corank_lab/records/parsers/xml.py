@@ -42,7 +42,7 @@ _FORBIDDEN = re.compile(
 _NAMED = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][A-Za-z0-9]{1,31});")
 _BARE = re.compile(r"&(?!#?\w{1,32};)")
 _DEEPEST = 12
-_MOST_LEVELS = 500
+_MAX_LEVELS = 500
 
 
 def parse_xml(text: str, name: str) -> ParsedFile:
@@ -92,8 +92,8 @@ def _shallow(root: Any, name: str) -> Any:
     level, depth = [root], 0
     while level:
         level, depth = [child for one in level for child in one if len(child)], depth + 1
-        if depth > _MOST_LEVELS:
-            raise InputError(f"{name} has more than {_MOST_LEVELS} levels of XML elements; check that it is an export.")
+        if depth > _MAX_LEVELS:
+            raise InputError(f"{name} has more than {_MAX_LEVELS} levels of XML elements; check that it is an export.")
     return root
 
 
