@@ -25,17 +25,10 @@ PUBMED_FIELDS = {
     "keywords": ("Keyword", "DescriptorName"), "references": ("Reference",),
 }  # fmt: skip
 
-_GROUPS = frozenset(
-    [
-        "secondary-authors",
-        "tertiary-authors",
-        "subsidiary-authors",
-        "translated-authors",
-        "pdf-urls",
-        "image-urls",
-        "text-urls",
-    ]
-)
+_GROUPS = frozenset((
+    "secondary-authors", "tertiary-authors", "subsidiary-authors", "translated-authors", "pdf-urls", "image-urls",
+    "text-urls",
+))  # fmt: skip
 _FORBIDDEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|&#(?:[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F])|0*(?:[0-8]|1[124-9]|2\d|3[01]));"
 )
