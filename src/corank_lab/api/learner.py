@@ -171,7 +171,7 @@ class Models:
         return model
 
 
-class Learner:
+class LogLearner:
     """
     Learns what the log has, and commits it.
 
@@ -314,7 +314,7 @@ class LearnerThread(threading.Thread):
         self._wake, self._is_over = threading.Event(), threading.Event()
         self._waiting: list[tuple[int, Future[int]]] = []
         self._lock = threading.Lock()
-        self.learner: Learner | None = None
+        self.learner: LogLearner | None = None
         self.number = 0
         self.n_failures = 0
 
@@ -345,7 +345,7 @@ class LearnerThread(threading.Thread):
                 if time.monotonic() - refreshed > IDLE:
                     self._registry.refresh()
                     is_held = self._lease.take()
-                    self.learner = (self.learner or Learner(self._log, self._registry)) if is_held else None
+                    self.learner = (self.learner or LogLearner(self._log, self._registry)) if is_held else None
                     refreshed = time.monotonic()
                 if self.learner is not None:
                     n_done = self.learner.step()

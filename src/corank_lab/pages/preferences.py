@@ -13,7 +13,7 @@ import numpy as np
 
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
-from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.pages.markup import card, one_line, rich
 from corank_lab.pages.uploads import Upload
@@ -124,11 +124,11 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             choices = self.session.choices(judge) if pair is None else []
         is_change = pair is not None
         if pair is None:
-            candidates = [Candidate(pair_key(pair), ANY_NUMBER if is_shared else 1) for pair, is_shared in choices]
+            candidates = [ClaimableItem(pair_key(pair), ANY_NUMBER if is_shared else 1) for pair, is_shared in choices]
             held = self.store.held_by(self.project.id, judge)
             if held is not None and candidates and held != candidates[0].item:
                 # the same question until it is answered
-                candidates.insert(0, Candidate(held, ANY_NUMBER))
+                candidates.insert(0, ClaimableItem(held, ANY_NUMBER))
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
             if claimed is None:
                 return None

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank import __version__
 from corank.errors import InputError
-from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import utc_now
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
@@ -253,7 +253,7 @@ class Workspace(ABC):
 
     def ask_again(self, judge: str, item: str) -> None:
         """Let an item be the next question of a judge."""
-        self.store.claim(self.project.id, judge, [Candidate(item, ANY_NUMBER)], self.last)
+        self.store.claim(self.project.id, judge, [ClaimableItem(item, ANY_NUMBER)], self.last)
 
     def seconds_per_answer(self, judge: str) -> float | None:
         """Return the median time between two answers of a judge, without pauses."""

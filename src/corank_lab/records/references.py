@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from corank_lab.records.evidence import Entry, journal_words, make_entries, same_journal
+from corank_lab.records.evidence import ComparedRecord, journal_words, make_entries, same_journal
 from corank_lab.records.identity import comparable_title, family_name, fold_text, normalise_doi, normalise_title
 from corank_lab.records.records import Records
 
@@ -125,7 +125,7 @@ class _Index:
                     self._by_key[key].append(at)
 
     @cached_property
-    def _entries(self) -> Sequence[Entry]:
+    def _entries(self) -> Sequence[ComparedRecord]:
         return make_entries(self._records)
 
     @cached_property

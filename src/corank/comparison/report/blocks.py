@@ -170,7 +170,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Details:
+class Collapsed:
     """A block that is collapsed on screen; paper and Markdown show it."""
 
     summary: str

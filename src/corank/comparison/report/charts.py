@@ -40,7 +40,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalRow:
     """One row of an interval chart."""
 
     name: str
@@ -199,7 +199,7 @@ def line_chart(
     return chart
 
 
-def interval_chart(rows: Sequence[Interval], x_label: str) -> Chart:
+def interval_chart(rows: Sequence[IntervalRow], x_label: str) -> Chart:
     """Return a chart with a dot and an interval for each row, from the top, with the name above it."""
     known = [(row, math.isfinite(row.low) and math.isfinite(row.high)) for row in rows]
     ends = [end for row, is_known in known for end in (row.mean, *((row.low, row.high) if is_known else ()))]

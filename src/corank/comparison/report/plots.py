@@ -11,7 +11,7 @@ from corank.comparison.report.charts import (
     N_LINES,
     Chart,
     Curve,
-    Interval,
+    IntervalRow,
     bar_chart,
     interval_chart,
     line_chart,
@@ -70,7 +70,7 @@ def reference_of(study: Study) -> MethodOutcome | None:
 def intervals(study: Study) -> Drawing | None:
     """Draw the mean and interval of every complete method, the best first."""
     rows = [
-        Interval(one.title, one.evaluation[study.metric].mean, one.low, one.high, one.name == study.winner)
+        IntervalRow(one.title, one.evaluation[study.metric].mean, one.low, one.high, one.name == study.winner)
         for one in study.outcomes
         if one.evaluation is not None
     ]

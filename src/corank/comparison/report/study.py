@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from corank.comparison.report.blocks import (
     BulletList,
     Code,
-    Details,
+    Collapsed,
     Document,
     Facts,
     PageBlock,
@@ -149,7 +149,7 @@ def _leaderboard(study: Study) -> list[PageBlock]:
     blocks: list[PageBlock] = [Paragraph(f"{study.metric}, {direction}. {_convention(study)}")]
     blocks += [*_plots(study, "leaderboard"), leaderboard(study)]
     if study.tests:
-        blocks.append(Details("All paired tests", paired_table(study)))
+        blocks.append(Collapsed("All paired tests", paired_table(study)))
     return blocks
 
 
@@ -170,7 +170,7 @@ def _curve(study: Study) -> list[PageBlock]:
     )
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
     table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
-    return [*_plots(study, "curve"), Details("Values of the plot", table)]
+    return [*_plots(study, "curve"), Collapsed("Values of the plot", table)]
 
 
 def _winner(study: Study) -> list[PageBlock]:
@@ -186,7 +186,7 @@ def _winner(study: Study) -> list[PageBlock]:
         weights = tuple((one.column, one.scaled, one.weight) for one in study.coefficients)
         columns = ("column", "weight × deviation", "weight")
         table = ReportTable("Weights of the columns", columns, weights, formats=("", ".4g", ".6g"))
-        blocks.append(Details("All weights", table))
+        blocks.append(Collapsed("All weights", table))
     return blocks
 
 
@@ -220,7 +220,7 @@ def _error_bounds(bounds: Sequence[Bound]) -> list[PageBlock]:
         ReportTable("Intervals of the expected error", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
         Paragraph("Assumptions:"),
         BulletList(tuple(assumed)),
-        Details("Terms of the bounds", terms),
+        Collapsed("Terms of the bounds", terms),
     ]
 
 

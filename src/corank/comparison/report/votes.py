@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from corank.comparison.report.blocks import BulletList, Code, Document, Facts, PageBlock, Paragraph, Plot, Section
-from corank.comparison.report.charts import Interval, interval_chart
+from corank.comparison.report.charts import IntervalRow, interval_chart
 from corank.tables import ReportTable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def leaderboard_page(board: Leaderboard, title: str, command: str = "") -> str:
 
 def _intervals(board: Leaderboard) -> PageBlock:
     rows = [
-        Interval(name, float(board.scores_[at]), float(board.lower_[at]), float(board.upper_[at]), is_strong=at == 0)
+        IntervalRow(name, float(board.scores_[at]), float(board.lower_[at]), float(board.upper_[at]), is_strong=at == 0)
         for at, name in enumerate(board.items_[:MAX_INTERVALS])
     ]
     chart = interval_chart(rows, "score, difference to the mean item")

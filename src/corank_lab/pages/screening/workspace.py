@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
 from corank_lab.pages.screening.results import Results, agreement_rows
@@ -355,7 +355,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 found, seen = self.session.open_for(judge, most), self.last
                 ids = self.session.records.ids
                 kept = self._held(judge, held) if held is not None else None
-            candidates = [Candidate(ids[one.number], one.slots) for one in found]
+            candidates = [ClaimableItem(ids[one.number], one.slots) for one in found]
             if kept is not None:  # the same question until it is answered
                 candidates.insert(0, kept)
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
@@ -365,10 +365,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 return None
         return None
 
-    def _held(self, judge: str, held: str) -> Candidate | None:
+    def _held(self, judge: str, held: str) -> ClaimableItem | None:
         number = self.session.unique.find(held)
         slots = 0 if number is None else self.session.slots_for(judge, number)
-        return None if number is None or not slots else Candidate(self.session.records.ids[number], slots)
+        return None if number is None or not slots else ClaimableItem(self.session.records.ids[number], slots)
 
     def _number(self, item: str) -> int:
         number = self.everything.number.get(item)

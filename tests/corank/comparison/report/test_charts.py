@@ -14,7 +14,7 @@ from corank.comparison.report.charts import (
     WIDTH,
     Axis,
     Curve,
-    Interval,
+    IntervalRow,
     bar_chart,
     interval_chart,
     line_chart,
@@ -30,7 +30,10 @@ CURVES = [
     Curve("SPD", ((10.0, 0.3), (40.0, 0.42), (90.0, 0.45)), ((0.28, 0.32), (0.4, 0.44), (0.43, 0.47))),
     Curve("LCRA <2>", ((10.0, 0.35), (90.0, 0.41)), notes=("few", "many")),
 ]
-ROWS = [Interval("best & first", 0.48, 0.45, 0.51, True), Interval("other " * 12, 0.4, float("nan"), float("nan"))]
+ROWS = [
+    IntervalRow("best & first", 0.48, 0.45, 0.51, True),
+    IntervalRow("other " * 12, 0.4, float("nan"), float("nan")),
+]
 BARS = [("long name " * 6, 2.0), ("minus", -1.5), ("none", 0.0)]
 BINS = [(0.1, 0.12, 400), (0.5, 0.4, 100), (0.9, 1.0, 1)]
 CHARTS = {
@@ -39,7 +42,7 @@ CHARTS = {
     "decades": lambda: line_chart([Curve("a", ((1e-7, 0.5), (1e6, 0.6)))], "x", "y", is_log=True),
     "one point": lambda: line_chart([Curve("a", ((1.0, 0.5),))], "x", "y"),
     "intervals": lambda: interval_chart(ROWS, "AP"),
-    "equal values": lambda: interval_chart([Interval("a", 1.0, 1.0 + 3e-16, 1.0 - 2e-16)], "AP"),  # by rounding
+    "equal values": lambda: interval_chart([IntervalRow("a", 1.0, 1.0 + 3e-16, 1.0 - 2e-16)], "AP"),  # by rounding
     "bars": lambda: bar_chart(BARS, "weight"),
     "steps": lambda: step_chart([0.2, -0.1, 0.0, float("nan")], "queries", "AP"),
     "many": lambda: step_chart(np.random.default_rng(0).normal(size=5000), "queries", "AP"),
