@@ -58,8 +58,8 @@ class Prior:
         mass = np.array([self.equal, self.alone, 1.0 - self.equal - self.alone])
         n = np.bincount(kinds[family == 0], minlength=3)
         gain = min(max(0.3 * (0.3 - shared), 0.0), 0.05)
-        bonus = np.array([self.agreement * gain * family.counts_agreement for family in FAMILIES])
-        bonus -= np.log(np.exp(bonus[[family.is_rule for family in FAMILIES]]).sum())
+        bonus = np.array([self.agreement * gain * item.counts_agreement for item in FAMILIES])
+        bonus -= np.log(np.exp(bonus[[item.is_rule for item in FAMILIES]]).sum())
         return np.asarray(np.log(mass / np.maximum(n, 1))[kinds] + bonus[family])
 
 
@@ -196,9 +196,9 @@ class Candidates:
             for name, share in family.mixture.items():
                 part[features.places(name)] = share / features.deviation(name) * weights.T
             W.append(part)
-        family, kinds = np.repeat(np.arange(len(FAMILIES)), len(weights)), np.tile(kinds, len(FAMILIES))
-        log_prior = prior.log(kinds, family, shared)
-        return cls(features.unit(np.hstack(W)), np.tile(weights, (len(FAMILIES), 1)), kinds, family, log_prior)
+        number, kinds = np.repeat(np.arange(len(FAMILIES)), len(weights)), np.tile(kinds, len(FAMILIES))
+        log_prior = prior.log(kinds, number, shared)
+        return cls(features.unit(np.hstack(W)), np.tile(weights, (len(FAMILIES), 1)), kinds, number, log_prior)
 
 
 def shared_documents(lists: RetrievedLists) -> float:
