@@ -321,9 +321,9 @@ def _intervals(groups: Groups) -> ReportTable:
         for traces in reviews.values():
             looks = [(look.recall, *look.interval) for trace in traces for look in trace if look.interval is not None]
             by_review.append(
-                float(np.mean([low - 1e-9 <= recall <= high + 1e-9 for recall, low, high in looks] or [1]))
+                float(np.mean([low - 1e-9 <= recall <= high + 1e-9 for recall, low, high in looks] or [True]))
             )
-            misses.append(float(np.mean([recall < low - 1e-9 for recall, low, _ in looks] or [0])))
+            misses.append(float(np.mean([recall < low - 1e-9 for recall, low, _ in looks] or [False])))
         rows.append((name, float(np.mean(by_review)), float(min(by_review)), float(np.mean(misses))))
     columns = ("group", "covered", "worst review", "recall below the interval")
     return ReportTable(
