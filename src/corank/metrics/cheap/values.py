@@ -165,6 +165,27 @@ def map_grades(gold: Floats, cheap: Floats, grades: Floats) -> Floats:
     return np.asarray(levels[at])
 
 
+def map_to_gold(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
+    """Return grades (J, n_documents), gold first, with those of cheap judges on the gold scale; add what was mapped."""
+    out = grades.copy()
+    for at, name in enumerate(judges, 1):
+        given = ~np.isnan(grades[at])
+        both = common(grades[0], grades[at])
+        if not both.any():
+            raise InputError(
+                f"{name} graded no document that has a gold grade, so it cannot be corrected; let it grade the gold "
+                "queries, too."
+            )
+        if not is_same_scale(grades[0][~np.isnan(grades[0])], grades[at][given]):
+            out[at, given] = map_grades(grades[0, both], grades[at, both], grades[at, given])
+            low, high = float(grades[at, given].min()), float(grades[at, given].max())
+            notes.append(
+                f"{name} has grades from {low:g} to {high:g}, another scale than gold; they were mapped by "
+                f"equal percentiles of {int(both.sum())} documents with both grades."
+            )
+    return out
+
+
 def common(first: Floats, second: Floats) -> NDArray[np.bool_]:
     """Return the mask of documents with a grade by both judges."""
     return ~(np.isnan(first) | np.isnan(second))
