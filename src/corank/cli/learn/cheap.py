@@ -231,9 +231,8 @@ def suggest_for_evaluation(
 
 def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
     """Write one HTML page with a plot of each metric: systems before and after the correction."""
-    from corank.comparison.report.blocks import BulletList, Paragraph, Plot, Section
-    from corank.comparison.report.charts import Interval, interval_chart, to_svg
-    from corank.comparison.report.page import page
+    from corank.comparison.report.blocks import BulletList, Document, Paragraph, Plot, Section
+    from corank.comparison.report.charts import IntervalRow, interval_chart
     from corank.data.durable.atomic import atomic_file
     from corank.metrics.cheap.report import sentences, tables
 
@@ -244,26 +243,23 @@ def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
             at = result.systems.index(name)
             before, after = (one.interval(at, level=result.level) for one in (result.human, result.corrected))
             if result.judges:
-                rows.append(Interval(f"{name}, corrected", *after[:3], is_strong=True))
-                rows.append(Interval(f"{name}, cheap only", float(result.cheap[at]), float("nan"), float("nan")))
-            rows.append(Interval(f"{name}, human only", *before[:3]))
-        figure = interval_chart(rows, result.metric)
+                rows.append(IntervalRow(f"{name}, corrected", *after[:3], is_strong=True))
+                rows.append(IntervalRow(f"{name}, cheap only", float(result.cheap[at]), float("nan"), float("nan")))
+            rows.append(IntervalRow(f"{name}, human only", *before[:3]))
         described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
-        drawings = [
-            to_svg(figure, f"m{number}{end}", result.metric, described, is_wide=bool(end)) for end in ("", "wide")
-        ]
         caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
+        chart = interval_chart(rows, result.metric)
+        plot = Plot.of(chart, f"m{number}", result.metric, described, caption, is_lone=True)
         lines = sentences(result, found.these_queries)
         sections.append(Section(f"m{number}", result.metric, [
-            Paragraph(lines[0], "verdict"), Plot(f"m{number}", result.metric, drawings[0], caption, drawings[1]),
+            Paragraph(lines[0], "verdict"), plot,
             BulletList(tuple(lines[1:])), *tables(result),
         ]))  # fmt: skip
     if found.notes:
         sections.append(Section("notes", "Notes", [BulletList(found.notes)]))
     title = f"{len(found.systems)} runs, {len(found.gold)} of {len(found.query_ids)} queries with human grades"
-    text = page(title, "\n".join(part.html() for part in sections), [(part.anchor, part.name) for part in sections])
     with atomic_file(path, overwrite=force) as scratch:
-        scratch.write_text(text, encoding="utf-8")
+        scratch.write_text(Document(title, sections).html(), encoding="utf-8")
 
 
 def _short_names(files: list[Path]) -> list[str]:
