@@ -40,7 +40,6 @@ EXPERIMENTS = {
     "gp-questions": "experiments.gp.questions",
     "gp-spiral": "experiments.gp.spiral",
     "lcra": "experiments.lcra.run",
-    "lcra-losses": "experiments.lcra.losses",
     "leaderboard": "experiments.leaderboard.run",
     "logged-clicks": "experiments.logged_clicks.run",
     "linklearn": "experiments.linklearn.run",
