@@ -21,11 +21,11 @@ from experiments.lcra.problems import ProblemSource, SplitRepeat
 ALPHAS = tuple(float(f"{10.0 ** (power / 2):.2g}") for power in range(-12, 7))
 COUPLINGS = (0.0, 0.01, 0.1, 1.0, 10.0)
 DEFAULT_COUPLING = 0.1
-DESCENT_ALPHAS = (1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
+DESCENT_ALPHAS = (1e-3, 1e-1, 1.0, 10.0)
 DESCENT_COUPLINGS = (0.0, 0.1, 1.0)
-N_STEPS = 20_000
-N_TERMS = 20
-PURSUIT_COUPLINGS = (0.0, 0.01, 0.1, 1.0, 10.0)
+N_STEPS = 10_000
+N_TERMS = 10
+PURSUIT_COUPLINGS = (0.0, 0.1, 1.0, 10.0)
 
 Floats = NDArray[np.float64]
 
@@ -96,7 +96,7 @@ def exact_values(problem: ProblemSource, judged: float, repeat: int, seed: int) 
     sums, whole, X = ViewSums.of(data), [np.arange(data.n_features)], draw.X[draw.test]
 
     def values(views: list[NDArray[np.int64]], alphas: Sequence[float], coupling: float) -> list[float]:
-        return [draw.measure(problem.metric, scores) for scores in (X @ sums.path(views, alphas, coupling).T).T]
+        return [*map(float, draw.measure(problem.metric, X @ sums.path(views, alphas, coupling).T))]
 
     alpha = (default_alpha(data),)
     return {
@@ -118,7 +118,7 @@ def descent_values(problem: ProblemSource, judged: float, repeat: int, seed: int
             "loss": loss, "alpha": alpha, "scale": False, "solver": "sgd", "n_steps": N_STEPS, "random_state": repeat,
         }  # fmt: skip
         model = SPD(**how) if coupling is None else LCRA(views=draw.views, coupling=coupling, **how)
-        return draw.measure(problem.metric, model.fit(X, y, qid=qid).predict(draw.X[draw.test]))
+        return float(draw.measure(problem.metric, model.fit(X, y, qid=qid).predict(draw.X[draw.test])[:, None])[0])
 
     return {
         "SPD": [value(alpha, None) for alpha in DESCENT_ALPHAS],
@@ -135,8 +135,8 @@ def pursuit_values(problem: ProblemSource, judged: float, repeat: int, seed: int
     def path(model: RankingPursuit | CoRankingPursuit) -> list[float]:
         model.fit(X, y, qid=qid)
         lengths = [min(n, len(model.term_coefs_)) for n in range(1, N_TERMS + 1)]
-        tested = {n: draw.measure(problem.metric, model.predict(draw.X[draw.test], n)) for n in set(lengths)}
-        return [tested[n] for n in lengths]
+        scores = {n: model.predict(draw.X[draw.test], n) for n in set(lengths)}
+        return [*map(float, draw.measure(problem.metric, np.column_stack([scores[n] for n in lengths])))]
 
     return {
         "SPD": path(RankingPursuit(**how)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corank.metrics import evaluate
 from experiments.lcra.problems import SplitRepeat, _dealt, problems
 
 SYNTHETIC = ("redundant views", "wide redundant views", "split signal")
@@ -28,6 +29,16 @@ def test_a_draw_divides_rows_and_columns(name, request):
 def test_two_halves_share_no_task_and_lose_none():
     first, second = (_dealt([f"task {n}" for n in range(7)], half) for half in (0, 1))
     assert sorted([*first, *second]) == [f"task {n}" for n in range(7)]
+
+
+def test_many_scorings_are_measured_as_the_library_does():
+    rng = np.random.default_rng(0)
+    y, qid, scores = rng.integers(0, 3, 60).astype(float), np.repeat(np.arange(12), 5), rng.normal(size=(60, 7))
+    y[:5] = 0.0
+    draw = SplitRepeat(np.zeros((60, 1)), y, qid, np.arange(0), np.arange(60), [])
+    for metric in ("AP", "disagreement"):
+        expected = [evaluate(y, column, qid, metric, convention="letor4")[metric].mean for column in scores.T]
+        np.testing.assert_allclose(draw.measure(metric, scores), expected)
 
 
 def test_shares_of_rows_and_whole_queries_are_hidden():

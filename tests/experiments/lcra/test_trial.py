@@ -38,10 +38,10 @@ def test_a_trial_measures_every_point_and_the_defaults():
     draw, y = draw_repeat(problem, 0.1, 1, 0)
     X, qid, rows = draw.X[draw.train], draw.qid[draw.train], draw.X[draw.test]
     model = LCRA(draw.views, COUPLINGS[2], alpha=ALPHAS[5], scale=False, solver="exact").fit(X, y, qid=qid)
-    assert np.isclose(draw.measure("AP", model.predict(rows)), tested["views"][2][5], atol=1e-6)
+    assert np.isclose(draw.measure("AP", model.predict(rows)[:, None])[0], tested["views"][2][5], atol=1e-6)
     spd = SPD(loss="squared", scale=False, solver="exact").fit(X, y, qid=qid)
     lcra = LCRA(draw.views, scale=False, solver="exact").fit(X, y, qid=qid)
-    expected = [draw.measure("AP", model.predict(rows)) for model in (spd, lcra)]
+    expected = draw.measure("AP", np.column_stack([spd.predict(rows), lcra.predict(rows)]))
     np.testing.assert_allclose(np.array(tested["default"])[[0, 2]], expected, rtol=0, atol=1e-6)
 
 
