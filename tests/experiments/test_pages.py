@@ -12,7 +12,7 @@ from corank.comparison.report import Report
 from corank.errors import InputError
 from corank.tables import ReportTable
 from experiments import EXPERIMENTS
-from experiments.pages import BLOCK, FIGURE, Filler, like, pages
+from experiments.pages import BLOCK, Filler, like, pages
 from experiments.stored import FOLDER, ROOT, StoredResults
 
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
