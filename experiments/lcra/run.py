@@ -44,9 +44,10 @@ from experiments.significance import p_text
 PAPER = ("SPD", "SPD-MV", "LCRA-1-1", "LCRA-1-10", "LCRA-1-100")
 """Methods of the paper's table 1."""
 PAPER_JUDGED = 0.2
-LOSSES = ("logistic", "hinge")
+LOSSES = ("hinge",)
 LOSS_PROBLEMS = ("MQ2008", "Wikispeedia", "wide redundant views")
-PURSUIT_PROBLEMS = ("MQ2008", "MSLR sample", "Jester", "Wikispeedia", "wide redundant views")
+PURSUITS = (("MQ2008", 5), ("Jester", 0.2), ("wide redundant views", 0.05), ("wide redundant views", 5))
+"""Problems of the pursuits, and what is judged."""
 SHOWN = tuple(10.0**power for power in range(-4, 4))
 """Alphas of the table of gains."""
 
@@ -225,11 +226,9 @@ def _pursuit_table(
     trials: Trials, known: dict[str, ProblemSource], chosen: dict[tuple[str, float], Comparison]
 ) -> ReportTable:
     rows: list[Row] = []
-    for name in PURSUIT_PROBLEMS:
-        problem = known[name]
-        for judged in (problem.judged[1], *(amount for amount in problem.judged if amount == 5)):
-            of = Comparison.of(trials.of("pursuit", name, judged, pursuit_values), problem.sign)
-            rows.append((name, judged_text(judged), *of.means, float(chosen[name, judged].spd.mean())))
+    for name, judged in PURSUITS:
+        of = Comparison.of(trials.of("pursuit", name, judged, pursuit_values), known[name].sign)
+        rows.append((name, judged_text(judged), *of.means, float(chosen[name, judged].spd.mean())))
     return ReportTable(
         "Learners without ridge: pursuits",
         (

@@ -34,7 +34,7 @@ def test_the_report_has_a_row_per_problem_and_number_of_judgements(monkeypatch, 
     }
     monkeypatch.setattr(run, "problems", lambda: listed)
     monkeypatch.setattr(run, "LOSS_PROBLEMS", ("few users",))
-    monkeypatch.setattr(run, "PURSUIT_PROBLEMS", ("few users",))
+    monkeypatch.setattr(run, "PURSUITS", (("few users", 0.3), ("few users", 5)))
     for module in (run, trial):
         monkeypatch.setattr(module, "N_STEPS", 200)
     monkeypatch.setattr(trial, "N_TERMS", 2)
