@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from scipy.linalg import cho_factor
 
 from corank.base.kernels import GaussianKernel, LinearKernel, PolynomialKernel
@@ -384,7 +383,7 @@ def test_parts_add_up_to_the_whole(model):
 
 
 def test_operations_grow_linearly_with_unjudged_rows_and_cubically_with_the_basis(monkeypatch):
-    """Theorem 1 of Co-RankRLS, O(M³r³ + M²r²l), by counting: similarities, multiplications of sums, the factorisation."""
+    """Theorem 1 of Co-RankRLS, O(M³r³ + M²r²l): similarities, products of sums and the factorisation are counted."""
     counts = {}
 
     def count(name, amount):
