@@ -100,7 +100,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.run: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[trees]'
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	touch $@
 
 .venv/.dev: pyproject.toml | $(BIN)/python
