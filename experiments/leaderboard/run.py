@@ -56,9 +56,8 @@ def permutations() -> list[Any]:
 
 def part_of(votes: Votes, rows: Any) -> Votes:
     """Return some of the votes."""
-    return replace(
-        votes, first=votes.first[rows], second=votes.second[rows], outcome=votes.outcome[rows], count=votes.count[rows]
-    )
+    part = {name: getattr(votes, name)[rows] for name in ("first", "second", "outcome", "count")}
+    return replace(votes, **part, judge=None, judges=(), group=None, both_bad=None)
 
 
 def bradley_terry(*parts: Votes) -> Floats:

@@ -314,6 +314,21 @@ class Leaderboard(BaseEstimator):
         check_is_fitted(self, "items_")
         return board_table(self)
 
+    def rows(self) -> list[list[object]]:
+        """
+        Return the items with all figures, as cells of a CSV file.
+
+        Returns
+        -------
+        list of lists
+            A header, and one row per item, the best first.
+        """
+        check_is_fitted(self, "items_")
+        header: list[object] = ["item", "score", "std", "low", "high", "best_rank", "worst_rank", "votes"]
+        numbers = zip(self.scores_, self.std_, self.lower_, self.upper_, strict=True)
+        lines = zip(self.items_, numbers, self.ranks_.tolist(), self.n_votes_.tolist(), strict=True)
+        return [header, *([name, *(f"{x:.6g}" for x in values), *ranks, n] for name, values, ranks, n in lines)]
+
     def judge_table(self) -> ReportTable:
         """
         Return the judges with their votes, reliability and worth, the most reliable first.

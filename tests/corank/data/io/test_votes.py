@@ -138,13 +138,13 @@ def test_bad_files_are_refused_with_one_sentence(tmp_path, text):
 
 
 def test_bad_arguments():
-    with pytest.raises(InputError, match="2 winners and 1 losers"):
+    with pytest.raises(InputError, match="loser has 1 values for 2 winners"):
         pair_votes(["x", "y"], ["y"])
     with pytest.raises(InputError, match="votes is a int"):
         as_votes(3)
     with pytest.raises(InputError, match="no column 'who'"):
         as_votes({"winner": ["x"], "loser": ["y"]}, judge="who")
-    with pytest.raises(InputError, match="different lengths, 1 and 2"):
+    with pytest.raises(InputError, match="columns of votes have 1 and 2 values"):
         as_votes({"winner": ["x"], "loser": ["y", "x"]})
 
 
