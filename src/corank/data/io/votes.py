@@ -351,9 +351,9 @@ class _Reader:
     def _require_items(
         self, first: Integers, second: Integers, items: tuple[str, ...], texts: list[list[str]], voted: Any
     ) -> None:
-        for row in np.flatnonzero(voted) if "" in items else ():
+        for row in np.flatnonzero(voted).tolist() if "" in items else ():
             if "" in (texts[0][row], texts[1][row]):
-                raise InputError(f"{self.place(int(row))}: the name of an item is empty; name both items of a vote.")
+                raise InputError(f"{self.place(row)}: the name of an item is empty; name both items of a vote.")
         same = np.flatnonzero((first == second) & voted)
         if len(same):
             row = int(same[0])
@@ -441,8 +441,10 @@ def _json_rows(value: dict[str, Any]) -> list[dict[str, Any]]:
     scores = next((part for part in nested if isinstance(part, dict)), None)
     if scores is not None and len(scores) > 1 and all(isinstance(score, int | float) for score in scores.values()):
         rest = {name: part for name, part in value.items() if not isinstance(part, dict | list)}
-        winner = lambda a, b: a if scores[a] > scores[b] else b if scores[b] > scores[a] else "tie"  # noqa: E731
-        return [{**rest, "model_a": a, "model_b": b, "winner": winner(a, b)} for a, b in combinations(scores, 2)]
+        pairs = [(a, b, scores[a] - scores[b]) for a, b in combinations(scores, 2)]
+        return [
+            rest | {"model_a": a, "model_b": b, "winner": a if d > 0 else b if d < 0 else "tie"} for a, b, d in pairs
+        ]
     for name in _NAME_LISTS:
         pair = value.get(name)
         if isinstance(pair, list) and len(pair) == 2:
