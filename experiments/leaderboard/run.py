@@ -302,7 +302,7 @@ def _covered(found: dict[Any, Any]) -> ReportTable:
                 for at, what in enumerate(("intervals", "sets of ranks", "ranks in a set")):
                     means = (float(np.mean([one["covered"][way][at] for one in found[judge, n]])) for n in SIZES)
                     rows.append((f"{way}, {judge}" if way == "Leaderboard" else way, what, *means))
-    note = "Share of intervals that contain the score from all votes, and of draws in which all sets contain the ranks; "
+    note = "Share of intervals with the score from all votes, and of draws in which all sets contain the ranks, "
     note += "and the mean size of a set."
     return ReportTable(
         "Coverage at 95 %", ("way", "of", *(f"{n} votes" for n in SIZES)), tuple(rows), digits=3, note=note
