@@ -267,31 +267,21 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             raise InputError("the address names a pair that this project does not have; open the project again.")
         return a, b
 
-<<<<<<< HEAD
-    def _rows(self, model: PreferenceFit) -> tuple[list[dict[str, Any]], list[Tick]]:
+    def _rows(self, model: PreferenceFit) -> tuple[list[dict[str, Any]], list[tuple[float, str]]]:
         """Return the rows of the order with their 95 % intervals, and the marks of the axis below."""
+        from corank.comparison import Axis
+
         ranking, order = model.ranking, model.ranking.order
         ranks = [str(rank) for rank in range(1, len(order) + 1)]
         if model.board is not None:
             ranks = [str(best) if best == worst else f"{best}–{worst}" for best, worst in model.board.ranks_.tolist()]
         low, high = self._intervals(model)
         margin = 0.04 * float(high.max() - low.min()) + 1e-9
-        scale = Scale(float(low.min()) - margin, float(high.max()) + margin)
-        place = scale.percent
-=======
-    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[tuple[float, str]]]:
-        """Return the rows of the order with their error bars, and the marks of the axis below."""
-        std = ranking.std
-        low, high = float((ranking.score - std).min()), float((ranking.score + std).max())
-        margin = 0.04 * (high - low) + 1e-9
-        from corank.comparison import Axis
-
-        axis = Axis(low - margin, high + margin)
+        axis = Axis(float(low.min()) - margin, float(high.max()) + margin)
 
         def place(value: float) -> float:
             return round(100 * axis.place(value), 2)
 
->>>>>>> main
         rows = [
             {
                 "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),

@@ -301,12 +301,8 @@ TEXTS = {
     "order.agree": "Judges agree on {k} of {n} pairs that two of them answered.",
     "order.rank": "Rank",
     "order.item": "Item",
-<<<<<<< HEAD
     "order.interval": "95 % interval",
-=======
-    "order.interval": "One standard deviation to each side",
     "order.axis": "score, difference to the mean of all items",
->>>>>>> main
     "order.score": "Score",
     "order.ranks": "Sets of ranks hold together with probability 95 %.",
     "order.note": "Score: difference to the mean of all items. Bars: its 95 % interval. ±: its standard deviation.",
