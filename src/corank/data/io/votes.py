@@ -27,6 +27,8 @@ from corank.errors import InputError, suggest_names
 
 Integers = NDArray[np.int64]
 
+MAX_COUNT = 10**12
+"""Largest number of equal votes in a row."""
 FIRST, TIE, SECOND = 0, 1, 2
 """Outcomes of a vote: the first item wins, neither, the second."""
 _STEMS = ("model", "", "item", "system", "option", "candidate", "player", "variant", "experiment", "run", "design",
@@ -340,10 +342,10 @@ class _Reader:
                 value = float(_text(cell) or 0.0)
             except ValueError:
                 value = np.nan
-            if not (value >= 0.0 and value == int(min(value, 2**53))):
+            if not (0.0 <= value <= MAX_COUNT and value == int(value)):
                 raise InputError(
                     f"{self.place(row)}: the number of votes in column {column!r} is {shortened(cell)}; expected a "
-                    "whole number of at least 0."
+                    f"whole number from 0 to {MAX_COUNT:,}."
                 )
             numbers[row] = int(value)
         return numbers

@@ -59,7 +59,9 @@ def sentences(board: Leaderboard) -> tuple[str, ...]:
     win, tie, _ = board.predict_proba(first, second)[0].tolist()
     n, votes = board.votes_to_separate(), board.votes_
     lead = f"{first} leads {second}: it gets {win + 0.5 * tie:.0%} of their votes, ties half"
-    if n == 0:
+    if board.scores_[0] - board.scores_[1] < 1e-6:
+        lead = f"{first} and {second} have equal scores so far."
+    elif n == 0:
         lead += f"; the difference is certain at {board.level:.0%}."
     elif n is None:
         lead += "; more than a million votes on the two would be needed to separate them."
