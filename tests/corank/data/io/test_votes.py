@@ -119,7 +119,7 @@ BAD = {
     "a,b,winner\nx,x,a\n": "line 2: 'x' is compared with itself",
     "a,b,winner\nx,y,q\n": "line 2: the winner is 'q', which is neither 'x' nor 'y'",
     "winner,loser,count\nx,y,1.5\n": "line 2: the number of votes in column 'count' is '1.5'; expected a whole",
-    "winner,loser,count\nx,y,-1\n": "'-1'; expected a whole number of at least 0",
+    "winner,loser,count\nx,y,-1\n": "'-1'; expected a whole number from 0",
     "winner,loser,count\nx,y,1e400\n": "expected a whole number",
     "name,price\nx,1\n": "has the columns 'name', 'price', but no votes; expected",
     "model_a,model_b,winner\n": "has no votes",
