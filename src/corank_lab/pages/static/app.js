@@ -68,7 +68,7 @@
       const label = button.labels && button.labels[0] || button.closest("label") || button;
       const copy = label.cloneNode(true);
       for (const one of copy.querySelectorAll("kbd, .hidden")) one.remove();
-      const keys = button.dataset.key.split(" ").map((key) => names[key] || key).join(" ");
+      const keys = button.dataset.key.split(" ").map((key) => names[key] || (key.length === 1 ? key.toUpperCase() : key)).join(" ");
       if (!lines.has(keys)) lines.set(keys, (button.ariaLabel || copy.textContent).trim().replace(/\s+/g, " "));
     }
     if (main.querySelector("[data-item]")) lines.set("↑ ↓", words.move);
