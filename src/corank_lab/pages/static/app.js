@@ -84,7 +84,10 @@
     }));
     dialog.showModal();
   }
-  if (opener.addEventListener) opener.addEventListener("click", showKeys);
+  if (opener.addEventListener) {
+    opener.addEventListener("click", showKeys);
+    document.querySelector("#keys button").addEventListener("click", () => document.getElementById("keys").close());
+  }
 
   // An answer is sent until the server confirms it. The id in the form makes repetitions harmless.
   async function send(form, button) {
