@@ -47,7 +47,7 @@ class FittedAutoLabels:
 @shared_parameters
 class AutoLabelRanker(LabelRanker):
     """
-    Label ranking by the best of five methods: linear in batch, linear online, pairwise, nearest neighbours, or a forest.
+    Label ranking by the best of five methods: linear in batch or online, pairwise, nearest neighbours, or a forest.
 
     Columns are standardised, every method is cross-validated with its defaults, and the one with the best mean score
     (as in `score`) is fitted to all rows.

@@ -2,8 +2,8 @@
 ForestLabelRanker: a random forest of the votes on labels.
 
 Every training row compares labels; a comparison is won or lost (see `corank.models.labels.neighbors`). A regression
-forest predicts for a row x the mean, over the training rows in its leaves, of won minus lost v_r, of all comparisons c_r
-and, with a zero point, of sides s_r (1 relevant, −1 irrelevant). Utilities are
+forest predicts for a row x the mean, over the training rows in its leaves, of won minus lost v_r, of all comparisons
+c_r and, with a zero point, of sides s_r (1 relevant, −1 irrelevant). Utilities are
 
     u_r(x) = (v_r(x) + c g_r) / (c_r(x) + c),   c = 0.001,
 
@@ -177,7 +177,9 @@ class ForestLabelRanker(LabelRanker):
         if not (starts[0] == 0 and starts[-1] == n and (sizes > 0).all()):
             raise InputError(f"starts_ does not ascend from 0 to the number of nodes, {n}")
         if shape != (n, len(self.classes_), 2 + self.is_calibrated_) or not np.isfinite(self.votes_).all():
-            raise InputError(f"votes_ has shape {shape} for {n} nodes and {len(self.classes_)} labels, or is not finite")
+            raise InputError(
+                f"votes_ has shape {shape} for {n} nodes and {len(self.classes_)} labels, or is not finite"
+            )
         if self.thresholds_.shape != (n,) or self.children_.shape != (n, 2) or not len(self.mean_votes_) == shape[1]:
             raise InputError(f"thresholds_, children_ or mean_votes_ do not fit {n} nodes")
         own, end = np.arange(n) - np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
