@@ -124,7 +124,7 @@ class ForestLabelRanker(LabelRanker):
         if not compared.any() and not preferences.is_calibrated:
             raise InputError(f"y orders no two labels in any of the {rows.shape[0]} rows; pass preferences.")
         _require_single(rows)
-        parts = [won, compared, *([preferences.sides] if preferences.is_calibrated else [])]
+        parts: list[Any] = [won, compared, *([preferences.sides] if preferences.is_calibrated else [])]
         forest = RandomForestRegressor(
             self.n_trees, min_samples_leaf=self.min_leaf, max_features=_columns(rows.shape[1]),
             random_state=int(rng_of(self.random_state).integers(1 << 31)),
