@@ -177,10 +177,6 @@ TEXTS = {
     "screen.since": "{n} since the last included one",
     "screen.aside": "{n} put aside",
     "screen.finished": "{k} of {n} records are finished",
-    "screen.stop.model": "The stopping rule advises to stop (since record {since}). It relies on a model, which was "
-    "wrong for some reviews: more relevant records may be unread.",
-    "screen.stop.sample": "You may stop: a test on the random sample supports the target recall.",
-    "screen.stop.all_read": "All records are read.",
     "screens.summary": "{read} of {n} records are read, {relevant} of them relevant; {unread} are unread.",
     "screens.known": "{n} of them were known from labels of the file.",
     "screens.import": "Imported: {n} records, duplicates among them: {duplicates}.",
