@@ -1,9 +1,9 @@
-from corank.metrics.agreement.coefficients import cohen_kappa as cohen_kappa
-from corank.metrics.agreement.coefficients import krippendorff_alpha as krippendorff_alpha
 from corank.metrics.agreement.report import JudgeAgreement as JudgeAgreement
 from corank.metrics.agreement.report import JudgePair as JudgePair
 from corank.metrics.agreement.report import aggregate_grades as aggregate_grades
+from corank.metrics.agreement.report import cohen_kappa as cohen_kappa
 from corank.metrics.agreement.report import judge_agreement as judge_agreement
+from corank.metrics.agreement.report import krippendorff_alpha as krippendorff_alpha
 from corank.metrics.binary import auc as auc
 from corank.metrics.binary import average_precision as average_precision
 from corank.metrics.binary import bpref as bpref
@@ -15,6 +15,8 @@ from corank.metrics.binary import reciprocal_rank as reciprocal_rank
 from corank.metrics.binary import success as success
 from corank.metrics.bounds.bound import Bound as Bound
 from corank.metrics.bounds.cross_validation import cv_bound as cv_bound
+from corank.metrics.bounds.cross_validation import randomised_bound as randomised_bound
+from corank.metrics.bounds.cross_validation import ranking_distance as ranking_distance
 from corank.metrics.bounds.kpartite import finite_class as finite_class
 from corank.metrics.bounds.kpartite import kpartite_interval as kpartite_interval
 from corank.metrics.bounds.kpartite import linear_class as linear_class

@@ -31,6 +31,7 @@ from corank_lab.records.labels import (
     label_of_notes,
     settle,
 )
+from corank_lab.records.parsers.documents import load_folder
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, load_file
 from corank_lab.records.parsers.recognise import parse_file
 from corank_lab.records.records import RecordDetails, Records, RecordSource
@@ -64,7 +65,7 @@ _ADDRESSES = ("UR", "L2", "LK", "US", "url", "ee", "bdsk-url-1", "%U")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReadRecord:
     """An interpreted record; `label` is NaN if it is not judged."""
 
     title: str
@@ -77,7 +78,7 @@ class Entry:
 
 def interpret(
     parsed: ParsedFile, name: str, source: str, columns: Mapping[str, str] = MappingProxyType({})
-) -> tuple[list[Entry], list[str]]:
+) -> tuple[list[ReadRecord], list[str]]:
     """Return the records of a parsed file and remarks on them."""
     taken = set(columns.values())
     names = {field: tuple(one for one in found if one not in taken) for field, found in parsed.names.items()}
@@ -124,7 +125,7 @@ class _Interpreter:
         self.is_cell = parsed.is_table or self.is_json or parsed.format in ("BibTeX", "XML")
         self.is_bibtex = parsed.format == "BibTeX"
 
-    def entry(self, record: RawRecord, label: float) -> Entry:
+    def entry(self, record: RawRecord, label: float) -> ReadRecord:
         """Interpret one record."""
         accession = self._first(record, "accession", self._identifier("accession"))
         pmid = self._first(record, "pmid", self._pmid)
@@ -143,7 +144,7 @@ class _Interpreter:
         )
         derived = self.parsed.derived
         fields = record if not derived else {key: values for key, values in record.items() if key not in derived}
-        return Entry(
+        return ReadRecord(
             self._first(record, "title", self._title), self._first(record, "abstract", self._abstract), details,
             self._references(record), label, fields,
         )  # fmt: skip
@@ -300,10 +301,10 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     named = {field: column for field, column in (("title", title), ("abstract", text)) if column is not None}
     seen: dict[str, None] = {}
     names = _source_names(paths)
-    entries: list[Entry] = []
+    entries: list[ReadRecord] = []
     sources = []
     for path, source in zip(paths, names, strict=True):
-        loaded = load_file(path)
+        loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
         parsed = parse_file(loaded)
         present = {field: column for field, column in named.items() if column in parsed.columns}
         seen |= dict.fromkeys(parsed.columns)
@@ -340,7 +341,7 @@ def _source_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     return [os.fspath(path) if times[name] > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
-def stable_ids(entries: Sequence[Entry]) -> list[str]:
+def stable_ids(entries: Sequence[ReadRecord]) -> list[str]:
     """
     Return an id for each record that does not depend on its place.
 
@@ -369,7 +370,7 @@ def stable_ids(entries: Sequence[Entry]) -> list[str]:
     return ids
 
 
-def _candidates(entry: Entry) -> list[str]:
+def _candidates(entry: ReadRecord) -> list[str]:
     one = entry.details
     mark = fingerprint(entry.title, one.year, one.authors)
     known = (
@@ -380,7 +381,7 @@ def _candidates(entry: Entry) -> list[str]:
     return [text for text in known if text]
 
 
-def _content(entry: Entry) -> str:
+def _content(entry: ReadRecord) -> str:
     """Return a hash of the texts and fields of a record."""
     said = json.dumps([entry.title, entry.abstract, sorted(entry.fields.items())], ensure_ascii=True)
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()

@@ -19,8 +19,11 @@ an infinite population), the variance of the mean over the listed queries is add
 prior guess that counts for some queries (moderated t, Smyth 2004): for a mean, the mean of s² over systems,
 `MEAN_PRIOR` queries; for a difference, the mean of s² over all differences times (1 + r_w)/2, `DIFFERENCE_PRIOR`
 queries, where r_w is the variance of the cheap judge's difference over all N queries, divided by its mean over
-differences: similar systems differ little. t has n − 1 degrees of freedom for means, whose noise is common to all
-systems, and `DIFFERENCE_PRIOR`/2 more for differences.
+differences: similar systems differ little. With few systems such means are unstable, too: they count S (S − 1 for
+differences) times, and `VALUE_PRIOR` times the mean variance of a value, by gold or by cheap grades, whichever is
+larger; for differences times the cheap judge's ratio of the variances of differences and of values, at most 1. t has
+n − 1 degrees of freedom for means, whose noise is common to all systems, and `DIFFERENCE_PRIOR`/2 more for
+differences.
 
 **Shrinkage** (Stein 1956; Efron and Morris 1973). z_s = deviation of (θ̂_s − C̄_s) is the bias of the judge plus
 noise of mean square v. With bias variance τ² over systems, the best estimate keeps the share f = τ²/(τ² + v) of the
@@ -29,6 +32,12 @@ B^(ν/2) (1 + B x/(n − 1))^(−νn/2), x = |z|²/((S − 1) v). The density of
 weight near no bias and a tail as flat as that of Stein's estimator. ν is the mean of S − 1 and (tr V)²/tr(V²), V
 the covariance of u: similar systems have the same noise. f is the posterior mean. The interval stays that of θ̂: no
 interval that uses f can be shorter and hold its level whatever the bias is (Pratt 1961; Low 1997).
+
+**Several judges** are combined before. With d_sq the deviation of a system's value from the mean over systems, the
+weights w ≥ 0, Σ w_j = 1, minimise Σ_{s,q} (d^h_sq − Σ_j w_j d^j_sq)² + κ Σ_j (w_j − 1/J)²: both the noise and the
+bias of a judge count against it. κ is the mean eigenvalue of one average query, so that few gold queries give nearly
+equal weights. The values of a gold query are combined with weights learnt from the other gold queries
+(cross-fitting), those of all other queries with the weights of all.
 """
 
 from __future__ import annotations
@@ -44,8 +53,9 @@ from corank.errors import InputError
 Floats = NDArray[np.float64]
 
 MIN_GOLD_QUERIES = 5
-MEAN_PRIOR, DIFFERENCE_PRIOR = 16.0, 8.0
-"""Numbers of queries for which the prior guess counts in the variance of a mean and of a difference."""
+MEAN_PRIOR, DIFFERENCE_PRIOR, VALUE_PRIOR = 16.0, 8.0, 2.0
+"""Numbers of queries for which the prior guess counts in the variance of a mean and of a difference; and the number of
+systems for which a guess from the variance of values counts."""
 MIN_SHRUNK_SYSTEMS = 4
 """Number of systems from which the bias of a judge over systems is learnt."""
 _TINY = 1e-12
@@ -124,9 +134,16 @@ class Estimate:
         n = x.shape[1]
         own = np.var(_contrast(x, systems, bases), axis=1, ddof=1)
         weight = MEAN_PRIOR if bases is None else DIFFERENCE_PRIOR
-        guess = np.full(len(systems), _pooled(x, bases is not None))
-        if bases is not None and self.cheap is not None and (mean := _pooled(self.cheap, True)) > _TINY:
-            guess *= (1.0 + np.var(_contrast(self.cheap, systems, bases), axis=1, ddof=1) / mean) / 2.0
+        mean, spread = (0.0, 0.0) if self.cheap is None else (_pooled(self.cheap, True), _pooled(self.cheap, False))
+        level = max(_pooled(x, False), spread)
+        if bases is None:
+            guess = np.full(len(systems), (len(x) * _pooled(x, False) + VALUE_PRIOR * level) / (len(x) + VALUE_PRIOR))
+        else:
+            level *= min(1.0, mean / spread) if mean > _TINY else 1.0
+            guess = np.full(len(systems), (len(x) - 1) * _pooled(x, True) + VALUE_PRIOR * level)
+            guess /= len(x) - 1 + VALUE_PRIOR
+            if self.cheap is not None and mean > _TINY:
+                guess *= (1.0 + np.var(_contrast(self.cheap, systems, bases), axis=1, ddof=1) / mean) / 2.0
         return np.asarray((weight * guess + (n - 1) * own) / (weight + n - 1))
 
 
@@ -136,7 +153,7 @@ def _contrast(x: Floats, systems: NDArray[np.int64], bases: NDArray[np.int64] | 
 
 def _pooled(x: Floats, differences: bool) -> float:
     """Return the mean variance over all rows or over all differences of two rows: 2/(S − 1) Σ_s var(x_s − x̄)."""
-    if not differences:
+    if not differences or len(x) < 2:
         return float(np.mean(np.var(x, axis=1, ddof=1)))
     return 2.0 * float(np.var(x - x.mean(axis=0), axis=1, ddof=1).sum()) / (len(x) - 1)
 
@@ -220,3 +237,44 @@ def _check(gold: Floats) -> None:
         raise InputError(
             f"{gold.shape[1]} queries have gold grades; grade at least {MIN_GOLD_QUERIES} queries, drawn at random."
         )
+
+
+def stack(gold: Floats, cheap: Floats, queries: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """
+    Return the values of the combined judge, shape (S, N), and the weights of the judges.
+
+    gold (S, n): values by gold grades. cheap (J, S, N): values by each judge. queries (n,): the gold queries among
+    the N.
+    """
+    J = len(cheap)
+    if J == 1:
+        return cheap[0], np.ones(1)
+    d = cheap[:, :, queries] - cheap[:, :, queries].mean(axis=1, keepdims=True)
+    h = gold - gold.mean(axis=0)
+    A, b = np.einsum("jsq,ksq->qjk", d, d), np.einsum("jsq,sq->qj", d, h)
+    total, target = A.sum(axis=0), b.sum(axis=0)
+    kappa = float(np.trace(total)) / J / len(A)
+    weights = simplex_weights(total, target, kappa)
+    combined = np.einsum("j,jsq->sq", weights, cheap)
+    for at, query in enumerate(queries.tolist()):
+        left_out = simplex_weights(total - A[at], target - b[at], kappa)
+        combined[:, query] = np.einsum("j,js->s", left_out, cheap[:, :, query])
+    return combined, weights
+
+
+def simplex_weights(A: Floats, b: Floats, kappa: float) -> Floats:
+    """Minimise wᵀAw − 2 bᵀw + κ |w − 1/J|² over w ≥ 0, Σ w = 1, leaving out negative weights in turn."""
+    J = len(b)
+    H, g = A + kappa * np.eye(J), b + kappa / J
+    free = np.ones(J, dtype=bool)
+    while True:
+        k = int(free.sum())
+        # stationarity with the multiplier of Σ w = 1
+        system = np.zeros((k + 1, k + 1))
+        system[:k, :k], system[k, :k], system[:k, k] = H[np.ix_(free, free)], 1.0, 1.0
+        w = np.zeros(J)
+        w[free] = np.linalg.lstsq(system, np.append(g[free], 1.0), rcond=None)[0][:k]
+        if (w >= -1e-12).all():
+            w = np.maximum(w, 0.0)
+            return np.asarray(w / w.sum())
+        free[int(np.argmin(w))] = False
