@@ -10,6 +10,7 @@ import corank
 import corank_lab.screening
 
 
+@pytest.mark.long
 def test_the_demo_learns_compares_and_saves(says, tmp_path):
     said = says("demo", "--output", tmp_path, "--queries", 90)
     for word in (
