@@ -30,9 +30,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from corank.data.column_roles import list_names
+from corank.data.inputs import MAX_VALUE
 from corank.data.ranking import RankingData
 from corank.data.rows import NamedRows, as_rows, columns_of, require_columns
 from corank.errors import InputError, InputTypeError, warn
+from corank.fitted import Predictions, Relations, Shapes
 from corank.parameters import Rules, check_values
 
 COLUMN_NOTES = ("n_features_in_", "feature_names_in_")
@@ -45,6 +47,19 @@ class Learner(BaseEstimator):
     """Base class of all estimators and transformers: parameters with rules, fitted attributes that end in "_"."""
 
     _rules: ClassVar[Rules] = {}
+    _shapes: ClassVar[Shapes] = {}
+    _relations: ClassVar[Relations] = {
+        f"scores of rows with values up to {MAX_VALUE:g} do not overflow": lambda model: _are_moderate(model),
+    }
+    _predictions: ClassVar[Predictions] = {}
+    _has_columns: ClassVar[bool] = True  # whether it learns from the columns of X
+    # attributes that are only shown
+    _may_be_infinite: ClassVar[frozenset[str]] = frozenset(
+        [
+            "objective_", "objective_trace_", "objective_path_", "gains_", "jitter_", "view_gap_", "log_evidence_",
+            "evidence_trace_", "loo_scores_", "validation_errors_", "cumulative_loss_", "estimate_",
+        ]
+    )  # fmt: skip
 
     n_features_in_: int
 
@@ -190,3 +205,13 @@ def importances(model: Any) -> NDArray[np.float64]:
     if len(parts) > len(found):
         found[model.missing_columns_] += parts[len(found) :]
     return np.asarray(found / (found.sum() or 1.0))
+
+
+_WEIGHTS = ("coef_", "dual_coef_", "view_coefs_", "term_coefs_", "pair_coef_", "intercept_", "pair_intercept_")
+
+
+def _are_moderate(model: Any) -> bool:
+    """Return whether sums of weights times values up to `MAX_VALUE` are finite."""
+    values = [getattr(model, name, ()) for name in _WEIGHTS]
+    arrays = [part for value in values for part in (value if isinstance(value, list | tuple) else [value])]
+    return all(np.isfinite(np.abs(part * MAX_VALUE).sum()) for part in arrays)

@@ -15,6 +15,7 @@ from corank.base.kernels.radial import ARDKernel, ChiSquareKernel, GaussianKerne
 from corank.core.rows.scaled import ScaledRows
 from corank.data.column_roles import column_numbers
 from corank.errors import InputError
+from corank.fitted import Part, Relations
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def as_kernel(kernel: Any) -> Kernel:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class View(Part):
     """
     A view of the rows: a choice of columns and a kernel.
 
@@ -148,6 +149,10 @@ class View:
     >>> view.columns, view.select(np.array([[9.0, 1.0, 2.0]])).tolist()
     (array([1, 2]), [[1.0, 2.0]])
     """
+
+    _relations: ClassVar[Relations] = {
+        "columns are numbers": lambda v: v.columns is None or (v.columns.dtype.kind == "i" and v.columns.min() >= 0),
+    }
 
     columns: Any = None
     kernel: Any = field(default_factory=LinearKernel)
