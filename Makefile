@@ -8,7 +8,7 @@ PYTEST := $(ONE_THREAD) $(BIN)/pytest -q -n 2
 # tests start many processes, each of which would compile all modules again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo experiment experiments test test-all test-numerics test-times engines faults kills fuzz bench docs linkcheck lint size fresh clean
+.PHONY: demo experiment experiments test test-all test-numerics test-times engines package faults kills fuzz bench docs linkcheck lint size fresh clean
 
 demo: .venv/.run
 	$(BIN)/corank demo
@@ -29,6 +29,10 @@ test-times: .venv/.kernels
 # missing is skipped with a sentence. Writes the table of docs/experiments/engines.md
 engines: .venv/.kernels
 	CORANK_ENGINES_TABLE=1 $(ONE_THREAD) $(BIN)/pytest -q -m engines tests/engines
+
+# build wheel and source distribution, install the wheel in a new environment and run the README's blocks there
+package: | $(BIN)/python
+	$(BIN)/python tests/install_wheel.py
 
 # a sample of the tests whose results depend on BLAS, with the kernels of another processor: other last bits, other
 # signs of eigenvectors
@@ -100,7 +104,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 .venv/.run: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[trees]'
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	touch $@
 
 .venv/.dev: pyproject.toml | $(BIN)/python

@@ -15,10 +15,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from corank_lab.records.fields.interpret import interpret
-from corank_lab.records.parsers.encoding import load_file
+from corank_lab.records.parsers.parsed import load_file
 from corank_lab.records.parsers.recognise import parse_file
-from corank_lab.records.reading import stable_ids
+from corank_lab.records.reading import interpret, stable_ids
 from corank_lab.records.records import Records, read_records
 from experiments.datasets.catalog import data_root
 

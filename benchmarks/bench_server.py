@@ -35,7 +35,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from corank_lab.database.sqlite import open_database
+from corank_lab.database.backends import open_database
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import Upload, UploadedFile
 

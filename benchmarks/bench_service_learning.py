@@ -26,7 +26,7 @@ from corank_lab.api.rankers import OnlineModel
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
 from corank_lab.api.training import compare_with_replay
-from corank_lab.database.sqlite import open_database
+from corank_lab.database.backends import open_database
 
 AT = (0, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 50_000)
 AT_ONCE = 200

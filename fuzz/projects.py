@@ -19,8 +19,8 @@ from random import Random
 from typing import Any
 
 from corank.data.io.budget import Budget, spending
+from corank_lab.database.backends import open_database
 from corank_lab.database.database import Database
-from corank_lab.database.sqlite import open_database
 from corank_lab.database.transfer import export_project
 from corank_lab.pages.app import KINDS, create_app
 from corank_lab.pages.imports import SAVED, make_project

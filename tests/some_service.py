@@ -11,7 +11,7 @@ import numpy as np
 from corank import PDGD
 from corank.deploy.persist.files import model_bytes
 from corank_lab.api.app import ServiceApp
-from corank_lab.api.keys import SCOPES, Keys
+from corank_lab.api.log import SCOPES, Keys
 from corank_lab.api.service import Rules, Service
 
 

@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from corank_lab.database.sqlite import open_database
+from corank_lab.database.backends import open_database
 from some_postgres import PostgresServer
 
 _numbers = itertools.count()

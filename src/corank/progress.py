@@ -25,14 +25,14 @@ def listen_to_progress(listener: Listener) -> Iterator[None]:
 
 
 @contextmanager
-def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[int], Any]]:
-    """Show the progress of a long computation."""
+def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[..., Any]]:
+    """Show the progress of a long computation; yields advance(done, name of the present part or None)."""
     listener = _LISTENER.get()
     if listener is not None:
         yield from _to_listener(listener, total, what)
         return
     if not verbose:
-        yield lambda done: None
+        yield lambda done, part=None: None
         return
     from rich.progress import Progress
 
@@ -42,23 +42,23 @@ def progress(total: int, what: str, verbose: bool = True) -> Iterator[Callable[[
         return
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         job = bar.add_task(what, total=total)
-        yield lambda done: bar.advance(job, done)
+        yield lambda done, part=None: bar.update(job, advance=done, description=part)
 
 
-def _to_listener(listener: Listener, total: int, what: str) -> Iterator[Callable[[int], Any]]:
+def _to_listener(listener: Listener, total: int, what: str) -> Iterator[Callable[..., Any]]:
     """Yield once, as `progress` does."""
     done = 0
 
-    def advance(more: int) -> None:
+    def advance(more: int, part: str | None = None) -> None:
         nonlocal done
         done += more
-        listener(what, done, total)
+        listener(what if part is None else part, done, total)
 
     advance(0)
     yield advance
 
 
-def _in_notebook(total: int, what: str) -> Iterator[Callable[[int], Any]]:
+def _in_notebook(total: int, what: str) -> Iterator[Callable[..., Any]]:
     """Yield once, as `progress` does; the bar is plain HTML, updated at each percent."""
     from IPython.display import display
 
@@ -69,7 +69,7 @@ def _in_notebook(total: int, what: str) -> Iterator[Callable[[int], Any]]:
     handle = display(render(0), raw=True, display_id=True)
     done, percent = 0, 0
 
-    def advance(more: int) -> None:
+    def advance(more: int, part: str | None = None) -> None:
         nonlocal done, percent
         done += more
         now = min(100, 100 * done // max(total, 1))

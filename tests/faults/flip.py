@@ -24,10 +24,8 @@ from pathlib import Path
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.api.keys import Keys
-from corank_lab.api.log import TABLES, EventLog, NewEvent, pack
-from corank_lab.database.recover import recover
-from corank_lab.database.sqlite import open_database
+from corank_lab.api.log import TABLES, EventLog, Keys, NewEvent, pack
+from corank_lab.database.backends import open_database, recover
 
 N_ANSWERS = 396
 

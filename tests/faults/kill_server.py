@@ -30,7 +30,7 @@ from pathlib import Path
 import httpx
 
 from corank_lab.cli.lab import pages
-from corank_lab.database.sqlite import open_database
+from corank_lab.database.backends import open_database
 from corank_lab.pages.app import KINDS
 from corank_lab.pages.uploads import Upload, UploadedFile
 from some_postgres import PostgresServer

@@ -33,14 +33,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from corank_lab.api.keys import Keys
 from corank_lab.api.learner import Learner
-from corank_lab.api.log import CLICK, EventLog, NewEvent, pack
+from corank_lab.api.log import CLICK, EventLog, Keys, NewEvent, pack
 from corank_lab.api.rankers import rng_state_of
 from corank_lab.api.registry import Registry
 from corank_lab.api.training import compare_with_replay, make_version
 from corank_lab.cli.serve import start
-from corank_lab.database.sqlite import open_database
+from corank_lab.database.backends import open_database
 from some_postgres import PostgresServer
 
 N_SHOPS = 4

@@ -20,9 +20,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar
 
+from corank_lab.database.backends import open_database
 from corank_lab.database.entries import read_entry
 from corank_lab.database.journal import NAME
-from corank_lab.database.sqlite import open_database
 from faults.kill import Events, ended, events_of, forked, watch
 
 

@@ -25,6 +25,7 @@ from corank.base.contract import (
     importances,
     install,
     kept_columns,
+    named_after_y,
     note_columns,
     warn_of_one_query,
 )
@@ -112,6 +113,7 @@ class Ranker(Learner, ABC):
     missing_columns_: NDArray[np.int64]
     missing_means_: NDArray[np.float64]
 
+    @named_after_y
     def fit(
         self,
         X: Any,

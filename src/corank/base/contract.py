@@ -20,9 +20,10 @@ indicator of a missing value counts for its column.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from functools import wraps
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,22 @@ class Learner(BaseEstimator):
 
 
 L = TypeVar("L", bound=Learner)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def named_after_y(fit: F) -> F:
+    """Let ``fit`` refuse a third value by position, which LightGBM and scikit-learn read as different things."""
+
+    @wraps(fit)
+    def checked(self: Any, X: Any, y: Any = None, *more: Any, **named: Any) -> Any:
+        if more:
+            raise InputTypeError(
+                f"{type(self).__name__}.fit takes X and y by position, but {len(more)} more values were given; name "
+                "them, as in fit(X, y, qid=qid) or fit(X, y, group=sizes)."
+            )
+        return fit(self, X, y, **named)
+
+    return cast(F, checked)
 
 
 class _ColumnNotes(BaseEstimator):

@@ -131,6 +131,19 @@ class ColumnMean(Ranker):
         """Score rows; `qid` is required if columns are scaled inside queries and ``fit`` had several."""
         return self._add_prior(score_columns(self._scaled(X, qid), self.signs_) / len(self.signs_), prior)
 
+    @property
+    def coef_(self) -> Floats:
+        """Weights of all columns; only if they are not scaled inside queries."""
+        if hasattr(self, "scaler_") or not hasattr(self, "columns_"):
+            raise AttributeError("ColumnMean has coef_ only if it is fitted and does not scale inside queries")
+        weights = np.zeros(self._n_columns)
+        np.add.at(weights, self.columns_, self.signs_ / len(self.signs_))
+        return weights
+
+    def _score_rows(self, X: Any) -> Floats:
+        """Score rows without query ids; only if columns are not scaled inside queries."""
+        return score_columns(self._checked_rows(X), self.coef_)
+
     def _scaled(self, X: Any, qid: ArrayLike | None) -> Floats:
         chosen = np.asarray(dense(self._checked_rows(X)[:, self.columns_]), dtype=np.float64)
         if not hasattr(self, "scaler_"):

@@ -28,8 +28,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from corank.errors import InputError
-from corank_lab.api.keys import Keys
-from corank_lab.api.log import NewEvent
+from corank_lab.api.log import Keys, NewEvent
 from corank_lab.api.requests import OPERATIONS, Operation, RankRequest, describe, parse, parse_events
 from corank_lab.api.service import Service, ubi_feedback_event, ubi_query_event
 from corank_lab.api.training import SOURCES, describe_training

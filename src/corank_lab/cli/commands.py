@@ -8,9 +8,9 @@ from corank_lab.cli.demo import demo
 from corank_lab.cli.lab import pages, recover
 from corank_lab.cli.prefer import prefer
 from corank_lab.cli.records import records
-from corank_lab.cli.replay import replay
 from corank_lab.cli.screening import screen
 from corank_lab.cli.screening.results import certify, verify
+from corank_lab.cli.serve import replay
 
 SCREEN = VerbGroup(
     "screen",

@@ -1,4 +1,4 @@
-"""`corank demo`: screen a real systematic review, then learn from few judgements; or write files to try commands on."""
+"""`corank demo`: tune search, screen a review, rank from votes; or write files to try commands on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,59 +24,97 @@ if TYPE_CHECKING:
     from corank_lab.screening.simulate import ScreeningReplay
 
 STARTS = 10
+N_QUERIES, N_JUDGED, N_DOCUMENTS = 60, 20, 80
+MODELS = ("owl", "fox", "elk", "lynx", "hare", "mole", "wren", "newt", "crow", "toad")
 
 
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", file_okay=False, help="Folder for the written files.")
     ] = Path("out/demo"),
-    queries: Annotated[int, typer.Option(min=60, help="Number of queries in the synthetic collection.")] = 900,
     files: Annotated[bool, typer.Option("--files", help="Only write small files to try other commands on.")] = False,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
-    """Screen a real systematic review; then compare rankers that learn from 5 % judged queries."""
+    """Tune search, screen a real systematic review and rank models from votes, with a picture of each."""
     from corank.cli import make_console
     from corank.data import explain_write_errors
 
-    console = make_console()
     with explain_write_errors(output):
         output.mkdir(parents=True, exist_ok=True)
     if files:
         _write_files(output, seed, force)
         return
-    _screen_review(output, console)
-    console.print()
-    _compare_rankers(output, queries, seed, console, force)
-    typer.echo(f"\nopen the pages for people who judge: corank lab {quote(str(output))} (pip install 'corank[lab]')")
+    console = make_console()
+    tasks = (_tune_search, _screen_review, _rank_from_votes)
+    pictures = []
+    for number, task in enumerate(tasks, 1):
+        began = time.perf_counter()
+        console.print(f"{number}. {task.__doc__}", style="bold")
+        pictures.append(task(output, seed, console, force))
+        console.print(f"{time.perf_counter() - began:.1f} s\n")
+    drawn = [str(path) for path in pictures if path is not None]
+    typer.echo(
+        f"pictures: {', '.join(drawn)}" if drawn else "no pictures, without matplotlib: pip install 'corank[report]'"
+    )
+    typer.echo(f"the pages for people who judge: corank lab {quote(str(output))} (pip install 'corank[lab]')")
 
 
-def _screen_review(output: Path, console: Console) -> None:
-    """Replay the screening of a review, and write its records to the folder."""
+def _tune_search(output: Path, seed: int, console: Console, force: bool) -> Path | None:
+    """Tune search: how to combine BM25 and vectors, from 20 judged queries."""
+    import numpy as np
+
+    from corank.cli import show
+    from corank.data import read_grades, read_runs
+    from corank.metrics import compare_runs, evaluate
+    from corank.models import Fusion, FusionDefinition
+    from corank.tables import ReportTable
+
+    _write_runs(output, seed, force)
+    runs = read_runs([output / "bm25.run", output / "vectors.run"])
+    few, rest = (runs.join(read_grades(output / name)[0])[0] for name in ("judgements.csv", "others.csv"))
+    scores = {name: np.nan_to_num(runs.X[:, column], nan=-1e9) for column, name in enumerate(runs.names)}
+    scores["RRF"] = FusionDefinition.rrf(runs.names).score(runs.X, runs.qid)
+    scores["fusion"] = Fusion(random_state=seed).fit(runs.X, few, qid=runs.qid).predict(runs.X, qid=runs.qid)
+    tested = ~np.isnan(rest)
+    results = {
+        name: evaluate(rest[tested], values[tested], runs.qid[tested], ["nDCG@10"]) for name, values in scores.items()
+    }
+    tests = compare_runs(results, "nDCG@10", base="fusion", random_state=seed)
+    gains = {test.other: f"{-test.difference:+.3f} ({-test.high:+.3f} to {-test.low:+.3f})" for test in tests}
+    rows = [(name, result["nDCG@10"].mean, gains.get(name, "")) for name, result in results.items()]
+    title = f"Two synthetic retrievers: nDCG@10 of the {N_QUERIES - N_JUDGED} queries that were not used for learning"
+    show(ReportTable(title, ("order", "nDCG@10", "gain of the fusion"), tuple(rows)), console)
+    lists, qrels = (quote(str(output / name)) for name in ("*.run", "judgements.csv"))
+    typer.echo(f"on your files: corank fuse {lists} --qrels {qrels} -o fusion.json".replace("'", ""))
+    return _draw(output / "search.png", partial(_bars, [(name, value) for name, value, _ in rows]))
+
+
+def _screen_review(output: Path, seed: int, console: Console, force: bool) -> Path | None:
+    """Screen: find nearly all relevant records of a real systematic review."""
     from corank.cli import show
     from corank.data import atomic_file
     from corank_lab.cli.screening.replay import recall_curve
     from corank_lab.records.records import REVIEW, REVIEW_CITATION, load_review, review_text
-    from corank_lab.screening.simulate import simulate
+    from corank_lab.screening.simulate import plot_recall, simulate
 
-    began = time.perf_counter()
     records = load_review()
     replays = simulate(records, STARTS)
-    console.print("Screening a systematic review", style="bold")
     console.print(
-        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {REVIEW_CITATION}. Each replay starts "
-        "with one relevant and one irrelevant record, reads the most likely relevant one next and learns from it."
+        f"{len(records)} records, {int(records.labels.sum())} of them relevant: {REVIEW_CITATION}. Each of {STARTS} "
+        "replays starts with one relevant and one irrelevant record, reads the most likely relevant one next and "
+        "learns from it."
     )
     console.print(recall_curve(replays, console.width))
     show(_effort_table(replays), console)
     path = output / REVIEW
-    is_own = path.exists() and path.read_bytes() != review_text()
-    if not is_own:
+    if not path.exists() or path.read_bytes() == review_text():
         with atomic_file(path, overwrite=True) as scratch:
             scratch.write_bytes(review_text())
-    action = "kept your" if is_own else "wrote"
-    typer.echo(f"{action} {path}; {time.perf_counter() - began:.1f} s")
+    else:
+        typer.echo(f"kept your {path}")
     typer.echo(f"screen it yourself: corank screen {quote(str(path))} --ignore-labels")
+    return _draw(output / "screening.png", lambda name: plot_recall(replays, name, overwrite=True))
 
 
 def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
@@ -108,80 +146,58 @@ def _mean(values: list[int]) -> float:
     return sum(values) / len(values)
 
 
-def _compare_rankers(output: Path, queries: int, seed: int, console: Console, force: bool) -> None:
-    """Fit three rankers on few judged queries, compare them on other queries, and save one."""
+def _rank_from_votes(output: Path, seed: int, console: Console, force: bool) -> Path | None:
+    """Rank from votes: 60 votes of people on ten models, and 2,000 of a cheap judge."""
     import numpy as np
 
     from corank.cli import show
-    from corank.data import (
-        QueryShuffleSplit,
-        make_ranking,
-        mask_scores,
-        open_store,
-        read_letor,
-        write_letor,
-        write_store,
-    )
-    from corank.deploy import load, save
-    from corank.metrics import compare_runs, evaluate
-    from corank.models import CRR, LCRA, SPD
+    from corank.models import Leaderboard
     from corank.tables import ReportTable
 
-    began = time.perf_counter()
-    problem = make_ranking(queries, (10, 40), features_per_view=20, random_state=seed)
-    _write_new(
-        output / "collection.txt.gz",
-        lambda path: write_letor(path, problem.X, problem.y, problem.qid, overwrite=True),
-        force,
-    )
-    file = read_letor(output / "collection.txt.gz", dtype=np.float64)
-    train, test = next(QueryShuffleSplit(1, test_size=1 / 3, random_state=seed).split(file.X, qid=file.qid))
-    assert file.qid is not None
-    qid = file.qid[train]
-    judged = mask_scores(file.y[train], qid, fraction=0.95, by="query", random_state=seed)
-    _write_new(
-        output / "training.store",
-        lambda path: write_store(path, file.X[train], judged, qid, overwrite=True),
-        force,
-    )
-    data = open_store(output / "training.store").data
-
-    views = [view.tolist() for view in problem.views]
-    learners = {"SPD": SPD(), "CRR": CRR(), "LCRA": LCRA(views)}
-    scores = {name: learner.fit(data).predict(file.X[test]) for name, learner in learners.items()}
-    scores["ideal"] = file.X[test] @ problem.best
-    metrics = ("nDCG@10", "AP", "disagreement")
-    evaluations = {name: evaluate(file.y[test], values, file.qid[test], metrics) for name, values in scores.items()}
-
-    console.print("A synthetic collection with one judged query in twenty", style="bold")
-    title = (
-        f"{data.n_rows} rows in {len(data.queries)} queries, {data.n_scored} judged; tested on "
-        f"{len(np.unique(file.qid[test]))} other queries"
-    )
-    first, *_ = evaluations
-    tests = compare_runs(evaluations, "nDCG@10", base=first, random_state=seed)
-    gains = {
-        test.other: (f"{test.difference:+.3f} ({test.low:+.3f} to {test.high:+.3f})", f"{test.p_value:.1g}")
-        for test in tests
+    strength = _write_votes(output, seed, force)
+    boards = {
+        "people": Leaderboard().fit(output / "votes.csv"),
+        "people and cheap judge": Leaderboard().fit(output / "votes.csv", cheap=output / "llm.csv"),
     }
-    rows: list[tuple[str | float, ...]] = [
-        (name, *(evaluation[metric].mean for metric in metrics), *gains.get(name, ("", "")))
-        for name, evaluation in evaluations.items()
-    ]
-    show(ReportTable(title, ("ranker", *metrics, "gain in nDCG@10 over SPD", "p"), tuple(rows)), console)
-    typer.echo(
-        "Gains carry a 95 % interval and the p-value of the same sign-flip test over the queries.\n"
-        "SPD learns from pairs of judged rows, CRR also from their grades, LCRA also from unjudged rows, on which its "
-        "two views should agree; the ideal ranker uses the true weights."
+    rows = []
+    for name, board in boards.items():
+        true = np.array([strength[MODELS.index(item)] for item in board.items_])
+        wins = 1.0 / (1.0 + np.exp(true[None, :] - true[:, None]))
+        error = float(np.sqrt(np.mean((board.win_matrix() - wins)[~np.eye(len(true), dtype=bool)] ** 2)))
+        rows.append((name, " ".join(board.items_), error))
+    title = "Synthetic votes: order found, and error of win probabilities"
+    note = f"The true order is {' '.join(MODELS)}."
+    show(ReportTable(title, ("votes of", "order", "error"), tuple(rows), note=note), console)
+    people, cheap = (quote(str(output / name)) for name in ("votes.csv", "llm.csv"))
+    typer.echo(f"on your files: corank leaderboard {people} --cheap {cheap}")
+    return _draw(output / "votes.png", lambda path: boards["people and cheap judge"].plot(path))
+
+
+def _bars(rows: list[tuple[str, float]], path: Path) -> None:
+    """Draw a bar for each order of documents."""
+    from matplotlib.figure import Figure
+
+    from corank.data import atomic_file
+
+    figure = Figure((6.4, 2.6), layout="constrained")
+    panel = figure.subplots()
+    bars = panel.barh(
+        [name for name, _ in rows], [value for _, value in rows], color=["0.7"] * (len(rows) - 1) + ["C0"]
     )
-    model = output / "lcra.safetensors"
-    _write_new(model, lambda path: save(learners["LCRA"], path, overwrite=True), force)
-    if not np.array_equal(load(model).predict(file.X[test]), scores["LCRA"]):
-        raise InputError(f"{model} predicts other scores than before it was saved; report this as a bug.")
-    typer.echo(
-        f"wrote {model} (the loaded model gives the same scores), "
-        f"{output / 'collection.txt.gz'} and {output / 'training.store'}; {time.perf_counter() - began:.1f} s"
-    )
+    panel.bar_label(bars, fmt="%.3f", padding=3)
+    panel.invert_yaxis()
+    panel.set(xlim=(0, 1), xlabel="nDCG@10 of queries that were not used for learning")
+    with atomic_file(path, overwrite=True) as scratch:
+        figure.savefig(scratch, format="png", dpi=130)
+
+
+def _draw(path: Path, draw: Callable[[Path], Any]) -> Path | None:
+    """Draw a picture; return its path, or None without matplotlib."""
+    try:
+        draw(path)
+    except ImportError:
+        return None
+    return path
 
 
 def _write_files(output: Path, seed: int, force: bool) -> None:
@@ -189,6 +205,7 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
     import numpy as np
 
     from corank.data import make_ranking, mask_scores, write_letor
+    from corank_lab.records.records import review_text
 
     shop = make_ranking(120, 15, n_latent=3, features_per_view=3, random_state=seed)
     judged = shop.qid % 3 > 0
@@ -218,32 +235,64 @@ def _write_files(output: Path, seed: int, force: bool) -> None:
         f"{output / 'test.txt.gz'}: 100 graded queries; {output / 'old.scores'}: scores of an old ranker for them"
     )
     _write_runs(output, seed, force)
+    _write_votes(output, seed, force)
+    _write_new(output / "review.jsonl", lambda path: _write_text(path, review_text().decode()), force)
+    typer.echo(f"wrote {output / 'review.jsonl'}: the records of a real systematic review, with its decisions")
 
 
 def _write_runs(output: Path, seed: int, force: bool) -> None:
-    """Write synthetic lists of two retrievers for 60 queries, and grades of the first 10 documents of both in 30."""
+    """Write synthetic lists of two retrievers, and grades: of the top of both in few queries, of all in the others."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
-    texts = {"bm25.run": "", "vectors.run": "", "judgements.csv": "query,docid,grade\n"}
-    for query in range(60):
-        grades = rng.choice(4, 80, p=(0.7, 0.15, 0.1, 0.05))
-        judged: set[int] = set()
+    texts = {
+        "bm25.run": "",
+        "vectors.run": "",
+        "judgements.csv": "query,docid,grade\n",
+        "others.csv": "query,docid,grade\n",
+    }
+    for query in range(N_QUERIES):
+        grades = rng.choice(4, N_DOCUMENTS, p=(0.7, 0.15, 0.1, 0.05))
+        judged: set[int] = set() if query < N_JUDGED else {*range(N_DOCUMENTS)}
         for name, noise in (("bm25", 1.6), ("vectors", 1.1)):
-            scores = grades + noise * rng.normal(size=80)
+            scores = grades + noise * rng.normal(size=N_DOCUMENTS)
             scores = 12.0 + 3.0 * scores if name == "bm25" else 1.0 / (1.0 + np.exp(-scores / 2.0))
-            top = np.argsort(-scores)[:40].tolist()
+            top = np.argsort(-scores)[: N_DOCUMENTS // 2].tolist()
             texts[f"{name}.run"] += "".join(
                 f"q{query} Q0 d{row} {place} {scores[row]:.4f} {name}\n" for place, row in enumerate(top, 1)
             )
-            judged |= {*top[:10]} if query % 2 else set()
-        texts["judgements.csv"] += "".join(f"q{query},d{row},{grades[row]}\n" for row in sorted(judged))
+            judged |= {*top[:10]}
+        file = "judgements.csv" if query < N_JUDGED else "others.csv"
+        texts[file] += "".join(f"q{query},d{row},{grades[row]}\n" for row in sorted(judged))
     for name, text in texts.items():
         _write_new(output / name, partial(_write_text, text=text), force)
     typer.echo(
-        f"wrote {output / 'bm25.run'} and {output / 'vectors.run'}: synthetic lists of two retrievers for 60 queries; "
-        f"{output / 'judgements.csv'}: the grades of the first 10 documents of both for 30 of them"
+        f"wrote {output / 'bm25.run'} and {output / 'vectors.run'}: synthetic lists of two retrievers for {N_QUERIES} "
+        f"queries; {output / 'judgements.csv'}: the grades of the first 10 documents of both for {N_JUDGED} of them; "
+        f"{output / 'others.csv'}: all grades  of the other queries"
     )
+
+
+def _write_votes(output: Path, seed: int, force: bool) -> NDArray[np.float64]:
+    """Write synthetic votes of people and of a mostly right cheap judge; return the true strength of the models."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    strength = np.linspace(1.5, -1.5, len(MODELS))
+    for name, n, values in (
+        ("votes.csv", 60, strength),
+        ("llm.csv", 2000, 1.5 * strength + rng.normal(0.0, 0.3, len(MODELS))),
+    ):
+        first = rng.integers(0, len(MODELS), n)
+        second = (first + rng.integers(1, len(MODELS), n)) % len(MODELS)
+        wins = rng.random(n) < 1.0 / (1.0 + np.exp(values[second] - values[first]))
+        text = "model_a,model_b,winner\n" + "".join(
+            f"{MODELS[a]},{MODELS[b]},{'model_a' if win else 'model_b'}\n"
+            for a, b, win in zip(first, second, wins, strict=True)
+        )
+        _write_new(output / name, partial(_write_text, text=text), force)
+        typer.echo(f"wrote {output / name}: {n} synthetic votes")
+    return strength
 
 
 def _table(X: NDArray[np.float64], y: NDArray[np.float64], qid: NDArray[np.int64], rows: NDArray[np.int64]) -> str:

@@ -7,6 +7,8 @@ PostgreSQL has checksums of pages (``initdb --data-checksums``), so its tables g
 from __future__ import annotations
 
 import hashlib
+import hmac
+import secrets
 import sqlite3
 import struct
 import sys
@@ -217,3 +219,19 @@ def _checksums(words: NDArray[Any], before: NDArray[np.uint32]) -> NDArray[np.ui
         coefficients[2 * at], coefficients[2 * at + 1] = power[:, 0] + power[:, 1], power[:, 1]
         power = power @ step
     return words.astype(np.uint32) @ coefficients + before @ power.T
+
+
+def new_secret() -> str:
+    """Return a secret."""
+    return secrets.token_urlsafe(32)
+
+
+def hash_secret(secret: str) -> str:
+    """Return the hash to store."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def is_secret(secret: str, expected: str | None) -> bool:
+    """Return whether a secret has the stored hash; None for an unknown id, which takes as long."""
+    is_equal = hmac.compare_digest(hash_secret(secret), expected or hash_secret(""))
+    return is_equal and expected is not None

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Generic, Self
 from corank import __version__
 from corank.data import read_regular
 from corank.errors import InputError
+from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Candidate, Database, Project
 from corank_lab.database.entries import (
@@ -34,7 +35,6 @@ from corank_lab.database.entries import (
     split_journal,
     utc_now,
 )  # fmt: skip
-from corank_lab.database.sqlite import open_database
 
 NAME = "corank.db"
 """Name of the database next to a judged file."""

@@ -15,7 +15,7 @@ from corank.errors import InputError, reason
 from corank_lab.database.connections import DatabaseError, LostError
 from corank_lab.database.database import Database
 from corank_lab.http import MEGABYTE, SAFE, Endpoint, HTTPError, SecurityMiddleware, answer, make_app
-from corank_lab.pages import pages_frame, pages_judge, pages_owner
+from corank_lab.pages import pages_everyone, pages_owner
 from corank_lab.pages.grading.workspace import GradeWorkspace
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening import pages as pages_screen
@@ -41,13 +41,13 @@ class Route(NamedTuple):
 
 
 ROUTES = (
-    Route("GET", "/health", Permission.PUBLIC, pages_frame.health),
-    Route("GET", "/static/{name}", Permission.PUBLIC, pages_frame.static),
-    Route("GET", "/enter", Permission.PUBLIC, pages_frame.enter),
-    Route("POST", "/leave", Permission.MEMBER, pages_frame.leave),
-    Route("GET", "/", Permission.MEMBER, pages_frame.home),
-    Route("POST", "/projects", Permission.OWNER, pages_frame.add_project),
-    Route("GET", "/imports/{upload}", Permission.OWNER, pages_frame.import_progress),
+    Route("GET", "/health", Permission.PUBLIC, pages_everyone.health),
+    Route("GET", "/static/{name}", Permission.PUBLIC, pages_everyone.static),
+    Route("GET", "/enter", Permission.PUBLIC, pages_everyone.enter),
+    Route("POST", "/leave", Permission.MEMBER, pages_everyone.leave),
+    Route("GET", "/", Permission.MEMBER, pages_everyone.home),
+    Route("POST", "/projects", Permission.OWNER, pages_everyone.add_project),
+    Route("GET", "/imports/{upload}", Permission.OWNER, pages_everyone.import_progress),
     Route("GET", "/p/{project}", Permission.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Permission.OWNER, pages_owner.change_settings),
     Route("GET", "/p/{project}/delete", Permission.OWNER, pages_owner.confirm_delete),
@@ -63,21 +63,21 @@ ROUTES = (
     Route("POST", "/p/{project}/train", Permission.OWNER, pages_owner.train),
     Route("GET", "/p/{project}/train", Permission.OWNER, pages_owner.report),
     Route("GET", "/p/{project}/export/{name}", Permission.OWNER, pages_owner.export),
-    Route("GET", "/p/{project}/judge", Permission.JUDGE, pages_judge.question),
-    Route("POST", "/p/{project}/judge", Permission.JUDGE, pages_judge.answer),
-    Route("POST", "/p/{project}/undo", Permission.JUDGE, pages_judge.undo),
-    Route("GET", "/p/{project}/history", Permission.JUDGE, pages_judge.history),
+    Route("GET", "/p/{project}/judge", Permission.JUDGE, pages_everyone.question),
+    Route("POST", "/p/{project}/judge", Permission.JUDGE, pages_everyone.answer),
+    Route("POST", "/p/{project}/undo", Permission.JUDGE, pages_everyone.undo),
+    Route("GET", "/p/{project}/history", Permission.JUDGE, pages_everyone.history),
     Route("GET", "/p/{project}/similar", Permission.JUDGE, pages_screen.similar),
-    Route("GET", "/p/{project}/files/{name}", Permission.JUDGE, pages_judge.image),
-    Route("GET", "/leave", Permission.PUBLIC, pages_frame.after_form),
-    Route("GET", "/projects", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/settings", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/judges", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/judges/{judge}/link", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/judges/{judge}/revoke", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/answers", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/settle", Permission.OWNER, pages_frame.after_form),
-    Route("GET", "/p/{project}/undo", Permission.JUDGE, pages_frame.after_form),
+    Route("GET", "/p/{project}/files/{name}", Permission.JUDGE, pages_everyone.image),
+    Route("GET", "/leave", Permission.PUBLIC, pages_everyone.after_form),
+    Route("GET", "/projects", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/settings", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/judges", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/judges/{judge}/link", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/judges/{judge}/revoke", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/answers", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/settle", Permission.OWNER, pages_everyone.after_form),
+    Route("GET", "/p/{project}/undo", Permission.JUDGE, pages_everyone.after_form),
 )
 """All addresses."""
 

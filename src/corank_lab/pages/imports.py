@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from corank.data import Budget, spending
 from corank.errors import InputError
+from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Database, Project
-from corank_lab.database.sqlite import open_database
 from corank_lab.database.transfer import (
     MOST_ATTEMPTS,
     begin_import,

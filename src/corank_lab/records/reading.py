@@ -1,22 +1,298 @@
-"""Read record files of any format into one collection with stable, unique ids."""
+"""Read record files of any format into one collection: fields of each record, and stable, unique ids."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
+from types import MappingProxyType
 
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.records.fields.interpret import Entry, interpret
-from corank_lab.records.identity import fingerprint
-from corank_lab.records.parsers.encoding import load_file
+from corank_lab.records.columns import normalise_name
+from corank_lab.records.identity import fingerprint, normalise_doi, normalise_pmid
+from corank_lab.records.labels import (
+    STRICT_COLUMNS,
+    LabelCounts,
+    abstrackr_vote,
+    is_abstrackr,
+    is_judgement,
+    is_undecided,
+    judge_columns,
+    label_of,
+    label_of_notes,
+    settle,
+)
+from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, load_file
 from corank_lab.records.parsers.recognise import parse_file
-from corank_lab.records.records import Records, RecordSource
+from corank_lab.records.records import RecordDetails, Records, RecordSource
+from corank_lab.records.texts import clean_abstract, clean_line, split_authors, split_keywords, split_references
+
+TITLE_LENGTH = 100
+"""Letters of a title that is the beginning of the text."""
+_YEAR = re.compile(r"(?<!\d)(1[5-9]\d\d|20\d\d)(?!\d)")
+_COMPACT_DATE = re.compile(r"\s*(1[5-9]\d\d|20\d\d)(?:0[1-9]|1[0-2])\d{0,2}\s*")
+_ADDRESS = re.compile(r"(?:https?|ftp)://[^\s<>\"|]+|www\.[^\s<>\"|]+", re.IGNORECASE)
+_DOI_ADDRESS = re.compile(r"doi\.org/(10\.\d{4,9}/[^\s|;&?#]+)", re.IGNORECASE)
+_SOURCE_END = re.compile(r"\.\s|,\s*\d|\s\d|;|\.$")
+_LONGEST_DOI = 2000
+_SPLIT_NOTES = re.compile(r"\s*\|\s*(?=RAYYAN)")
+
+# tags that hold an identifier only if its form says so
+_FORMS = {
+    ("doi", "M3"): r"(?:doi:?\s*)?(10\.\d{4,9}/\S+)", ("doi", "L3"): r"(?:doi:?\s*)?(10\.\d{4,9}/\S+)",
+    ("doi", "key"): r"(10\.\d{4,9}/\S+)",
+    ("doi", "LID"): r"(10\.\d{4,9}/\S+)(?: \[doi\])?", ("doi", "AID"): r"(10\.\d{4,9}/\S+)(?: \[doi\])?",
+    ("pmid", "C2"): r"(\d{6,8})", ("pmid", "C5"): r"(\d{6,8})", ("pmid", "C3"): r"(?:PUBMED|PMID)\W*(\d{1,8}).*",
+    ("pmid", "XR"): r".*?(?:PUBMED|PMID)\W*(\d{1,8}).*", ("pmid", "AN"): r"(?:PMID|MEDLINE|PUBMED)\W*(\d{1,8})",
+    ("pmid", "UI"): r"(?:PMID|MEDLINE|PUBMED)\W*(\d{1,8})",
+    ("accession", "U2"): r"(L\d{6,12})", ("accession", "UR"): r".*[?&]eid=(2-s2\.0-\d+).*",
+    ("id", "U2"): r"(L\d{6,12})", ("id", "U1"): r"(\d{5,12})",
+    ("id", "UR"): r".*[?&]eid=(2-s2\.0-\d+).*",
+}  # fmt: skip
+_PATTERNS = {place: re.compile(form, re.IGNORECASE | re.DOTALL) for place, form in _FORMS.items()}
+_ADDRESSES = ("UR", "L2", "LK", "US", "url", "ee", "bdsk-url-1", "%U")
+"""Columns in which a DOI counts only behind doi.org."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An interpreted record; `label` is NaN if it is not judged."""
+
+    title: str
+    abstract: str
+    details: RecordDetails
+    references: tuple[str, ...]
+    label: float
+    fields: Mapping[str, list[str]]
+
+
+def interpret(
+    parsed: ParsedFile, name: str, source: str, columns: Mapping[str, str] = MappingProxyType({})
+) -> tuple[list[Entry], list[str]]:
+    """Return the records of a parsed file and remarks on them."""
+    taken = set(columns.values())
+    names = {field: tuple(one for one in found if one not in taken) for field, found in parsed.names.items()}
+    names |= {field: (column,) for field, column in columns.items()}
+    reader = _Interpreter(parsed, names, source)
+    counts = LabelCounts()
+    labels = _labels(parsed, names, counts)
+    entries = [reader.entry(record, label) for record, label in zip(parsed.records, labels, strict=True)]
+    remarks = [*parsed.remarks, *counts.remarks()]
+    if not names.get("title") and any(one.abstract for one in entries):
+        entries = [replace(one, title=_beginning(one.abstract)) for one in entries]
+        remarks.append(f"There is no column of titles; each title is the beginning of {names['abstract'][0]!r}.")
+    n_titles = sum(bool(one.title) for one in entries)
+    if not n_titles:
+        raise InputError(_no_titles(parsed, name))
+    if n_titles < 0.5 * len(entries):
+        remarks.append(f"Only {n_titles} of {len(entries)} records have a title; check the column or tag of the title.")
+    return entries, remarks
+
+
+def _beginning(text: str) -> str:
+    """Return the first line of a text, cut after a word."""
+    return shorten(next(iter(text.strip().splitlines()), ""), TITLE_LENGTH, placeholder=" …")
+
+
+def _no_titles(parsed: ParsedFile, name: str) -> str:
+    listed = ", ".join(one[:40] for one in parsed.columns)[:300]
+    kind = "columns" if parsed.is_table else "fields"
+    if not parsed.records:
+        return f"{name} contains no records; expected at least one below the header."
+    return (
+        f"{name} ({parsed.format}) has no titles; it has the {kind} {listed or '(none)'}. Name the one of titles title,"
+        " or pass its name as title (--title COLUMN)."
+    )
+
+
+class _Interpreter:
+    """Interprets the records of one file."""
+
+    def __init__(self, parsed: ParsedFile, names: Mapping[str, Sequence[str]], source: str) -> None:
+        self.parsed, self.names, self.source = parsed, names, source
+        self.decode = parsed.decode
+        self.is_json = parsed.format.endswith(("JSON", "JSON lines"))
+        self.is_cell = parsed.is_table or self.is_json or parsed.format in ("BibTeX", "XML")
+        self.is_bibtex = parsed.format == "BibTeX"
+
+    def entry(self, record: RawRecord, label: float) -> Entry:
+        """Interpret one record."""
+        accession = self._first(record, "accession", self._identifier("accession"))
+        pmid = self._first(record, "pmid", self._pmid)
+        url = self._first(record, "url", _url)
+        details = RecordDetails(
+            year=self._year(record),
+            authors=self._authors(record),
+            journal=self._first(record, "journal", self._journal),
+            doi=self._first(record, "doi", self._doi) or self._doi("url", [url]),
+            pmid=pmid,
+            accession=accession,
+            given_id=self._first(record, "id", self._identifier("id")) or accession or pmid,
+            keywords=self._keywords(record),
+            url=url,
+            source=self.source,
+        )
+        derived = self.parsed.derived
+        fields = record if not derived else {key: values for key, values in record.items() if key not in derived}
+        return Entry(
+            self._first(record, "title", self._title), self._first(record, "abstract", self._abstract), details,
+            self._references(record), label, fields,
+        )  # fmt: skip
+
+    def _values(self, record: RawRecord, field: str) -> list[tuple[str, list[str]]]:
+        return [(column, values) for column in self.names.get(field, ()) if (values := record.get(column))]
+
+    def _first(self, record: RawRecord, field: str, reads: Callable[[str, list[str]], str]) -> str:
+        """Return the first text that is not empty."""
+        for column, values in self._values(record, field):
+            if text := reads(column, values):
+                return text
+        return ""
+
+    def _texts(self, values: list[str], mark: str) -> str:
+        # repeated columns of a table are alternatives, repeated tags continue each other
+        return self.decode(values[0] if self.parsed.is_table else mark.join(values))
+
+    def _title(self, column: str, values: list[str]) -> str:
+        return clean_line(self._texts(values, " "))
+
+    def _abstract(self, column: str, values: list[str]) -> str:
+        return clean_abstract(self._texts(values, "\n"))
+
+    def _journal(self, column: str, values: list[str]) -> str:
+        text = clean_line(self.decode(values[0]))
+        if column == "SO" and self.parsed.format in ("Ovid", "Cochrane", "PubMed", "RIS"):
+            end = _SOURCE_END.search(text)
+            return text[: end.start()] if end else text
+        return text
+
+    def _doi(self, column: str, values: list[str]) -> str:
+        for value in values:
+            value = value[:_LONGEST_DOI]
+            if column in _ADDRESSES:
+                found = _DOI_ADDRESS.search(value)
+                value = found[1] if found else ""
+            elif (pattern := _PATTERNS.get(("doi", column))) is not None:
+                found = pattern.fullmatch(value.strip())
+                value = found[1] if found else ""
+            if doi := normalise_doi(self.decode(value)):
+                return doi
+        return ""
+
+    def _pmid(self, column: str, values: list[str]) -> str:
+        pattern = _PATTERNS.get(("pmid", column))
+        for value in values:
+            found = pattern.fullmatch(value.strip()) if pattern else None
+            text = value if pattern is None else found[1] if found else ""
+            if pmid := normalise_pmid(text.strip().removesuffix(".0")[:200]):
+                return pmid
+        return ""
+
+    def _identifier(self, field: str) -> Callable[[str, list[str]], str]:
+        def read(column: str, values: list[str]) -> str:
+            pattern = _PATTERNS.get((field, column))
+            for value in values:
+                found = pattern.fullmatch(value.strip()) if pattern else None
+                text = self.decode(value) if pattern is None else found[1] if found else ""
+                if text.strip():
+                    return " ".join(self.decode(text).split())[:200]
+            return ""
+
+        return read
+
+    def _year(self, record: RawRecord) -> int | None:
+        for column, values in self._values(record, "year"):
+            for value in values:
+                compact = _COMPACT_DATE.fullmatch(value)
+                found = [compact[1]] if compact else _YEAR.findall(value[:2000])
+                if found:
+                    return int(found[-1] if column == "SO" else found[0])
+        return None
+
+    def _authors(self, record: RawRecord) -> tuple[str, ...]:
+        for _, values in self._values(record, "authors"):
+            is_cell = self.is_cell and len(values) == 1
+            texts = map(self.decode, values) if not self.is_bibtex else values
+            found = split_authors(texts, is_cell=is_cell, is_bibtex=self.is_bibtex)
+            if found:
+                return tuple(map(self.decode, found)) if self.is_bibtex else found
+        return ()
+
+    def _keywords(self, record: RawRecord) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for _, values in self._values(record, "keywords"):
+            is_cell = self.is_cell and len(values) == 1
+            found.update(dict.fromkeys(split_keywords(map(self.decode, values), is_cell=is_cell)))
+        return tuple(found)
+
+    def _references(self, record: RawRecord) -> tuple[str, ...]:
+        for _, values in self._values(record, "references"):
+            found = split_references(map(self.decode, values), is_list=self.is_json and len(values) > 1)
+            if found:
+                return found
+        return ()
+
+
+def _url(column: str, values: list[str]) -> str:
+    return next((found[0].rstrip(".,;") for value in values if (found := _ADDRESS.search(value))), "")
+
+
+def _labels(parsed: ParsedFile, names: Mapping[str, Sequence[str]], counts: LabelCounts) -> list[float]:
+    """Return the label of each record: of a column, of the columns of several judges, or of notes."""
+    columns = parsed.columns
+    if is_abstrackr(columns) and "included" not in columns:
+        judges = judge_columns(columns, {})
+        return [_abstrackr(record, judges, counts) for record in parsed.records]
+    for column in names.get("label", ()):
+        if (labels := _label_column(parsed, column, counts)) is not None:
+            return labels
+    normalised = {one: normalise_name(one) for one in columns} if parsed.is_table else {}
+    judges = judge_columns(columns, normalised) if normalised else []
+    judges = [one for one in judges if _all_judgements(parsed.records, one)]
+    if judges:
+        return [settle([label_of(vote, "") for one in judges for vote in record.get(one, ())], counts)
+                for record in parsed.records]  # fmt: skip
+    notes = names.get("notes") or [one for one in columns if normalise_name(one) in ("notes", "note", "n1")]
+    return [
+        label_of_notes(
+            (part for one in notes for value in record.get(one, ()) for part in _SPLIT_NOTES.split(value)), counts
+        )
+        for record in parsed.records
+    ]
+
+
+def _label_column(parsed: ParsedFile, column: str, counts: LabelCounts) -> list[float] | None:
+    strict = normalise_name(column) in STRICT_COLUMNS
+    values = [record.get(column, [""])[0] for record in parsed.records]
+    if not strict:
+        odd = next((value for value in values if not is_judgement(value)), None)
+        if odd is not None:
+            counts.ignored[column] = odd[:40]
+            return None
+    labels = [label_of(value, place) for value, place in zip(values, parsed.places, strict=True)]
+    counts.undecided += sum(map(is_undecided, values))
+    return labels
+
+
+def _all_judgements(records: Sequence[RawRecord], column: str) -> bool:
+    values = [value for record in records for value in record.get(column, ())]
+    return bool(values) and all(map(is_judgement, values))
+
+
+def _abstrackr(record: RawRecord, judges: Sequence[str], counts: LabelCounts) -> float:
+    agreed = [abstrackr_vote(value) for value in record.get("consensus", ())]
+    if agreed and not math.isnan(agreed[0]):
+        return agreed[0]
+    return settle([abstrackr_vote(value) for one in judges for value in record.get(one, ())[:1]], counts)
 
 
 def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None, text: str | None = None) -> Records:

@@ -63,7 +63,7 @@ class Records:
     titles: May be empty.
     abstracts: May be empty.
     references: Works that each record cites, in the collection or not; none by default. Each is an id, a DOI or, if the
-        file has free text, one reference as text; see `corank_lab.records.fields.names`.
+        file has free text, one reference as text; see `corank_lab.records.texts`.
     labels: 1 for relevant, 0 for irrelevant, NaN for not judged; all NaN by default.
     fields: Columns or tags of the file as they are, which are kept for export.
     details: Year, authors, journal, identifiers, keywords and address of each record.

@@ -41,6 +41,9 @@ def test_sizes_of_queries_replace_ids():
         np.testing.assert_array_equal(PlainRanker().fit(rows, PROBLEM.y, group=sizes).coef_, wanted)
     with pytest.raises(InputError, match="group has sum 25, but X has 30 rows"):
         PlainRanker().fit(PROBLEM.X, PROBLEM.y, group=sizes[1:])
+    for kind in (PlainRanker, corank.LambdaRank):
+        with pytest.raises(TypeError, match="qid=qid"):
+            kind().fit(PROBLEM.X, PROBLEM.y, PROBLEM.qid)
     for arguments in ((PROBLEM.X, PROBLEM.y), (data,)):
         with pytest.raises(InputError, match="group was given in addition to query ids; pass one of them"):
             PlainRanker().fit(*arguments, qid=None if len(arguments) == 1 else PROBLEM.qid, group=sizes)

@@ -66,7 +66,7 @@ COMMANDS = {
         "export <model.safetensors --to sql --verify <test.txt --output >m.sql",
     ],
     "lab recover": ["lab recover <damaged.db --output >recovered"],
-    "demo": ["demo --queries 60 --output >out"],
+    "demo": ["demo --output >out"],
     "lab pages": [],  # tests/lab/pages runs it
 }
 JUNK = bytes(range(256)) * 40

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.data import read_items
 from corank.errors import InputError
-from corank_lab.database.sqlite import SqliteDatabase
+from corank_lab.database.backends import SqliteDatabase
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceEntry
 from on_terminal import OnTerminal

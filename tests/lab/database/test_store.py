@@ -14,15 +14,14 @@ import pytest
 
 from corank.data.io.items import Items
 from corank.errors import InputError
-from corank_lab.api.keys import Keys
-from corank_lab.api.log import TABLES, EventLog, NewEvent
+from corank_lab.api.log import TABLES, EventLog, Keys, NewEvent
+from corank_lab.database import backends, migrations
 from corank_lab.database import database as stores
-from corank_lab.database import migrations
+from corank_lab.database.backends import SqliteDatabase, open_database
 from corank_lab.database.checksums import add_function, check_database, checked_tables
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Candidate
 from corank_lab.database.migrations import AppTables
-from corank_lab.database.sqlite import SqliteDatabase, open_database
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_stores import address_of, open_new, postgres
 
@@ -345,9 +344,8 @@ def test_no_folder_and_unknown_addresses(tmp_path):
 
 
 def test_a_locked_file_is_one_sentence_and_works_again(tmp_path, monkeypatch):
-    from corank_lab.database import sqlite
 
-    monkeypatch.setattr(sqlite, "BUSY_MS", 100)
+    monkeypatch.setattr(backends, "BUSY_MS", 100)
     with SqliteDatabase(tmp_path / "corank.db") as store:
         project = store.add_project("compare", "x", {}, {}).id
         other = sqlite3.connect(store.path, isolation_level=None)

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
-from corank_lab.database.sqlite import SqliteDatabase
+from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.preferences import PreferenceWorkspace
 from corank_lab.pages.screening.workspace import ScreenWorkspace
 from corank_lab.records import read_records

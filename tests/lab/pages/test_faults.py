@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from corank import cli
 from corank_lab.cli.lab import has_browser
-from corank_lab.database import sqlite
-from corank_lab.database.sqlite import SqliteDatabase, open_database
+from corank_lab.database import backends
+from corank_lab.database.backends import SqliteDatabase, open_database
 from corank_lab.pages.app import create_app
 from some_pages import PageClient, fields, new_project, words
 from some_server import ServerProcess
@@ -21,7 +21,7 @@ from some_stores import address_of, postgres
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(sqlite, "BUSY_MS", 50)
+    monkeypatch.setattr(backends, "BUSY_MS", 50)
     with SqliteDatabase(tmp_path / "corank.db") as opened:
         yield opened
 

@@ -19,7 +19,7 @@ from corank.metrics import evaluate
 from corank.progress import progress
 from corank.text import read_corpus, save_corpus
 from corank_lab.cli.lab import open_grading
-from corank_lab.database.sqlite import SqliteDatabase
+from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.app import create_app
 from corank_lab.pages.grading import training
 from some_pages import PageClient, answers_of_judges, fields, new_project, words

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 import httpx
 import pytest
 
-from corank_lab.database.sqlite import open_database
+from corank_lab.database.backends import open_database
 from faults.kill_server import form_of
 from some_pages import words
 from some_postgres import PostgresServer

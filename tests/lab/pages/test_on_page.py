@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from corank import cli
 from corank.errors import InputError
 from corank_lab.cli.screening.session import open_project, read_settings
-from corank_lab.database.sqlite import SqliteDatabase
+from corank_lab.database.backends import SqliteDatabase
 from corank_lab.pages.app import create_app
 from corank_lab.screening import STOPPING_RULES
 from some_pages import PageClient

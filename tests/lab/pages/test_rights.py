@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from corank_lab.database.sqlite import SqliteDatabase
+from corank_lab.database.backends import SqliteDatabase
 from corank_lab.http import HEADERS
 from corank_lab.pages import app as pages_app
 from corank_lab.pages.app import ROUTES, create_app

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from corank_lab.records.columns import normalise_name
 from corank_lab.records.evidence import first_author_words, first_page, same_journal
-from corank_lab.records.fields.clean import clean_abstract, clean_line, clean_text
-from corank_lab.records.fields.columns import normalise_name
-from corank_lab.records.fields.labels import LabelCounts, label_of_notes
-from corank_lab.records.fields.names import split_authors, split_keywords, split_references
 from corank_lab.records.identity import (
     comparable_title,
     family_name,
@@ -22,10 +19,19 @@ from corank_lab.records.identity import (
     replaced_words,
     title_similarity,
 )
+from corank_lab.records.labels import LabelCounts, label_of_notes
+from corank_lab.records.output import family_of, one_cell
 from corank_lab.records.parsers.bibtex import decode_latex
 from corank_lab.records.records import Records
 from corank_lab.records.summary import summarise
-from corank_lab.records.writers.standard import family_of, one_cell
+from corank_lab.records.texts import (
+    clean_abstract,
+    clean_line,
+    clean_text,
+    split_authors,
+    split_keywords,
+    split_references,
+)
 
 
 def test_evidence():

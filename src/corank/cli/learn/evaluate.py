@@ -154,7 +154,14 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
         "n_rows": evaluation.n_rows,
         "n_unjudged_rows": evaluation.n_unjudged_rows,
         "metrics": {
-            name: {field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")}
+            name: {
+                **{field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")},
+                **(
+                    {}
+                    if (holes := evaluation.holes(name)) is None
+                    else {"holes": dict(zip(("judged", "condensed", "low", "high"), holes.means(), strict=True))}
+                ),
+            }
             for name, result in evaluation.items()
         },
         "comparisons": tests,
@@ -170,6 +177,15 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     console = make_console()
     means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
     show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
+    if evaluation.rows is not None and evaluation.n_unjudged_rows:
+        rows: list[tuple[Cell, ...]] = [
+            (name, *holes.means()) for name in evaluation if (holes := evaluation.holes(name)) is not None
+        ]
+        note = (
+            "Share of judged documents among the first k, the value without unjudged documents, and the values if all "
+            "unjudged documents were irrelevant or relevant."
+        )
+        show(ReportTable("", ("metric", "judged@k", "condensed", "low", "high"), tuple(rows), note=note), console)
     absent = f", {n_absent} judged but not in the run" if n_absent else ""
     typer.echo(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
@@ -179,7 +195,7 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     if not tests:
         return
     n_files = len({test.other for test in tests})
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (
             test.metric, test.other, test.base_mean, test.other_mean, f"{test.difference:+.4f}", f"{test.low:+.4f}",
             f"{test.high:+.4f}", f"{test.p_value:.2g}", *([f"{test.p_adjusted:.2g}"] if n_files > 1 else []),

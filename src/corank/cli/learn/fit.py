@@ -44,6 +44,7 @@ class FitOptions:
     scorer: str | None
     iterations: int | None
     time_limit: float | None
+    deploy: str | None
     loop: str | None
     eta: str | None
     mix: float | None
@@ -88,6 +89,10 @@ def fit(
     time_limit: Annotated[
         float | None,
         typer.Option(help="Seconds after which auto-ranker tries no further candidate.", metavar="SECONDS"),
+    ] = None,
+    deploy: Annotated[
+        str | None,
+        typer.Option("--for", help="Average only what an engine can run: opensearch, sql, ...", metavar="TARGET"),
     ] = None,
     loop: Annotated[
         str | None,

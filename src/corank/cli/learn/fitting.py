@@ -133,6 +133,7 @@ def build_model(options: FitOptions) -> ModelSpec:
         "scorer": ("--scorer", options.scorer),
         "n_steps": ("--iterations", options.iterations),
         "time_limit": ("--time-limit", options.time_limit),
+        "deploy": ("--for", options.deploy),
         "query_weight": ("--loop", query_weight),
         "draw": ("--loop", draw),
         "rate": ("--eta", options.eta),

@@ -96,4 +96,6 @@ def refuse(target: str, scorer: Scorer, takes: str, nearest: str) -> InputError:
     """Return the error for a scorer that a target does not support."""
     if isinstance(scorer, CalibratedScorer):
         nearest = "export without calibration (calibrated=False), which keeps the order of rows"
+    elif isinstance(scorer, SumScorer | KernelScorer):
+        nearest = f"fit again with --for {target.lower()} (AutoRanker(deploy={target.lower()!r})), or {nearest}"
     return InputError(f"{target} takes {takes}, but this is {kind_of(scorer)}; {nearest}.")

@@ -63,6 +63,8 @@ class SystemEstimates:
     corrected: Estimate by both.
     judges: Worth of each cheap judge.
     level: Level of the intervals.
+    holes: What documents without a human grade leave open on the gold queries: judged@k, condensed value, and both
+    bounds of each system, shape (S, 4).
     """
 
     metric: str
@@ -72,6 +74,7 @@ class SystemEstimates:
     corrected: Estimate
     judges: tuple[JudgeWorth, ...]
     level: float
+    holes: Floats
 
     def mean(self, system: str) -> Any:
         """Return the corrected mean of a system with its interval."""
@@ -248,12 +251,16 @@ def evaluate_runs(
     notes: list[str] = []
     mapped = _mapped(matched.grades, list(judges), notes)
     tables = [matched.values(grades, names, rules) for grades in mapped]
+    holes = matched.holes(mapped[0], names, rules)
     results, used = {}, np.zeros(len(matched.queries), dtype=bool)
     for name in names:
         H, C = tables[0][name], np.array([table[name] for table in tables[1:]])
         is_gold = np.asarray(~np.isnan(H).any(axis=0))
         used |= is_gold
-        results[name] = _estimates(name, matched.systems, H, C, is_gold, list(judges), these_queries, level, notes)
+        results[name] = _estimates(
+            name, matched.systems, H, C, is_gold, list(judges), these_queries, level, holes[name], notes
+        )
+        notes += _hole_notes(results[name])
     notes += _sample_notes(tables, names[0], used, len(judges))
     queries = np.array(matched.queries, dtype=object)
     for note in notes:
@@ -302,12 +309,12 @@ def _mapped(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
 
 def _estimates(
     name: str, systems: tuple[str, ...], H: Floats, C: Floats, is_gold: NDArray[np.bool_], judges: list[str],
-    these: bool, level: float, notes: list[str],
+    these: bool, level: float, holes: Floats, notes: list[str],
 ) -> SystemEstimates:  # fmt: skip
     gold = H[:, is_gold]
     if not len(C):
         human = human_only(gold, gold.shape[1], these=these)
-        return SystemEstimates(name, systems, human, np.full(len(H), np.nan), human, (), level)
+        return SystemEstimates(name, systems, human, np.full(len(H), np.nan), human, (), level, holes)
     known = np.asarray(~np.isnan(C).any(axis=1))  # (J, N)
     population = is_gold | known.all(axis=0)
     H, C, is_gold, known = H[:, population], C[:, :, population], is_gold[population], known[:, population]
@@ -341,7 +348,7 @@ def _estimates(
                 f"the gold queries do not show that {one.name} orders systems better than chance in {name} "
                 f"(agreement {one.agreement:+.2f})."
             )
-    return SystemEstimates(name, systems, human, combined.mean(axis=1), estimate, worth, level)
+    return SystemEstimates(name, systems, human, combined.mean(axis=1), estimate, worth, level, holes)
 
 
 def _worth(name: str, weight: float, estimate: Estimate, human: Estimate, gold: Floats, cheap: Floats) -> JudgeWorth:
@@ -355,6 +362,21 @@ def _worth(name: str, weight: float, estimate: Estimate, human: Estimate, gold: 
     is_clear = sign_flip(products).p_value < SIGN_LEVEL
     verdict = "not shown to be useful" if not is_clear else "useful" if products.mean() > 0 else "reversed"
     return JudgeWorth(name, weight, estimate.slopes[1], _saved(estimate, human), estimate.bias, agreement, verdict)
+
+
+def _hole_notes(result: SystemEstimates) -> list[str]:
+    """Say if documents without a human grade could change a difference from the first run by more than its size."""
+    sizes = result.holes[:, 3] - result.holes[:, 2]
+    values = result.corrected.values
+    unclear = [s for s in range(1, len(values)) if 0.0 < abs(values[s] - values[0]) < max(sizes[s], sizes[0])]
+    if not unclear:
+        return []
+    worst = max(unclear, key=lambda s: sizes[s])
+    return [
+        f"{len(unclear)} of {len(values) - 1} differences of {result.metric} are smaller than what documents without a "
+        f"human grade could change on the gold queries, such as that of {result.systems[worst]} (up to "
+        f"{max(sizes[worst], sizes[0]):.4f}); grade the top of every run."
+    ]
 
 
 def _sample_notes(tables: list[dict[str, Floats]], metric: str, is_gold: NDArray[np.bool_], n_judges: int) -> list[str]:

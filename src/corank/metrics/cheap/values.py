@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from corank.data.io.trec import Qrels, Run
 from corank.errors import InputError
 from corank.metrics.cheap.estimate import Floats
 from corank.metrics.conventions import Convention
-from corank.metrics.evaluation import evaluate
+from corank.metrics.evaluation import Evaluation, evaluate
 
 Integers = NDArray[np.int64]
 
@@ -88,6 +89,27 @@ class GradedRuns:
         NaN marks a query without grades, or one that the convention leaves out. A query that a run does not answer
         counts as an empty list.
         """
+        found = self._evaluated(grades, metrics, convention)
+        return {name: self._table(found, result.values) for name, result in found.items()}
+
+    def holes(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> dict[str, Floats]:
+        """Return judged@k, the condensed value, and both bounds of each system, shape (S, 4), means over queries."""
+        found = self._evaluated(grades, metrics, convention)
+        tables = {}
+        for name in found:
+            holes = found.holes(name) or ()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # the mean of no value
+                tables[name] = np.stack([np.nanmean(self._table(found, one), axis=1) for one in holes], axis=1)
+        return tables
+
+    def _table(self, found: Evaluation, values: Floats) -> Floats:
+        S, N = len(self.systems), len(self.queries)
+        table = np.full(S * N, np.nan)
+        table[found.query_ids.astype(np.int64)] = values
+        return table.reshape(S, N)
+
+    def _evaluated(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> Evaluation:
         S, N = len(self.systems), len(self.queries)
         graded = np.flatnonzero(~np.isnan(grades))
         has_grades = np.zeros(N, dtype=bool)
@@ -100,7 +122,7 @@ class GradedRuns:
         missed = graded[at]
         y = np.where(known, grades[self.document], np.nan)[kept]
         n_missed = len(missed)
-        found = evaluate(
+        return evaluate(
             np.concatenate([y, grades[missed]]),
             np.concatenate([self.score[kept], np.zeros(n_missed)]),
             np.concatenate([self.system[kept] * N + self.query[kept], missed_system * N + self.documents[0][missed]]),
@@ -111,13 +133,6 @@ class GradedRuns:
             else None,
             retrieved=np.arange(len(y) + n_missed) < len(y),
         )
-        place = found.query_ids.astype(np.int64)
-        tables = {}
-        for name, result in found.items():
-            table = np.full(S * N, np.nan)
-            table[place] = result.values
-            tables[name] = table.reshape(S, N)
-        return tables
 
 
 def _names(judged: Qrels | Collection) -> tuple[list[str], list[str]]:

@@ -32,11 +32,11 @@ from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.data.scoring import score_columns
 from corank.data.splits import shared_rows
-from corank.errors import InputError
+from corank.errors import InputError, suggest_names
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.candidates import chosen_candidates, find_best_column
+from corank.models.auto.candidates import chosen_candidates, deployable, export_targets
 from corank.models.auto.leaderboard import CandidateTable, interval
 from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
 from corank.models.auto.trials import Trial, Trials
@@ -45,10 +45,7 @@ from corank.progress import progress
 
 Floats = NDArray[np.float64]
 
-# a column within this distance of the average is named
-_NEARLY = 0.01
-
-FEW = 10
+MIN_QUERIES = 10
 """Below this number of judged queries, little can be learnt, and `AutoRanker.summary` says so."""
 
 # parts of the queries, and random weightings of them, for the estimate, where each part has its own choice of weights
@@ -68,6 +65,7 @@ class FittedAutoRanker:
     estimate: Floats
     skipped: tuple[str, ...]
     coef: Floats | None = None
+    deploy_cost: Floats | None = None
 
 
 @shared_parameters
@@ -75,9 +73,9 @@ class AutoRanker(Ranker):
     """
     Average of the rankers that rank left-out queries best; the default of ``corank fit``.
 
-    It tries linear, Gaussian and Laplacian least squares with several penalties, logistic pairs and boosted
-    trees, in order of cost and on the same judged queries. It then averages them with weights chosen on
-    the left-out queries. The fewer judged queries, the closer the weights are to equal.
+    It tries the mean of all columns, the best single column, linear, Gaussian and Laplacian least squares with several
+    penalties, logistic pairs and boosted trees, in order of cost and on the same judged queries. It then averages them
+    with weights chosen on the left-out queries. The fewer judged queries, the closer the weights are to equal.
 
     Parameters
     ----------
@@ -87,6 +85,9 @@ class AutoRanker(Ranker):
     candidates : list of str, optional
         Names of the candidates to try, see `corank.models.auto.candidates.CANDIDATES`; None tries all that suit the
         data.
+    deploy : str, optional
+        A target of ``corank export``, such as "opensearch" or "onnx": only candidates that it can run are averaged. The
+        others are still tried, and `deploy_cost_` is what the restriction costs.
     metric : str, optional
         Metric of left-out queries; None means nDCG@10 for whole grades from 0 to 10, else the disagreement error.
     {missing}
@@ -100,8 +101,7 @@ class AutoRanker(Ranker):
     weights_, scales_ : arrays of shape (n_members,)
         Weight of each member, and the number by which its scores are divided.
     leaderboard_ : CandidateTable
-        All candidates, and up to 40 queries the best single column, with their value on left-out queries, its 95 %
-        interval, weight and time.
+        All candidates with their value on left-out queries, its 95 % interval, weight and time.
     estimate_ : array of shape (3,)
         Metric of the average on left-out queries, and its 95 % interval. Weights were chosen without the queries on
         which they are evaluated.
@@ -109,6 +109,9 @@ class AutoRanker(Ranker):
         Candidates that were not tried, with the reason.
     coef_ : array of shape (n_features,)
         Weights of the columns, if all members are linear.
+    deploy_cost_ : array of shape (3,)
+        Metric of the average of all candidates minus that of those which the target of `deploy` can run, and its 95 %
+        interval; only with `deploy`.
 
     Examples
     --------
@@ -116,8 +119,8 @@ class AutoRanker(Ranker):
     >>> problem = make_ranking(30, 10, random_state=0)
     >>> model = AutoRanker(candidates=["linear", "gaussian"], random_state=0)
     >>> model = model.fit(problem.X, problem.y, qid=problem.qid)
-    >>> sorted(model.leaderboard_.names)  # the best single column is shown for comparison
-    ['column 16, lowest first', 'gaussian', 'linear']
+    >>> sorted(model.leaderboard_.names)
+    ['gaussian', 'linear']
     >>> round(float(model.weights_.sum()), 6)
     1.0
     """
@@ -128,6 +131,7 @@ class AutoRanker(Ranker):
     _rules: ClassVar[Rules] = {
         "time_limit": number(0, inside="()") | none,
         "candidates": items | none,
+        "deploy": text | none,
         "metric": text | none,
         "missing": one_of(*MISSING),
         "random_state": seed,
@@ -144,6 +148,7 @@ class AutoRanker(Ranker):
         time_limit: float | None = 120.0,
         *,
         candidates: Any = None,
+        deploy: str | None = None,
         metric: str | None = None,
         missing: str = "mean",
         random_state: Any = None,
@@ -151,6 +156,7 @@ class AutoRanker(Ranker):
     ) -> None:
         self.time_limit = time_limit
         self.candidates = candidates
+        self.deploy = deploy
         self.metric = metric
         self.missing = missing
         self.random_state = random_state
@@ -159,40 +165,55 @@ class AutoRanker(Ranker):
     def _check_combinations(self) -> None:
         if self.metric is not None:
             parse_metric(self.metric)
+        if self.deploy is not None and self.deploy not in export_targets():
+            raise InputError(f"deploy is {self.deploy!r}; {suggest_names(self.deploy, export_targets())}.")
 
     def _fit(self, data: RankingData, held: HeldOut | None, rng: np.random.Generator) -> FittedAutoRanker:
         for_folds, for_weights, for_seed = rng.spawn(3)
         if data.prior is not None and is_constant_inside(data, data.prior):
             data = replace(data, prior=None)
+        if self.deploy is not None and (data.prior is not None or data.filling is not None):
+            found, do = (
+                ("a prior", "make it a column of X") if data.filling is None else ("missing values", "fill them in")
+            )
+            raise InputError(f"deploy is {self.deploy!r}, but there is {found}, which no engine has; {do}.")
         left_out = LeftOut.of(data, self.metric, for_folds)
         work = Trials(data, left_out, int(for_seed.integers(1 << 31)), self.time_limit)
         candidates = chosen_candidates(self.candidates, data)
         n_fits = 1 + (0 if left_out is None else left_out.n_folds)
         with progress(len(candidates) * n_fits, "fits", self.verbose) as advance:
             trials = work.run(candidates, advance)
-            spreads, estimate = None, np.full(3, np.nan)
-            values, weights = np.full((len(trials), 1), np.nan), np.full(len(trials), 1.0 / len(trials))
+            everyone = np.arange(len(trials))
+            tried = [trial.candidate for trial in trials]
+            groups = [everyone] if self.deploy is None else deployable(tried, self.deploy)
+            spreads, estimate, cost = None, np.full(3, np.nan), None
+            values, weights = np.full((len(trials), 1), np.nan), np.zeros(len(trials))
+            weights[groups[0]] = 1.0 / len(groups[0])
             if left_out is not None:
                 F = np.column_stack([trial.scores for trial in trials])
                 spreads = np.array([left_out.spread(f) for f in F.T])
                 values = left_out.values(F).T
                 prior = 0 if trials[0].candidate is None else None
-                weights = choose_weights(F / spreads, left_out.values, for_weights, prior=prior)
-                estimate = np.array(interval(nested_values(F / spreads, left_out, for_weights, prior)))
-            names, seconds = [trial.name for trial in trials], [trial.seconds for trial in trials]
-            column = None if left_out is None or data.prior is not None else find_best_column(left_out, data.names)
-            if column is not None:
-                names, seconds = [*names, column.name], [*seconds, 0.0]
-                values = np.vstack([values, column.values])
-            means, lows, highs = np.array([interval(of_one) for of_one in values]).T
+                averages = [average(F / spreads, group, left_out, for_weights, prior) for group in groups]
+                weights, nested = max(averages, key=lambda pair: np.nanmean(pair[1]))
+                estimate = np.array(interval(nested, left_out.metric))
+                if self.deploy is not None:
+                    is_whole = len(groups[0]) == len(trials)
+                    unrestricted = (
+                        nested if is_whole else average(F / spreads, everyone, left_out, for_weights, prior)[1]
+                    )
+                    cost = np.array(interval(unrestricted - nested))
+            metric = "nDCG@10" if left_out is None else left_out.metric
+            means, lows, highs = np.array([interval(each, metric) for each in values]).T
             board = CandidateTable(
-                names=tuple(names), means=means, lows=lows, highs=highs,
-                weights=np.append(weights, np.zeros(len(names) - len(trials))), seconds=np.array(seconds),
+                names=tuple(trial.name for trial in trials), means=means, lows=lows, highs=highs, weights=weights,
+                seconds=np.array([trial.seconds for trial in trials]),
                 metric="" if left_out is None else left_out.metric_name,
                 n_lists=0 if left_out is None else left_out.n_lists,
                 lists=_list_kind(left_out, data),
             )  # fmt: skip
-            return _combined(work, trials, weights, spreads, board, estimate, advance)
+            fitted = _combined(work, trials, weights, spreads, board, estimate, advance)
+            return replace(fitted, deploy_cost=cost)
 
     def _score_rows(self, X: Any) -> Floats:
         if hasattr(self, "coef_"):
@@ -235,9 +256,9 @@ class AutoRanker(Ranker):
         """Say in two or three sentences what was chosen, how sure that is, and what more certainty would cost."""
         board = self.leaderboard_
         used = [(name, w) for name, w in zip(board.names, board.weights, strict=True) if w > 0.0]
-        parts = ", ".join(f"{name} {w:.2f}" for name, w in sorted(used, key=lambda one: -one[1]))
+        parts = ", ".join(f"{name} {w:.2f}" for name, w in sorted(used, key=lambda item: -item[1]))
         chosen = f"average of {parts}" if len(used) > 1 else f"{used[0][0]} alone"
-        mean, low, high = (float(one) for one in self.estimate_)
+        mean, low, high = map(float, self.estimate_)
         n = board.n_lists
         if not n and board.lists == SHARED_ROWS:
             return (
@@ -252,25 +273,22 @@ class AutoRanker(Ranker):
         words += f" (95 % interval {low:.3f} to {high:.3f})." + few_note(n, unit=board.lists)
         if board.lists == ONE_QUERY:
             words += " Only one query is judged: judge others, or pass qid if there are several."
-        elif n < FEW:
+        elif n < MIN_QUERIES:
             words += (
-                f" With fewer than {FEW} judged queries this choice is little better than equal weights; judge "
-                f"{FEW - n} more queries to choose better."
+                f" With fewer than {MIN_QUERIES} judged queries this choice is little better than equal weights; judge "
+                f"{MIN_QUERIES - n} more queries to choose better."
             )
         else:
             words += f" An interval half as wide needs about {3 * n} more judged queries."
-        words += self._known_order()
+        if hasattr(self, "deploy_cost_"):
+            cost, low, high = self.deploy_cost_
+            words += (
+                f" Only what {self.deploy} can run was averaged, which costs {cost:.3f} ({low:.3f} to {high:.3f}) of "
+                f"{board.metric} against all candidates."
+            )
         if self.skipped_:
             words += f" Not tried: {'; '.join(self.skipped_)}."
         return words
-
-    def _known_order(self) -> str:
-        """Name a column that orders left-out queries about as well as the average."""
-        board = self.leaderboard_
-        for name, mean in zip(board.names, board.means, strict=True):
-            if name.startswith("column ") and mean >= self.estimate_[0] - _NEARLY:
-                return f" The {name} alone has {mean:.3f}: if it is a known order, pass it as prior."
-        return ""
 
 
 def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
@@ -281,21 +299,31 @@ def _list_kind(left_out: LeftOut | None, data: RankingData) -> str:
     return "queries" if shared_rows(data.X, data.queries.codes, rows) is None else SHARED_ROWS
 
 
+def average(
+    F: Floats, members: NDArray[np.int64], left_out: LeftOut, rng: np.random.Generator, prior: int | None
+) -> tuple[Floats, Floats]:
+    """Return weights of all candidates, zero but for some members, and `nested_values` of their average."""
+    weights, part = np.zeros(F.shape[1]), F[:, members]
+    weights[members] = choose_weights(part, left_out.values, left_out.correlations(part), rng, prior=prior)
+    return weights, nested_values(part, left_out, rng, prior)
+
+
 def nested_values(F: Floats, left_out: LeftOut, rng: np.random.Generator, prior: int | None) -> Floats:
     """Return the metric of the average in each list, with weights that were chosen on other folds."""
-    found = np.full(left_out.n_lists, np.nan)
+    estimated, correlations = np.full(left_out.n_lists, np.nan), left_out.correlations(F)
     part_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
     part_of_list[left_out.lists] = left_out.folds % _NESTED_PARTS
     for part in range(min(left_out.n_folds, _NESTED_PARTS)):
         is_out = part_of_list == part
 
-        def others(scores: Floats, is_out: NDArray[np.bool_] = is_out) -> Floats:
-            return np.where(is_out[:, None], np.nan, left_out.values(scores))
+        hidden = is_out[:, None] & (left_out.n_folds > 1)
 
-        seen = others if left_out.n_folds > 1 else left_out.values
-        weights = choose_weights(F, seen, rng, _NESTED_REPEATS, prior=prior)
-        found[is_out] = left_out.values(F @ weights)[is_out]
-    return found
+        def others(scores: Floats, hidden: NDArray[np.bool_] = hidden) -> Floats:
+            return np.where(hidden, np.nan, left_out.values(scores))
+
+        weights = choose_weights(F, others, np.where(hidden, np.nan, correlations), rng, _NESTED_REPEATS, prior=prior)
+        estimated[is_out] = left_out.values(F @ weights)[is_out]
+    return estimated
 
 
 def _combined(

@@ -3,39 +3,35 @@ The short list of `AutoRanker`, in order of cost: rankers whose errors differ, w
 
 Penalties are multiples of the rule of `corank.base.solvers.penalty`. Least squares are evaluated on all folds, at
 little cost; logistic pairs on five, trees on two halves, since each fit costs as much as all least squares together.
-Additive kernels, pursuits, linear LambdaRank, stronger penalties, the best single column, and trees of two sizes on all
-folds were tried, too: they cost time and did not raise the mean over the development collections of
-``benchmarks/bench_auto.py``.
 
-The best single column on left-out queries: what an order that is known already, such as BM25, gives by itself.
-
-Without each fold, the column and its direction are those of the best mean metric over the other queries; the fold is
-then ordered by that column. It is a baseline of the leaderboard and not averaged: on the development collections of
-``benchmarks/bench_auto.py``, an average with it, or weights shrunk towards it where it leads, changed the mean nDCG@10
-by −.0015 to −.001 with 5 judged queries and by −.0016 to +.002 with 20, within chance. Few queries do not say which
-column it is; a user who knows passes it as prior.
+Two candidates learn next to nothing: the mean of all columns, and the one column, falling or rising, whose correlation
+with the grades inside queries is largest on average. With five judged queries, that choice was .019 nDCG@10 better than
+the column of the best nDCG@10 on twenty collections.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from corank.base.base import Ranker
+from corank.base.priors import ColumnMean
 from corank.base.solvers.penalty import alpha_of, freedom
+from corank.data.column_scales import column_factors
 from corank.data.ranking import RankingData
 from corank.errors import InputError, suggest_names
-from corank.models.auto.left_out import LeftOut
 from corank.models.lambdarank import LambdaRank
 from corank.models.linear import SPD
 from corank.models.rls import RankRLS
 
+Floats = NDArray[np.float64]
 Make = Callable[[RankingData, float, int], Ranker]
 
 # basis rows of kernel rankers
@@ -43,7 +39,9 @@ _N_BASIS = 300
 # trees, their leaves and learning rate: below this number of judged rows, and from it on
 _MANY_ROWS, _SMALL_TREES, _LARGE_TREES = 1000, (50, 8, 0.2), (100, 16, 0.1)
 # columns of sparse rows up to which trees and kernels are tried
-_MOST_COLUMNS = 2000
+_MAX_SPARSE_COLUMNS = 2000
+# sum of squared deviations, relative to the sum of squares, that is all rounding errors
+_ROUNDING = 1e-20
 # mean squared distance of two rows in the space of a radial kernel whose width is the median distance: 2 (1 − 1/e)
 _KERNEL_DISTANCE = 1.26
 
@@ -59,12 +57,24 @@ class Candidate:
     n_folds: int | None = None  # largest number of folds; folds are left out together if there are more
     needs_dense: bool = False  # whether it is left out for wide sparse rows
     needs_lightgbm: bool = False  # whether it grows trees
+    is_column: bool = False  # whether it only weighs columns as they are; not tried with a prior
 
     def suits(self, data: RankingData) -> bool:
         """Return whether to try it on a problem."""
         if self.needs_lightgbm and find_spec("lightgbm") is None:
             return False
-        return not (self.needs_dense and sparse.issparse(data.X) and data.n_features > _MOST_COLUMNS)
+        if self.is_column and (data.prior is not None or sparse.issparse(data.X)):
+            return False
+        return not (self.needs_dense and sparse.issparse(data.X) and data.n_features > _MAX_SPARSE_COLUMNS)
+
+    def describe(self, data: RankingData) -> str:
+        """Return the name, and the column if it is one."""
+        if self.make is not _best_column:
+            return self.name
+        model = _best_column(data, 0.0, 0)
+        column = model.columns[0]
+        name = f"column {column if data.names is None else data.names[column]}"
+        return name if model.signs[0] > 0.0 else f"{name}, lowest first"
 
 
 def _linear(multiple: float) -> Make:
@@ -80,6 +90,44 @@ def _kernel(name: str, multiple: float) -> Make:
     return make
 
 
+def _mean(data: RankingData, alpha: float, seed: int) -> Ranker:
+    n = n_columns(data)
+    return ColumnMean(range(n), column_factors(data)[:n], method=None)
+
+
+def _best_column(data: RankingData, alpha: float, seed: int) -> ColumnMean:
+    correlations = column_correlations(data)
+    best = int(np.argmax(np.abs(correlations)))
+    return ColumnMean([best], [1.0 if correlations[best] >= 0.0 else -1.0], method=None)
+
+
+def n_columns(data: RankingData) -> int:
+    """Return the number of columns without indicators of missing values."""
+    return data.n_features - (0 if data.filling is None else len(data.filling.columns))
+
+
+def column_correlations(data: RankingData) -> Floats:
+    """Return the mean over queries of the correlation of each column with the grades, or its lead in preferences."""
+    if data.pairs is not None:
+        gaps = np.asarray(data.X[data.pairs[:, 0]] - data.X[data.pairs[:, 1]], dtype=np.float64)[:, : n_columns(data)]
+        size = np.sqrt((gaps**2).sum(axis=0))
+        return np.asarray(np.divide(gaps.sum(axis=0), size, out=np.zeros_like(size), where=size > 0.0))
+    assert data.y is not None
+    rows = data.order[~np.isnan(data.y[data.order])]  # sorted by query
+    X, y = np.asarray(data.X[rows], dtype=np.float64)[:, : n_columns(data)], data.y[rows]
+    codes = data.queries.codes[rows]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    sizes = np.diff(np.append(starts, len(rows)))
+    noise = _ROUNDING * np.add.reduceat(X * X, starts)
+    X = X - np.repeat(np.add.reduceat(X, starts) / sizes[:, None], sizes, axis=0)
+    y = y - np.repeat(np.add.reduceat(y, starts) / sizes, sizes)
+    squares = np.add.reduceat(X * X, starts)
+    scale = np.sqrt(squares * np.add.reduceat(y * y, starts)[:, None])
+    products = np.add.reduceat(X * y[:, None], starts)
+    varies = (scale > 0.0) & (squares > noise)
+    return np.asarray(np.divide(products, scale, out=np.zeros_like(scale), where=varies).mean(axis=0))
+
+
 def _trees(data: RankingData, alpha: float, seed: int) -> Ranker:
     # gains of nDCG need grades
     lambdas = "ranknet" if data.y is None or (data.y < 0.0).any() else None
@@ -91,6 +139,9 @@ def _trees(data: RankingData, alpha: float, seed: int) -> Ranker:
 _ALL = (
     Candidate("linear", _linear(1.0), 1.0, "linear"),
     Candidate("linear-strong", _linear(10.0), 1.0, "linear"),
+    Candidate("linear-strongest", _linear(100.0), 1.0, "linear"),
+    Candidate("mean", _mean, 1.0, is_column=True),
+    Candidate("column", _best_column, 1.0, is_column=True),
     Candidate("gaussian", _kernel("gaussian", 1.0), 5.0, "gaussian", needs_dense=True),
     Candidate("gaussian-weak", _kernel("gaussian", 0.1), 5.0, "gaussian", needs_dense=True),
     Candidate("gaussian-weakest", _kernel("gaussian", 0.01), 5.0, "gaussian", needs_dense=True),
@@ -100,48 +151,76 @@ _ALL = (
     Candidate("trees", _trees, 20.0, n_folds=2, needs_dense=True, needs_lightgbm=True),
 )
 
-CANDIDATES: dict[str, Candidate] = {one.name: one for one in _ALL}
+CANDIDATES: dict[str, Candidate] = {candidate.name: candidate for candidate in _ALL}
 """All candidates by name, cheapest first."""
 
 
 def chosen_candidates(names: Any, data: RankingData) -> list[Candidate]:
     """Return the candidates to try on a problem, cheapest first."""
     if names is None:
-        return [one for one in CANDIDATES.values() if one.suits(data)]
+        return [candidate for candidate in CANDIDATES.values() if candidate.suits(data)]
     for name in names:
         if name not in CANDIDATES:
             raise InputError(f"there is no candidate {name!r}; {suggest_names(str(name), list(CANDIDATES))}.")
-    return [one for name, one in CANDIDATES.items() if name in list(names)]
+    return [candidate for name, candidate in CANDIDATES.items() if name in list(names)]
 
 
-Floats = NDArray[np.float64]
-
-# largest numbers of left-out queries and of values for which columns are compared
-_MOST_LISTS, _MOST_VALUES = 40, 1 << 20
+# rows of the problem that candidates are fitted to: trees need some to split
+_N_QUERIES, _N_ROWS = 6, 12
 
 
-class BestColumn(NamedTuple):
-    """A column and its direction."""
-
-    name: str  # for people
-    values: Floats  # (n_lists,): metric of each left-out list, ordered by the column that is best on other folds
+def export_targets() -> list[str]:
+    """Return the names of all targets."""
+    return list(_registry().TARGETS)
 
 
-def find_best_column(left_out: LeftOut, names: tuple[str, ...] | None) -> BestColumn | None:
-    """Compare the columns, falling and rising."""
-    X = left_out.data.X
-    too_large = left_out.n_lists > _MOST_LISTS or len(left_out.rows) * X.shape[1] > _MOST_VALUES
-    if sparse.issparse(X) or too_large or left_out.n_folds < 2:
+def deployable(candidates: Sequence[Candidate | None], target: str) -> list[NDArray[np.int64]]:
+    """
+    Return the groups of candidates, None being the prior, whose averages a target can run; raise if there is none.
+
+    Each candidate is fitted to a few rows and exported in memory: the targets decide. A target that refuses
+    sums of several kinds, such as linear models and trees, gets a group of each kind.
+    """
+    data = _small_problem()
+    models = [candidate.make(data, 0.1, 0).fit(data) for candidate in candidates if candidate is not None]
+    kinds = [_kind(model, target) for model in models]
+    known = list(dict.fromkeys(kind for kind in kinds if kind is not None))
+    first = [models[kinds.index(kind)] for kind in known]
+    groups: list[list[int]] = []
+    for k, model in enumerate(first):
+        home = next((group for group in groups if _runs([*(first[j] for j in group), model], target)), None)
+        if home is None:
+            groups.append([k])
+        else:
+            home.append(k)
+    if not groups:
+        raise InputError(f"deploy is {target!r}, which can run none of the candidates; choose other candidates.")
+    return [np.flatnonzero([kind is not None and known.index(kind) in group for kind in kinds]) for group in groups]
+
+
+def _kind(model: Ranker, target: str) -> type[Any] | None:
+    """Return the type of a model in exports; None if the target cannot run it."""
+    try:
+        return type(_registry().make_export(model, target)[0].scorer)
+    except InputError:
         return None
-    columns = np.asarray(X[left_out.rows], dtype=np.float64)
-    values = left_out.values(np.hstack([columns, -columns]))
-    fold_of_list = np.zeros(left_out.n_lists, dtype=np.int64)
-    fold_of_list[left_out.lists] = left_out.folds
-    known, found = np.nan_to_num(values), np.empty(left_out.n_lists)
-    for fold in range(left_out.n_folds):
-        out = fold_of_list == fold
-        found[out] = values[out, np.argmax(known[~out].mean(axis=0))]
-    best = int(np.argmax(known.mean(axis=0)))
-    column = best % X.shape[1]
-    name = f"column {column if names is None else names[column]}"
-    return BestColumn(name if best < X.shape[1] else f"{name}, lowest first", found)
+
+
+def _runs(models: list[Ranker], target: str) -> bool:
+    """Return whether a target can run the sum of some models."""
+    try:
+        _registry().make_export(models, target)
+    except InputError:
+        return False
+    return True
+
+
+def _registry() -> Any:
+    """Return the module with the targets; a higher layer, which is looked up when it is needed."""
+    return import_module("corank.deploy.export.export")
+
+
+def _small_problem() -> RankingData:
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(_N_QUERIES * _N_ROWS, 3)), np.repeat(np.arange(_N_QUERIES), _N_ROWS)
+    return RankingData.of(X, np.digitize(X[:, 0], [0.0, 1.0]).astype(np.float64), qid)

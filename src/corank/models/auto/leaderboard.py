@@ -9,10 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from corank.fitted import PARTS, Part
+from corank.metrics import parse_metric
 from corank.metrics.significance import few_note, sign_flip
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
+
+# metrics that may exceed 1; of others, kendall begins at −1, the rest at 0
+_UNBOUNDED = ("DCG", "MSE", "MAE")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,10 +67,12 @@ class CandidateTable(Part):
         return self._table.to_frame()
 
 
-def interval(values: Floats) -> tuple[float, float, float]:
-    """Return the mean of values and its 95 % interval, ignoring NaN."""
+def interval(values: Floats, metric: str | None = None) -> tuple[float, float, float]:
+    """Return the mean of values and its 95 % interval, inside the range of a metric, ignoring NaN."""
     kept = values[~np.isnan(values)]
     low, high, _ = sign_flip(kept)
+    if metric is not None and len(kept) and (name := parse_metric(metric).measure.name) not in _UNBOUNDED:
+        low, high = max(low, -1.0 if name == "kendall" else 0.0), min(high, 1.0)
     return float(kept.mean()) if len(kept) else low, low, high
 
 

@@ -143,6 +143,19 @@ class LeftOut:
         found = found.reshape(m, -1).T.reshape(-1, *scores.shape[1:])
         return found if metric.measure.larger_is_better else 1.0 - found
 
+    def correlations(self, scores: Floats) -> Floats:
+        """Return the correlation of scores (n, m) and grades in each list; of preferences, 2 share right − 1."""
+        if self.data.pairs is not None:
+            return 2.0 * self.values(scores) - 1.0
+        assert self.data.y is not None
+        sizes = np.bincount(self.lists)
+        centred = [f - (np.bincount(self.lists, f) / sizes)[self.lists] for f in (self.data.y[self.rows], *scores.T)]
+        variances = np.array([np.bincount(self.lists, f * f) for f in centred])
+        products = np.array([np.bincount(self.lists, centred[0] * f) for f in centred[1:]])
+        scale = np.sqrt(variances[0] * variances[1:])
+        found = np.divide(products, scale, out=np.zeros_like(scale), where=scale > 0.0)
+        return np.where(variances[0] > 0.0, found, np.nan).T
+
     def spread(self, scores: Floats) -> float:
         """Return the standard deviation of scores inside the lists, see `spread_inside`."""
         return _spread(scores, self.lists, self.data.weight_of(self.rows))

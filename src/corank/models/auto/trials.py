@@ -58,7 +58,7 @@ from corank.parameters import rng_of
 Floats = NDArray[np.float64]
 
 # with more features, or more numbers in Φ, each candidate is fitted by itself
-_MOST_FEATURES, _MOST_NUMBERS = 1000, 1 << 24
+_MAX_FEATURES, _MAX_NUMBERS = 1000, 1 << 24
 # rows of a small fold, relative to the number of features
 _SMALL = 0.5
 
@@ -99,8 +99,8 @@ class SharedLeastSquares:
         if (
             not left_out.is_by_query
             or left_out.shared is not None
-            or k > _MOST_FEATURES
-            or k * len(frame.targets) > _MOST_NUMBERS
+            or k > _MAX_FEATURES
+            or k * len(frame.targets) > _MAX_NUMBERS
         ):
             return None
         rng = rng_of(model.random_state).spawn(2)[1]
@@ -161,7 +161,7 @@ class SharedLeastSquares:
         return model.fit_pair_sums(summary)
 
 
-Advance = Callable[[int], Any]
+Advance = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +171,7 @@ class Trial:
     candidate: Candidate | None  # none for the prior
     scores: Floats  # (n,): of the left-out rows, with the prior; empty if none are left out
     seconds: float  # wall-clock time of its fits
-
-    @property
-    def name(self) -> str:
-        """Name of the candidate."""
-        return "prior" if self.candidate is None else self.candidate.name
+    name: str = "prior"  # name of the candidate, and what it chose
 
 
 @dataclass(eq=False)
@@ -192,12 +188,13 @@ class Trials:
 
     def run(self, candidates: list[Candidate], advance: Advance) -> list[Trial]:
         """Try candidates in their order."""
-        found, per_cost = self._prior_trial(), 0.0
+        trials, per_cost = self._prior_trial(), 0.0
         n_folds = 0 if self.left_out is None else self.left_out.n_folds
         for candidate in candidates:
+            advance(0, candidate.name)
             n_fits = 1 + min(n_folds, candidate.n_folds or n_folds)
             expected = n_fits * per_cost * candidate.cost
-            if self.time_limit is not None and time.monotonic() - self.began + expected > self.time_limit and found:
+            if self.time_limit is not None and time.monotonic() - self.began + expected > self.time_limit and trials:
                 self.skipped.append(f"{candidate.name} (about {expected:.0f} s, above the time limit)")
                 continue
             started = time.monotonic()
@@ -209,10 +206,10 @@ class Trials:
                 continue
             seconds = time.monotonic() - started
             per_cost = seconds / max(n_fits - 1, 1) / candidate.cost
-            found.append(Trial(candidate, scores, seconds))
-        if not found:
+            trials.append(Trial(candidate, scores, seconds, candidate.describe(self.data)))
+        if not trials:
             raise InputError(f"no candidate could be fitted: {'; '.join(self.skipped)}; choose other candidates.")
-        return found
+        return trials
 
     def fit_all(self, trial: Trial, advance: Advance) -> tuple[Ranker, float, float]:
         """Fit a candidate to all judgements."""

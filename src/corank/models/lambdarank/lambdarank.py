@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 
 from corank.base.base import Interrupted, Ranker
+from corank.base.contract import named_after_y
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.missing import MISSING
@@ -253,6 +254,7 @@ class LambdaRank(Ranker):
         self.random_state = random_state
         self.verbose = verbose
 
+    @named_after_y
     def fit(
         self,
         X: Any,

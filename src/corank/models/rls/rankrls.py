@@ -21,11 +21,12 @@ O(Σ_q n_q² n) for each value (d, r for n), without refitting.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from corank.base.docs import shared_parameters
@@ -63,6 +64,8 @@ Floats = NDArray[np.float64]
 
 # up to this many rows all are basis rows by default, above a number of random ones
 _MANY_ROWS, _AUTO_BASIS = 5_000, 1_000
+# scaled columns with larger values are nearly constant inside queries
+_LARGE = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +224,9 @@ class RankRLS(LeastSquares):
         view = View(None, self.kernel).fit(data.X, rng, data.weights)
         is_linear = view.kernel.is_linear and not self.uses_basis
         is_primal = is_linear and data.n_features <= len(data.scored_rows)
+        factors = factors_of(data.X)
+        if is_linear and not is_primal:
+            data = _centred(data)
         if is_primal and self.alphas is None:
             phi = FeatureMap.of_columns(view, data.n_features)
             return self.solve_summary(PairSums.of((phi,), data, self.query_weight, self.ties))
@@ -243,7 +249,7 @@ class RankRLS(LeastSquares):
                 summary = PairSums.of((phi,), data, frame.query_weight, frame.ties)
                 return FeatureSystem(data, frame, phi.basis, summary)
 
-        system, factors = make(data, frame), factors_of(data.X)
+        system = make(data, frame)
         if self.alphas is None:
             x, facts = self._one(system.equations())
             return _fitted(view, system.basis, system.coefficients(x), factors, **facts)
@@ -330,6 +336,16 @@ class RankRLS(LeastSquares):
         if self.kernel_.is_linear:
             return score_columns(self._checked_rows(X), coefficients)
         return np.asarray(self.basis_.score(self._scaled_rows(X), coefficients))
+
+
+def _centred(data: RankingData) -> RankingData:
+    """Subtract means inside queries if columns are nearly constant: no pair changes, but K would lose its digits."""
+    rows = data.scored_rows if data.pairs is None else np.unique(data.pairs)
+    if sparse.issparse(data.X[rows[:1]]) or np.abs(data.X[rows]).max(initial=0.0) < _LARGE:
+        return data
+    X, queries = np.array(data.X[np.arange(data.n_rows)], dtype=np.float64), data.queries
+    sums = np.add.reduceat(X[queries.order], queries.starts[:-1])
+    return replace(data, X=X - (sums / np.diff(queries.starts)[:, None])[queries.codes])
 
 
 def _fitted(

@@ -8,7 +8,7 @@ from typing import Any
 
 from corank.data import current_budget
 from corank.errors import InputError
-from corank_lab.records.fields.columns import find_columns
+from corank_lab.records.columns import find_columns
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 
 INVERTED = "abstract_inverted_index"

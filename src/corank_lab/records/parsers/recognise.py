@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from corank.data import LINE_END
 from corank.errors import InputError
-from corank_lab.records.parsers.encoding import LoadedFile, decode
-from corank_lab.records.parsers.parsed import ParsedFile
+from corank_lab.records.parsers.parsed import LoadedFile, ParsedFile, decode
 from corank_lab.records.parsers.tables import is_labelled, parse_labelled
 from corank_lab.records.parsers.tagged import DIALECTS, parse_tagged
 
@@ -25,17 +24,7 @@ _FOREIGN = {
 }
 _HTML = re.compile(r"\s*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
-_STARTS = {
-    "Web of Science": re.compile(r"^(?:FN [^\n]*\n+VR |PT [A-Z]$|PT [A-Z][ ]*\r?\n)", re.MULTILINE),
-    "PubMed": re.compile(r"^PMID ?-(?: ?\d|[ \t]*$)", re.MULTILINE),
-    "RIS": re.compile(r"^TY  -(?:\s|$)", re.MULTILINE),
-    "loose RIS": re.compile(r"^\s{0,3}TY\s{0,3}-(?:\s|$)", re.MULTILINE),
-    "RefWorks": re.compile(r"^RT [A-Z]", re.MULTILINE),
-    "EndNote tagged": re.compile(r"^%0 [A-Z]", re.MULTILINE),
-}
-"""How a record begins, in the order of trial."""
-
-_LEAST_SHARE = 0.3
+MIN_TAG_SHARE = 0.3
 """Share of the lines that must begin with a tag, for files without a known beginning."""
 
 
@@ -88,17 +77,20 @@ def _is_bibtex(head: str) -> bool:
 
 def _dialect(head: str) -> str:
     """Return the dialect of a tagged file, or an empty string."""
-    found = [(one.start(), at, name) for at, (name, start) in enumerate(_STARTS.items()) if (one := start.search(head))]
+    begins = {name: dialect.begin for name, dialect in DIALECTS.items() if dialect.begin is not None}
+    matches = [
+        (found.start(), at, name) for at, (name, one) in enumerate(begins.items()) if (found := one.search(head))
+    ]
     lines = [line for line in LINE_END.split(head) if line.strip()]
-    counts = {name: len(_STARTS[name].findall(head)) for name in ("RIS", "loose RIS")}
-    for _, _, name in sorted(found):
+    counts = {name: len(begins[name].findall(head)) for name in ("RIS", "loose RIS")}
+    for _, _, name in sorted(matches):
         if name == "RIS" and counts["RIS"] < counts["loose RIS"]:
             continue
         if any(DIALECTS[name].tag.match(line.rstrip()) for line in lines[:50]):
             return name
     for name in ("Ovid", "Cochrane"):
         tags = [tag[1].rstrip() for line in lines if (tag := DIALECTS[name].tag.match(line.rstrip()))]
-        if len(tags) >= max(2, _LEAST_SHARE * len(lines)) and {"TI", "T1"} & set(tags):
+        if len(tags) >= max(2, MIN_TAG_SHARE * len(lines)) and {"TI", "T1"} & set(tags):
             return "RIS" if name == "Ovid" and "ER" in tags else name
     tags = [tag[1] for line in lines if (tag := DIALECTS["EndNote tagged"].tag.match(line))]
-    return "EndNote tagged" if len(tags) >= max(2, _LEAST_SHARE * len(lines)) and "%T" in tags else ""
+    return "EndNote tagged" if len(tags) >= max(2, MIN_TAG_SHARE * len(lines)) and "%T" in tags else ""

@@ -25,7 +25,7 @@ from corank.data import (
     separator_of,
 )
 from corank.errors import InputError, import_extra
-from corank_lab.records.fields.columns import MOST_COLUMNS, fields_of, find_columns, is_known
+from corank_lab.records.columns import MOST_COLUMNS, fields_of, find_columns, is_known
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 
 SEPARATORS = {",": "CSV", ";": "CSV", "\t": "TSV", "|": "CSV"}

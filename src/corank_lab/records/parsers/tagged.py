@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from corank.data import LINE_END
-from corank_lab.records.fields.columns import WOS_COLUMNS
+from corank_lab.records.columns import WOS_COLUMNS
 from corank_lab.records.parsers.parsed import FieldNames, ParsedFile, RawRecord
 
 RIS_TAGS: dict[str, tuple[str, ...]] = {
@@ -47,16 +47,22 @@ REFER_TAGS = {
 }  # fmt: skip
 
 
+def _begin(pattern: str) -> re.Pattern[str]:
+    return re.compile(f"^{pattern}", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Dialect:
-    """A kind of tagged file."""
+    """A kind of tagged file: all that is known of it."""
 
+    family: str  # the kind of names of its fields, for writers
     tag: re.Pattern[str]  # regular expression with the groups tag and value
     starts: frozenset[str]  # tags that begin a record
     ends: frozenset[str]  # tags that end one
     names: FieldNames  # see `FieldNames`
     wraps: bool = False  # whether a line that continues a value belongs to the same sentence, not to a new line
     lists: frozenset[str] = frozenset()  # tags of which every line is a value of its own
+    begin: re.Pattern[str] | None = None  # how a record begins; None if only the share of lines with tags shows it
 
 
 _RIS_DASH = re.compile(r"([A-Z][A-Z0-9])  -(?:\s+(.*)|)$", re.DOTALL)
@@ -69,16 +75,26 @@ _WOS_LISTS = frozenset(["AU", "AF", "BA", "BF", "CA", "BE", "ED", "CR", "C1", "C
 _RIS = frozenset(("TY",)), frozenset(("ER",))
 
 DIALECTS = {
-    "RIS": Dialect(_RIS_DASH, *_RIS, RIS_TAGS),
-    "loose RIS": Dialect(_LOOSE_DASH, *_RIS, RIS_TAGS),
-    "PubMed": Dialect(_DASH, frozenset(("PMID",)), frozenset(), RIS_TAGS, wraps=True),
-    "Ovid": Dialect(_DASH, frozenset(), frozenset(), RIS_TAGS),
-    "Cochrane": Dialect(_COLON, frozenset(), frozenset(), RIS_TAGS),
-    "Web of Science": Dialect(_BLANK, frozenset(("PT",)), frozenset(("ER", "EF")), WOS_TAGS, True, _WOS_LISTS),
-    "RefWorks": Dialect(_BLANK, frozenset(("RT",)), frozenset(("ER",)), REFWORKS_TAGS),
-    "EndNote tagged": Dialect(_PERCENT, frozenset(("%0",)), frozenset(), REFER_TAGS, lists=frozenset(("%K",))),
-}
-"""Dialects by name; "loose RIS" has one blank around the dash, or indented tags."""
+    "Web of Science": Dialect(
+        "wos", _BLANK, frozenset(("PT",)), frozenset(("ER", "EF")), WOS_TAGS, True, _WOS_LISTS,
+        _begin(r"(?:FN [^\n]*\n+VR |PT [A-Z]$|PT [A-Z][ ]*\r?\n)"),
+    ),
+    "PubMed": Dialect(
+        "nbib", _DASH, frozenset(("PMID",)), frozenset(), RIS_TAGS, wraps=True, begin=_begin(r"PMID ?-(?: ?\d|[ \t]*$)")
+    ),
+    "RIS": Dialect("ris", _RIS_DASH, *_RIS, RIS_TAGS, begin=_begin(r"TY  -(?:\s|$)")),
+    "loose RIS": Dialect("ris", _LOOSE_DASH, *_RIS, RIS_TAGS, begin=_begin(r"\s{0,3}TY\s{0,3}-(?:\s|$)")),
+    "RefWorks": Dialect(
+        "refworks", _BLANK, frozenset(("RT",)), frozenset(("ER",)), REFWORKS_TAGS, begin=_begin(r"RT [A-Z]")
+    ),
+    "EndNote tagged": Dialect(
+        "refer", _PERCENT, frozenset(("%0",)), frozenset(), REFER_TAGS, lists=frozenset(("%K",)),
+        begin=_begin(r"%0 [A-Z]"),
+    ),
+    "Ovid": Dialect("ovid", _DASH, frozenset(), frozenset(), RIS_TAGS),
+    "Cochrane": Dialect("cochrane", _COLON, frozenset(), frozenset(), RIS_TAGS),
+}  # fmt: skip
+"""Dialects by name, in the order of trial; "loose RIS" has one blank around the dash, or indented tags."""
 
 _HEADER = re.compile(r"\s*(?:<\s*\d+\s*\.?\s*>|\d+\.\s*|Record #?\d+ of \d+|\[\d+\]|-{5,}|={5,}|_{5,})\s*")
 _FILE_TAGS = frozenset(("FN", "VR", "EF"))

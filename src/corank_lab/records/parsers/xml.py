@@ -9,7 +9,7 @@ from typing import Any
 
 from corank.data import current_budget
 from corank.errors import InputError, import_extra
-from corank_lab.records.fields.columns import fields_of, find_columns
+from corank_lab.records.columns import fields_of, find_columns
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 
 ENDNOTE_FIELDS = {

@@ -9,12 +9,13 @@ from scipy import sparse
 
 import corank
 from corank.base import explain
+from corank.data.ranking import RankingData
 from corank.data.synthetic import make_ranking
 from corank.deploy.export import export_model
 from corank.errors import InputError
 from corank.metrics import evaluate
 from corank.models.auto import AutoRanker
-from corank.models.auto.candidates import CANDIDATES
+from corank.models.auto.candidates import CANDIDATES, column_correlations
 
 PROBLEM = make_ranking(40, 10, random_state=3)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
@@ -109,38 +110,50 @@ def test_sparse_rows_and_preferences_are_learnt_from():
     wide = sparse.random_array((len(Y), 3000), density=0.01, format="csr", rng=np.random.default_rng(0))
     rows = sparse.hstack([sparse.csr_array(X), wide], format="csr")
     model = AutoRanker(random_state=0).fit(rows, Y, qid=QID)
-    assert set(model.leaderboard_.names) <= {"linear", "linear-strong", "logistic"}
+    assert set(model.leaderboard_.names) <= {"linear", "linear-strong", "linear-strongest", "logistic"}
     pairs = np.array([(i, j) for i in range(200) for j in range(200) if QID[i] == QID[j] and Y[i] > Y[j]])
     model = AutoRanker(candidates=CHEAP, random_state=0).fit(X, pairs=pairs, qid=QID)
     assert model.leaderboard_.metric == "1 − disagreement"
     assert model.score(X, Y, qid=QID) > 0.6
 
 
-def test_a_column_that_is_an_order_is_named():
-    """The column is chosen without the queries that it orders."""
+def test_a_column_that_is_an_order_is_a_member():
+    """The column is chosen without the queries that it orders, by its correlation with their grades."""
     rows = np.column_stack([np.random.default_rng(0).normal(size=len(Y)), -PROBLEM.utility])
     frame = pd.DataFrame(rows, columns=["noise", "rank"])
     few = QID < 6
-    model = AutoRanker(candidates=["linear"], random_state=0).fit(frame[few], Y[few], qid=QID[few])
+    model = AutoRanker(candidates=["linear", "column", "mean"], random_state=0).fit(frame[few], Y[few], qid=QID[few])
     board = dict(zip(model.leaderboard_.names, model.leaderboard_.means, strict=True))
-    found = evaluate(Y[few], -rows[few, 1], QID[few], "nDCG@10")["nDCG@10"].mean
-    assert board["column rank, lowest first"] == pytest.approx(found)
-    assert f"The column rank, lowest first alone has {found:.3f}" in model.summary()
-    assert len(model.members_) == 1
-    with_prior = AutoRanker(candidates=["linear"], random_state=0).fit(rows, Y, qid=QID, prior=-rows[:, 1])
-    assert not any(name.startswith("column") for name in with_prior.leaderboard_.names)
+    expected = evaluate(Y[few], -rows[few, 1], QID[few], "nDCG@10")["nDCG@10"].mean
+    assert board["column rank, lowest first"] == pytest.approx(expected)
+    assert board["mean"] < expected
+    with_prior = AutoRanker(random_state=0).fit(rows[few], Y[few], qid=QID[few], prior=-rows[few, 1])
+    assert not {"column", "mean"} & {name.split()[0] for name in with_prior.leaderboard_.names}
+
+
+def test_correlations_of_columns_are_those_of_numpy():
+    rows = np.column_stack([X[:, :3], np.full(len(Y), 0.1), QID])
+    expected = [
+        np.mean([np.corrcoef(rows[q == QID, j], Y[q == QID])[0, 1] if np.ptp(Y[q == QID]) else 0.0 for q in range(40)])
+        for j in range(3)
+    ]
+    np.testing.assert_allclose(column_correlations(RankingData.of(rows, Y, QID)), [*expected, 0.0, 0.0], atol=1e-12)
+    pairs = np.array([(i, j) for i in range(60) for j in range(60) if QID[i] == QID[j] and Y[i] > Y[j]])
+    gaps = X[pairs[:, 0], 0] - X[pairs[:, 1], 0]
+    preferred = column_correlations(RankingData.of_pairs(X, pairs, QID))
+    assert preferred[0] == pytest.approx(gaps.sum() / np.linalg.norm(gaps))
 
 
 @pytest.mark.long
 def test_all_candidates_can_be_fitted_saved_and_exported(tmp_path):
     model = AutoRanker(random_state=0).fit(X, BENT_Y, qid=QID)
     assert model.skipped_ == ()
-    assert set(CANDIDATES) < set(model.leaderboard_.names)
+    assert {name.split()[0] for name in model.leaderboard_.names} == set(CANDIDATES)
     corank.save(model, tmp_path / "model")
     again = corank.load(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     assert again.summary() == model.summary()
-    assert again.leaderboard_.to_frame().shape == (len(CANDIDATES) + 1, 6)
+    assert again.leaderboard_.to_frame().shape == (len(CANDIDATES), 6)
 
 
 def test_exports_and_explanations_are_those_of_the_parts(tmp_path):
@@ -186,3 +199,29 @@ def test_random_labels_of_rows_in_several_queries_have_the_value_of_chance():
     model.fit(items[every], grades[every], qid=np.repeat(np.arange(6), 12))
     assert np.isnan(model.estimate_).all()
     assert "so many rows occur in several queries" in model.summary()
+
+
+@pytest.mark.parametrize("target", ["opensearch", "sql"])
+def test_a_deployed_average_is_what_the_target_can_run(target, tmp_path):
+    mixed = ["linear", "gaussian-weak", "trees"]
+    free = AutoRanker(candidates=mixed, random_state=0).fit(X, BENT_Y, qid=QID)
+    with pytest.raises(InputError, match=f"AutoRanker\\(deploy='{target}'\\)"):
+        export_model(free, tmp_path / "free", target)
+    model = AutoRanker(candidates=mixed, deploy=target, random_state=0).fit(X, BENT_Y, qid=QID)
+    done = export_model(model, tmp_path / "model", target, rows=X)
+    assert done.verification.unexplained_orders == 0
+    assert f"Only what {target} can run" in model.summary()
+    # bends need trees or kernels, and only trees can leave
+    assert [type(member).__name__ for member in model.members_] == ["LambdaRank"]
+    assert model.deploy_cost_.shape == (3,)
+
+
+def test_what_no_engine_has_is_refused_before_learning():
+    with pytest.raises(InputError, match="deploy is 'lucene'"):
+        AutoRanker(deploy="lucene").fit(X, Y, qid=QID)
+    with pytest.raises(InputError, match="prior"):
+        AutoRanker(deploy="onnx").fit(X, Y, qid=QID, prior=X[:, 0])
+    with pytest.raises(InputError, match="missing values"):
+        AutoRanker(deploy="onnx").fit(np.where(X > 2.0, np.nan, X), Y, qid=QID)
+    with pytest.raises(InputError, match="none of the candidates"):
+        AutoRanker(candidates=["gaussian"], deploy="sql").fit(X, Y, qid=QID)

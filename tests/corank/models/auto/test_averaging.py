@@ -23,10 +23,15 @@ def values(scores):
     return found.reshape(30, *scores.shape[1:])
 
 
+def correlations(scores):
+    columns = [[np.corrcoef(Y[q == QID], f[q == QID])[0, 1] for f in scores.T] for q in range(30)]
+    return np.array(columns)
+
+
 def test_two_good_members_are_averaged_and_noise_is_dropped():
-    weights = choose_weights(F, values, np.random.default_rng(0))
+    weights = choose_weights(F, values, correlations(F), np.random.default_rng(0))
     assert weights.sum() == pytest.approx(1.0)
-    assert weights[:2].min() > 0.25
+    assert weights[:2].min() > 0.2
     assert weights[2] == 0.0
     assert np.nanmean(values(F @ weights)) > max(np.nanmean(values(f)) for f in F.T)
 
@@ -41,18 +46,17 @@ def test_a_selection_is_nearly_as_good_as_the_best_bag_of_four():
     assert found >= best - 0.01
 
 
-def test_few_queries_give_weights_closer_to_equal():
-    first = QID < 3
-
-    def of_few(scores):
-        return np.where(np.arange(30)[:, None] < 3, values(scores), np.nan)
-
-    assert first.any()
-    few = choose_weights(F[:, :2], of_few, np.random.default_rng(0))
-    assert abs(few[0] - 0.5) <= 0.5 * 3 / (3 + 5) + 1e-12
+def test_few_queries_give_weights_closer_to_those_of_correlations():
+    hidden = np.arange(30)[:, None] >= 3
+    few = np.where(hidden, np.nan, correlations(F))
+    known = np.exp(5.0 * np.nansum(few, axis=0))
+    weights = choose_weights(F, lambda f: np.where(hidden, np.nan, values(f)), few, np.random.default_rng(0))
+    # three queries have a share of 3 / 18
+    assert np.abs(weights - known / known.sum()).max() <= 3 / 18 + 0.06
 
 
 def test_one_member_or_no_defined_query_gives_equal_weights():
-    np.testing.assert_array_equal(choose_weights(F[:, :1], values, np.random.default_rng(0)), [1.0])
+    alone = choose_weights(F[:, :1], values, correlations(F[:, :1]), np.random.default_rng(0))
+    np.testing.assert_array_equal(alone, [1.0])
     nothing = lambda scores: np.full((30, scores.shape[1]), np.nan)  # noqa: E731
-    np.testing.assert_allclose(choose_weights(F, nothing, np.random.default_rng(0)), [1 / 3] * 3)
+    np.testing.assert_allclose(choose_weights(F, nothing, nothing(F), np.random.default_rng(0)), [1 / 3] * 3)

@@ -63,6 +63,6 @@ def test_the_model_of_all_judgements_is_that_of_fit(name):
 def test_parts_of_one_query_and_many_features_are_fitted_one_by_one(monkeypatch):
     one = LeftOut.of(RankingData.of(X[:20], np.arange(20.0)), None, np.random.default_rng(0))
     assert SharedLeastSquares.of(RankRLS(0.3), one, None) is None
-    monkeypatch.setattr(least_squares, "_MOST_FEATURES", 5)
+    monkeypatch.setattr(least_squares, "_MAX_FEATURES", 5)
     several = LeftOut.of(PROBLEMS["scores"], None, np.random.default_rng(0))
     assert SharedLeastSquares.of(RankRLS(0.3), several, None) is None

@@ -248,3 +248,13 @@ def test_many_rows_have_random_basis_rows_by_default(monkeypatch):
         assert len(RankRLS(kernel=GAUSSIAN, basis=[1, 5, 9]).fit(X, Y, qid=QID).dual_coef_) == 3
         linear = RankRLS(0.5, scale=False).fit(np.hstack([X, np.zeros((n, n))]), Y, qid=QID)
     np.testing.assert_allclose(linear.coef_[:8], RankRLS(0.5, scale=False).fit(X, Y, qid=QID).coef_, atol=1e-8)
+
+
+def test_a_nearly_constant_column_does_not_cost_the_digits_of_the_others():
+    """More columns than rows: the Gram matrix of rows with a large constant would be all rounding errors."""
+    rng = np.random.default_rng(0)
+    X, qid, y = rng.normal(size=(24, 40)), np.repeat(np.arange(4), 6), rng.integers(0, 3, 24).astype(float)
+    X[:, 3] = 1e6 + qid + 1e-3 * rng.integers(0, 9, 24)
+    centred = X - np.array([X[qid == q].mean(axis=0) for q in range(4)])[qid]
+    model, expected = (RankRLS(0.1).fit(rows, y, qid=qid) for rows in (X, centred))
+    np.testing.assert_allclose(model.coef_ / model.column_scale_, expected.coef_ / expected.column_scale_, atol=1e-5)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from corank.cli import app
 from corank.errors import InputError
 from corank_lab.cli.screening.actions import summary
-from corank_lab.database.sqlite import SqliteDatabase
+from corank_lab.database.backends import SqliteDatabase
 from corank_lab.records.records import read_records
 from corank_lab.records.writer import write_records
 from corank_lab.screening import RecallEstimate, ScreeningProgress

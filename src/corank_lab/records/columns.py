@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from corank_lab.records.fields.labels import LABEL_COLUMNS
+from corank_lab.records.labels import LABEL_COLUMNS
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "title": (

@@ -16,14 +16,17 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from corank_lab.records.fields.clean import clean_abstract, clean_line
-from corank_lab.records.fields.columns import find_columns
-from corank_lab.records.fields.names import split_authors, split_keywords, split_references
+from corank_lab.records.columns import find_columns
 from corank_lab.records.identity import normalise_doi, normalise_pmid
 from corank_lab.records.parsers.bibtex import BIBTEX_FIELDS, decode_latex
-from corank_lab.records.parsers.tagged import REFER_TAGS, REFWORKS_TAGS, RIS_TAGS, WOS_TAGS
+from corank_lab.records.parsers.parsed import FieldNames
+from corank_lab.records.parsers.tagged import DIALECTS
 from corank_lab.records.parsers.xml import ENDNOTE_FIELDS, PUBMED_FIELDS
 from corank_lab.records.records import Records
+from corank_lab.records.texts import clean_abstract, clean_line, split_authors, split_keywords, split_references
+
+OWN = " (source)"
+"""End of the name of a field that a reader would take for a standard value."""
 
 BETWEEN = "; "
 """Separator of several values in one cell."""
@@ -50,20 +53,15 @@ SHARED: dict[str, dict[str, str]] = {
 MARKS = {1.0: "ASReview_relevant", 0.0: "ASReview_irrelevant"}
 """Notes that hold a judgement where a format has no field for it, as ASReview writes them."""
 
-FieldNames = Mapping[str, Sequence[str]]
-FAMILIES: dict[str, FieldNames] = {
-    "ris": RIS_TAGS, "nbib": RIS_TAGS, "ovid": RIS_TAGS, "cochrane": RIS_TAGS, "wos": WOS_TAGS,
-    "refworks": REFWORKS_TAGS, "refer": REFER_TAGS, "bibtex": BIBTEX_FIELDS, "endnote xml": ENDNOTE_FIELDS,
-    "pubmed xml": PUBMED_FIELDS,
+_OTHERS = {
+    "bibtex": ("bibtex", BIBTEX_FIELDS), "endnote xml": ("endnote xml", ENDNOTE_FIELDS),
+    "pubmed xml": ("pubmed xml", PUBMED_FIELDS),
 }  # fmt: skip
+_FORMATS = {name.casefold(): (dialect.family, dialect.names) for name, dialect in DIALECTS.items()} | _OTHERS
+FAMILIES: dict[str, FieldNames] = dict(_FORMATS.values())
 """Names of fields by kind of format; tables and JSON, whose names vary, are not listed."""
 
 _DERIVED = re.compile(r"(doi|pmid|accession|title|content):")
-_FORMATS = {
-    "pubmed xml": "pubmed xml", "endnote xml": "endnote xml", "endnote tagged": "refer", "pubmed": "nbib",
-    "bibtex": "bibtex", "ovid": "ovid", "cochrane": "cochrane", "refworks": "refworks", "ris": "ris",
-    "web of science": "wos",
-}  # fmt: skip
 _TABLES = ("csv", "tsv", "excel")
 
 
@@ -185,7 +183,7 @@ def one_cell(kind: str, values: Sequence[str]) -> str:
 def family_of(form: str) -> str:
     """Return the kind of field names of a format that a reader recognised."""
     words = form.casefold()
-    return _FORMATS.get(words, "table" if words in _TABLES else "other")
+    return _FORMATS[words][0] if words in _FORMATS else "table" if words in _TABLES else "other"
 
 
 def guess_family(fields: Mapping[str, list[str]]) -> str:

@@ -1,1 +1,0 @@
-"""Writers of records, one module per family of formats."""
