@@ -142,13 +142,13 @@ def _column_names(X: Any) -> list[Any] | None:
 
 
 def _other_names(names: Sequence[str], known: list[str]) -> str:
-    found = set(names)
-    if found == set(known):
+    result = set(names)
+    if result == set(known):
         return (
             "X has the columns of fit in another order; read the file with features=model.feature_names_in_, or "
             "reorder X."
         )
-    missing, extra = [one for one in known if one not in found], [one for one in names if one not in set(known)]
+    missing, extra = [item for item in known if item not in result], [name for name in names if name not in set(known)]
     lacks = f"lacks {list_names(missing)}, which were in fit" if missing else ""
     has = f"has {list_names(extra)}, which were not in fit" if extra else ""
     return f"X {' and '.join(filter(None, (lacks, has)))}; pass the columns of fit."
@@ -218,10 +218,10 @@ def importances(model: Any) -> NDArray[np.float64]:
             f"{type(model).__name__} has no feature_importances_: they are defined for trees, and for linear rankers "
             "with scale=True."
         )
-    found = parts[: model.n_features_in_].copy()
-    if len(parts) > len(found):
-        found[model.missing_columns_] += parts[len(found) :]
-    return np.asarray(found / (found.sum() or 1.0))
+    result = parts[: model.n_features_in_].copy()
+    if len(parts) > len(result):
+        result[model.missing_columns_] += parts[len(result) :]
+    return np.asarray(result / (result.sum() or 1.0))
 
 
 _WEIGHTS = ("coef_", "dual_coef_", "view_coefs_", "term_coefs_", "pair_coef_", "intercept_", "pair_intercept_")

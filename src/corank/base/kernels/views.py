@@ -229,7 +229,9 @@ def as_views(
 ) -> list[View]:
     """Make views from the argument `views` of an estimator."""
     if n_features is None:
-        if isinstance(views, int | np.integer) or any(_columns_and_kernel(one, kernel)[0] is not None for one in views):
+        if isinstance(views, int | np.integer) or any(
+            _columns_and_kernel(item, kernel)[0] is not None for item in views
+        ):
             raise InputError("X holds objects, which have no columns; give each view a kernel function: View(None, f).")
         return [_as_view(entry, 1, kernel) for entry in views]
     if isinstance(views, int | np.integer):
@@ -281,7 +283,7 @@ def _numbered(view: View, names: Sequence[str] | None) -> View:
 def _as_columns(columns: Any) -> NDArray[np.int64] | tuple[Any, ...] | None:
     if columns is None:
         return None
-    if not isinstance(columns, slice) and any(isinstance(one, str) for one in columns):
+    if not isinstance(columns, slice) and any(isinstance(column, str) for column in columns):
         return tuple(columns)
     if isinstance(columns, slice):
         start, stop, step = columns.start or 0, columns.stop, columns.step or 1

@@ -180,7 +180,7 @@ def _buildable(name: Any) -> Any:
     if name in FROM_SKLEARN:
         return getattr(import_module(FROM_SKLEARN[name]), name)
     kind = registry.find(name)
-    is_ours = isinstance(kind, type) and any(f"{one.__module__}.{one.__name__}" in BASES for one in kind.__mro__)
+    is_ours = isinstance(kind, type) and any(f"{item.__module__}.{item.__name__}" in BASES for item in kind.__mro__)
     return kind if is_ours and not inspect.isabstract(kind) else None
 
 
