@@ -32,7 +32,7 @@ MEMORY = 1 << 27
 """Memory limit of a decompressor, in bytes; the largest presets of xz and zstandard stay within it."""
 
 MAX_RATIO, MIN_BYTES = 200, 1 << 26
-"""A file may expand to `MAX_RATIO` its size, or to `MIN_BYTES` bytes; rows of text or of a table compress 5 to 20 times."""
+"""A file may expand to `MAX_RATIO` times its size, or to `MIN_BYTES` bytes; rows of text compress 5 to 20 times."""
 
 ALLOWANCE = "CORANK_UNPACK_GB"
 """Environment variable: gigabytes that every file may expand to."""
