@@ -231,8 +231,8 @@ class ViewRankRLS(RankRLS):
         kernels = tuple(view.kernel for view in views)
         columns = tuple(None if view.columns is None else tuple(view.columns.tolist()) for view in views)
         # the alpha of the closed rule is the mean squared distance times a constant
-        singles = [SumKernel((one,), (1.0,), (own,)) for one, own in zip(kernels, columns, strict=True)]
-        closed = np.array([fit(one, data, None).alpha for one in singles])
+        singles = [SumKernel((item,), (1.0,), (own,)) for item, own in zip(kernels, columns, strict=True)]
+        closed = np.array([fit(item, data, None).alpha for item in singles])
         sizes = closed / alpha_of(1.0, 0, freedom(data, self.ties))
         return lambda c, alphas: fit(SumKernel(kernels, tuple(_over(c, sizes).tolist()), columns), data, alphas), sizes
 
@@ -252,10 +252,10 @@ def climb(quality: Callable[[Floats], float], weights: Floats) -> Floats:
         fresh = [c for c in _steps(weights) if c.round(9).tobytes() not in tried]
         tried |= {c.round(9).tobytes() for c in fresh}
         values = [quality(c) for c in fresh]
-        at = choose(values)[0] if values else -1
-        if not values or not values[at] > value + _GAIN * (1.0 + abs(value)):
+        index = choose(values)[0] if values else -1
+        if not values or not values[index] > value + _GAIN * (1.0 + abs(value)):
             break
-        weights, value = fresh[at], values[at]
+        weights, value = fresh[index], values[index]
     return weights
 
 
