@@ -46,7 +46,7 @@ PAPER = ("SPD", "SPD-MV", "LCRA-1-1", "LCRA-1-10", "LCRA-1-100")
 PAPER_JUDGED = 0.2
 LOSSES = ("hinge",)
 LOSS_PROBLEMS = ("MQ2008", "Wikispeedia", "wide redundant views")
-PURSUITS = (("MQ2008", 5), ("Jester", 0.2), ("wide redundant views", 0.05), ("wide redundant views", 5))
+PURSUITS = (("MQ2008", 5), ("Jester", 0.2), ("wide redundant views", 0.05))
 """Problems of the pursuits, and what is judged."""
 SHOWN = tuple(10.0**power for power in range(-4, 4))
 """Alphas of the table of gains."""
