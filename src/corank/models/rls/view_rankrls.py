@@ -105,26 +105,10 @@ class ViewRankRLS(RankRLS):
         The views, with the chosen parameters of their kernels.
     view_weights_ : array of shape (n_views,)
         Weights c, with sum 1.
-    alpha_ : float
-        Weight of the penalty.
-    alpha_from_ : str
-        How alpha was chosen: "largest evidence", or the cross-validation and its metric.
-    coef_ : array of shape (n_features,)
-        Weights of the columns (linear views without basis rows only).
-    dual_coef_ : array of shape (r,)
-        Coefficients of the basis rows (other views).
-    basis_ : Basis
-        The rows that `dual_coef_` belongs to.
     kernel_ : Kernel
         Sum of the kernels of the views, a `corank.base.kernels.SumKernel`; linear if all of them are.
-    alpha_path_ : array of shape (n_alphas, n_features) or (n_alphas, r)
-        `coef_` or `dual_coef_` for each alpha, with the chosen weights.
-    loo_scores_ : array of shape (n_alphas,)
-        The metric of each alpha with the chosen weights, as in `RankRLS`.
-    jitter_ : float
-        Amount added to `alpha_` for numerical stability.
-    rank_ : int
-        Dimension of the system: scored rows, columns, or the rank of the basis.
+    alpha_, alpha_from_, coef_, dual_coef_, basis_, alpha_path_, loo_scores_, jitter_, rank_
+        As in `RankRLS`, with the chosen weights; `alpha_from_` may be "largest evidence".
     column_scale_ : array of shape (n_features,)
         Factors of the columns (with `scale`), before the views are weighted.
 
