@@ -25,9 +25,9 @@ class Holes(NamedTuple):
     What unjudged documents of a run leave open: values per query, shape (n_queries,).
 
     judged: Judged@k, the share of judged documents among the first k. condensed: Value of the list without unjudged
-    documents. low, high: Smallest and largest value if the unjudged documents among the first k, and those below,
-    are irrelevant or have the highest grade of all judgements. For P, RR, DCG, RBP and Success, which only grow with
-    grades, no other grades lie beyond.
+    documents. low, high: Smallest and largest value if all unjudged documents among the first k are irrelevant, or have
+    the highest grade of all judgements; those below k count as irrelevant. For P, RR, DCG, RBP and Success, which only
+    grow with grades, no grades lead beyond.
     """
 
     judged: NDArray[np.float64]
@@ -219,10 +219,7 @@ def _holes(
     if not is_open.any():
         return Holes(judged, condensed, condensed, condensed)
     lowest, highest = 0.0, max(float(np.nanmax(grades)), rules.relevant_from)
-    cases = [
-        values(np.where(is_open, np.where(top, first, below), grades), rules)
-        for first in (lowest, highest) for below in (lowest, highest)
-    ]  # fmt: skip
+    cases = [values(np.where(is_open, np.where(top, grade, lowest), grades), rules) for grade in (lowest, highest)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a query without a value in every case
         low, high = np.nanmin(cases, axis=0), np.nanmax(cases, axis=0)

@@ -20,7 +20,7 @@ def test_no_grades_of_unjudged_documents_lie_beyond_the_bounds(metric, conventio
     found = evaluate_run(QRELS, RUN, metric, convention=convention)
     holes = found.holes(metric)
     values = []
-    for b, d, e, a in product((0, 1, 2), repeat=4):
+    for b, d, e, a in product((0, 1, 2), repeat=4):  # d and e are below rank 3, where only RBP and RR look
         full = {"q1": {**QRELS["q1"], "b": b, "d": d, "e": e}, "q2": {**QRELS["q2"], "a": a}}
         values.append(evaluate_run(full, RUN, metric, convention=convention)[metric].values)
     np.testing.assert_allclose(holes.low, np.min(values, axis=0))

@@ -52,6 +52,13 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="Grades of a cheap judge (LLM, clicks), corrected by --gold; repeatable.", metavar="FILE"),
     ] = None,
+    drawn: Annotated[
+        Path | None,
+        typer.Option(help="Documents of `corank suggest --for evaluation`, which --gold grades.", metavar="FILE"),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML page with a plot, with --gold.", dir_okay=False, metavar="FILE")
+    ] = None,
     these_queries: Annotated[
         bool, typer.Option("--these-queries", help="Estimate for the listed queries, not for queries like these.")
     ] = False,
@@ -100,17 +107,28 @@ def evaluate(
         label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
     )
     if gold is not None:
-        from corank.cli.learn.cheap import evaluate_with_cheap
+        from corank.cli.learn.cheap import evaluate_drawn, evaluate_with_cheap, is_drawn
 
         if compare or per_query:
             raise InputError("--gold compares all runs; leave --compare and --per-query out.")
+        if drawn is not None or is_drawn(gold):
+            if fail_if_worse is not None or junit or report or (metrics and len(metrics) > 1):
+                raise InputError("drawn documents estimate one metric; leave --fail-if-worse, --junit, --report out.")
+            evaluate_drawn(
+                files, gold, cheap or [], drawn or gold, (metrics or ["DCG@10"])[0], convention, columns,
+                as_json=as_json,
+            )  # fmt: skip
+            return
         evaluate_with_cheap(
             files, gold, cheap or [], metrics or ["nDCG@10"], convention, columns, unjudged=unjudged,
-            these_queries=these_queries, fail_if_worse=fail_if_worse, junit=junit, as_json=as_json, force=force,
+            these_queries=these_queries, fail_if_worse=fail_if_worse, junit=junit, report=report, as_json=as_json,
+            force=force,
         )  # fmt: skip
         return
-    if cheap or these_queries or fail_if_worse is not None or junit is not None:
-        raise InputError("--cheap, --these-queries, --fail-if-worse and --junit need human grades; pass --gold.")
+    if cheap or these_queries or drawn or report or fail_if_worse is not None or junit is not None:
+        raise InputError(
+            "--cheap, --drawn, --these-queries, --report, --fail-if-worse and --junit need human grades; pass --gold."
+        )
     if len(files) != 2:
         raise InputError(f"{len(files)} files were passed; pass grades and predictions, or runs with --gold.")
     truth, predictions = files

@@ -17,7 +17,7 @@ from corank.data.io.trec import Qrels, Run, read_qrels, read_run
 from corank.errors import InputError, suggest_names, warn
 from corank.metrics.cheap.estimate import Estimate, Floats, corrected, human_only
 from corank.metrics.cheap.stacking import stack
-from corank.metrics.cheap.values import GradedRuns, as_judges, common, is_same_scale, map_grades
+from corank.metrics.cheap.values import GradedRuns, as_judges, map_to_gold
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.names import parse_metric
 from corank.metrics.significance import sign_flip
@@ -249,7 +249,7 @@ def evaluate_runs(
         {name: _as_run(run) for name, run in runs.items()}, [_as_qrels(one) for one in (gold, *judges.values())]
     )
     notes: list[str] = []
-    mapped = _mapped(matched.grades, list(judges), notes)
+    mapped = map_to_gold(matched.grades, list(judges), notes)
     tables = [matched.values(grades, names, rules) for grades in mapped]
     holes = matched.holes(mapped[0], names, rules)
     results, used = {}, np.zeros(len(matched.queries), dtype=bool)
@@ -284,27 +284,6 @@ def _as_qrels(source: Any) -> Qrels | Collection:
 
 def _is_object(source: Any) -> bool:
     return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "to_dict")
-
-
-def _mapped(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
-    """Return the grades with those of cheap judges on the scale of the gold grades."""
-    out = grades.copy()
-    for at, name in enumerate(judges, 1):
-        given = ~np.isnan(grades[at])
-        both = common(grades[0], grades[at])
-        if not both.any():
-            raise InputError(
-                f"{name} graded no document that has a gold grade, so it cannot be corrected; let it grade the gold "
-                "queries, too."
-            )
-        if not is_same_scale(grades[0][~np.isnan(grades[0])], grades[at][given]):
-            out[at, given] = map_grades(grades[0, both], grades[at, both], grades[at, given])
-            low, high = float(grades[at, given].min()), float(grades[at, given].max())
-            notes.append(
-                f"{name} has grades from {low:g} to {high:g}, another scale than gold; they were mapped by "
-                f"equal percentiles of {int(both.sum())} documents with both grades."
-            )
-    return out
 
 
 def _estimates(
