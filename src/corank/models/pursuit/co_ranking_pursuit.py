@@ -189,8 +189,8 @@ class CoRankingPursuit(Ranker):
         target = Target.of(data, 0.0, self.query_weight)
         split = self._make_views(data, for_views, for_rows)
         views = [
-            Basis.of(view.fit(data.X, item, data.weights), data.X, view.basis)
-            for view, item in zip(split, for_kernel.spawn(len(split)), strict=True)
+            Basis.of(view.fit(data.X, own_rng, data.weights), data.X, view.basis)
+            for view, own_rng in zip(split, for_kernel.spawn(len(split)), strict=True)
         ]
         for basis in views:
             basis.check(data.X)
@@ -232,7 +232,7 @@ class CoRankingPursuit(Ranker):
         validation: PathValidation | None = None,
         advance: Callable[[int], object] = id,
     ) -> list[JointStep]:
-        begins = np.cumsum([0, *(len(item) for item in coupled.scored[:-1])])
+        begins = np.cumsum([0, *(len(dictionary) for dictionary in coupled.scored[:-1])])
         taken: list[JointStep] = []
         for choice in islice(coupled_steps(coupled, target.v, self.search, self.residual), n_basis):
             if not choice.gain > self.tol * len(coupled) * target.J:
@@ -240,8 +240,8 @@ class CoRankingPursuit(Ranker):
             taken.append(choice)
             advance(1)
             if validation is not None:
-                columns = np.concatenate([begins + item.columns for item in taken])
-                if validation(columns, np.concatenate([item.coefs for item in taken])):
+                columns = np.concatenate([begins + step.columns for step in taken])
+                if validation(columns, np.concatenate([step.coefs for step in taken])):
                     break
         return taken
 

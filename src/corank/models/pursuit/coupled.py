@@ -79,7 +79,7 @@ class CoupledViews:
 
         so_far (l,): f̄ of each view, if whole views must agree.
         """
-        e = [dictionary.correlate(item) for dictionary, item in zip(self.scored, v, strict=True)]
+        e = [dictionary.correlate(residual) for dictionary, residual in zip(self.scored, v, strict=True)]
         if so_far is None or not self._couples:
             return e
         disagreements = [self.agreement @ (len(self) * f - np.sum(so_far, axis=0)) for f in so_far]
@@ -129,16 +129,16 @@ class CoupledViews:
         return [norms + weight * squares for norms, squares in zip(self._norms, self._disagreements, strict=True)]
 
     def _joint_two(self, e: list[Floats]) -> JointStep:
-        item, two = self._usable
+        first, second = self._usable
         root1, root2 = self._roots
-        e1, e2 = e[0][item] / root1, e[1][two] / root2
-        ends = np.linspace(0, len(item), _PIECES + 1).astype(int)
+        e1, e2 = e[0][first] / root1, e[1][second] / root2
+        ends = np.linspace(0, len(first), _PIECES + 1).astype(int)
         runs = [(int(a), int(b)) for a, b in pairwise(ends) if b > a]
-        bests = parallel_map(lambda first, last: joint_best(self._cross, e1, e2, first, last), runs)
+        bests = parallel_map(lambda begin, end: joint_best(self._cross, e1, e2, begin, end), runs)
         gain, i, j = max(bests, key=lambda best: best[0])
         x = self._cross[i, j]
         a = np.array([(e1[i] - x * e2[j]) / root1[i], (e2[j] - x * e1[i]) / root2[j]]) / (1.0 - x * x)
-        return JointStep(np.array([item[i], two[j]]), a, float(gain))
+        return JointStep(np.array([first[i], second[j]]), a, float(gain))
 
     @cached_property
     def _roots(self) -> list[Floats]:
@@ -148,9 +148,9 @@ class CoupledViews:
     @cached_property
     def _cross(self) -> Floats:
         """C_12 of all pairs of usable columns, divided by the roots of the diagonal."""
-        item, two = self._usable
-        left = self.unscored[0].D[:, item].astype(np.float64) / self._roots[0]
-        right = self.agreement @ (self.unscored[1].D[:, two].astype(np.float64) / self._roots[1])
+        first, second = self._usable
+        left = self.unscored[0].D[:, first].astype(np.float64) / self._roots[0]
+        right = self.agreement @ (self.unscored[1].D[:, second].astype(np.float64) / self._roots[1])
         x = np.asarray(-2.0 * self.coupling * (left.T @ right))
         # in exact arithmetic, |x|² is at most the product of C's shares in the diagonal, so 1 − x² is positive
         bounds = [
@@ -254,7 +254,7 @@ def couple_views(
     couples = bool((queries.sizes > 1).any())
     w = None if data.weights is None or not couples else data.weights[rows]
     agreement = Laplacian.per_query(queries, query_weight, weights=w)
-    scored, unscored = (_columns(views, data.X, item) for item in (target.rows, rows))
+    scored, unscored = (_columns(views, data.X, chosen) for chosen in (target.rows, rows))
     return CoupledViews(scored, unscored, target.inner, agreement, float(coupling) if couples else 0.0)
 
 
@@ -287,4 +287,4 @@ def coupled_steps(coupled: CoupledViews, v: Floats, how: str, residual: str) -> 
             moves = [np.mean(moves, axis=0)] * M
         else:
             so_far = [f + a * item.column(j) for f, item, (j, a) in zip(so_far, coupled.unscored, chosen, strict=True)]
-        residuals = [item - move for item, move in zip(residuals, moves, strict=True)]
+        residuals = [residual_v - move for residual_v, move in zip(residuals, moves, strict=True)]

@@ -155,7 +155,7 @@ def views_out(
         tall[place, block], targets[place] = Z[:, block], t
     scales = replace(scales, targets=np.sqrt(M) * scales.targets)
     held = (queries_out(ridge, tall, targets, M * starts, shares, alphas, scales) for ridge in ridges)
-    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in item)) for item in held]
+    return [LeftOut(*(np.mean([part[place] for place in places], axis=0) for part in of_ridge)) for of_ridge in held]
 
 
 def rows_out(ridge: Ridge, A: Floats, alphas: Floats, scales: ErrorScales, length: float, is_dual: bool) -> LeftOut:

@@ -344,7 +344,7 @@ def _fitted(
     index: int | None = None,
     **facts: Any,
 ) -> FittedRankRLS:
-    """Return the record of coefficients of columns or basis rows; `at` is the chosen one of many alphas."""
+    """Return the record of coefficients of columns or basis rows; `index` is that of the chosen alpha."""
     is_linear = view.kernel.is_linear
     if is_linear:
         coefficients = raw_weights(coefficients, view, factors, len(coefficients))

@@ -181,7 +181,7 @@ def gaussian_is_better(data: RankingData, frame: Frame, alpha: float, metric: st
     gaussian = FeatureMap.on_basis(Basis.of(view, data.X, rows), data.X)
     before = _values(data, frame, linear, np.array([alpha]), metric)[0]
     after = _values(data, frame, gaussian, None, metric)
-    d = direction(metric) * (max(after, key=lambda item: direction(metric) * np.nanmean(item)) - before)
+    d = direction(metric) * (max(after, key=lambda values: direction(metric) * np.nanmean(values)) - before)
     d = d[~np.isnan(d)]
     error = np.std(d, ddof=1) / np.sqrt(len(d)) if len(d) > 1 else np.inf
     return bool(len(d) and d.mean() >= max(MARGIN, N_ERRORS * error))

@@ -215,8 +215,8 @@ class ViewRankRLS(RankRLS):
         kernels = tuple(view.kernel for view in views)
         columns = tuple(None if view.columns is None else tuple(view.columns.tolist()) for view in views)
         # the alpha of the closed rule is the mean squared distance times a constant
-        singles = [SumKernel((item,), (1.0,), (own,)) for item, own in zip(kernels, columns, strict=True)]
-        closed = np.array([fit(item, data, None).alpha for item in singles])
+        singles = [SumKernel((kernel,), (1.0,), (own,)) for kernel, own in zip(kernels, columns, strict=True)]
+        closed = np.array([fit(kernel, data, None).alpha for kernel in singles])
         sizes = closed / alpha_of(1.0, 0, freedom(data, self.ties))
         return lambda c, alphas: fit(SumKernel(kernels, tuple(_over(c, sizes).tolist()), columns), data, alphas), sizes
 
