@@ -289,6 +289,7 @@ TEXTS = {
     "history.first": "The first {n} are shown; search for more words to see others.",
     "order.title": "Order so far",
     "order.none": "There are no answers about the {n} items yet. Start judging, or give other judges a link.",
+    "order.wait": "The order is being computed from {n} answers; it appears in a moment.",
     "order.summary": "{n} answers about {items} items. About {wrong} of all pairs are expected in the wrong order.",
     "order.ties": "{n} answers are ties.",
     "order.bad": "{n} answers are ties, of which {bad} are both bad.",

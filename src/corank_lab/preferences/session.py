@@ -302,9 +302,9 @@ class PreferenceSession:
         values = Posterior(board.scores_[at], board.covariance_[np.ix_(at, at)])
         # the normal distribution with the variance of the logistic one, which is 2 sigma²
         learnt = ItemPosterior(values, np.pi / np.sqrt(6.0), np.column_stack([better, worse]))
-        ahead = suggest_pairs(learnt, n=n_ahead, asked=[], tol=self.tol if len(rows) >= len(names) else 0.0).tolist()
-        pairs = tuple((min(pair), max(pair)) for pair in ahead)
-        best = pairs[0] if pairs else None
+        pairs = tuple((min(pair), max(pair)) for pair in suggest_pairs(learnt, n=n_ahead, asked=[]).tolist())
+        # one vote of thousands tells little: questions end when all ranks are decided
+        best = pairs[0] if np.any(board.ranks_[:, 0] < board.ranks_[:, 1]) else None
         return PreferenceFit(len(rows), learnt, Ranking.of(values), pairs, best, board=board)
 
     def choices(self, judge: str) -> list[Choice]:
@@ -319,14 +319,15 @@ class PreferenceSession:
         chosen: list[Choice] = []
         if is_repeat and repeatable:
             chosen.append(Choice(repeatable[rng.integers(len(repeatable))], True))
-        if is_overlap and theirs:
+        if is_overlap and theirs and (model is None or model.board is None):
             chosen.append(Choice(theirs[rng.integers(len(theirs))], True))
         if model is not None and model.repeats_pairs:
             # judges differ, so a pair that another judge answered may still be the most informative one
             pairs = list(dict.fromkeys([*model.ahead, *self._drawn(rng)]))
-            pairs = [pair for pair in pairs if pair not in mine_asked]
+            pairs = [pair for pair in pairs if model.board is not None or pair not in mine_asked]
             values = model.gains(pairs, judge)
-            if not len(values) or (values.max() < self.tol and model.n_answers >= len(self.items)):
+            is_over = model.board is None and model.n_answers >= len(self.items) and values.max(initial=0.0) < self.tol
+            if not len(values) or is_over:
                 return []
             return chosen + [Choice(pairs[k], pairs[k] in theirs) for k in np.argsort(-values, kind="stable")]
         everyones = mine_asked.union(theirs)

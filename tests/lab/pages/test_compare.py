@@ -263,3 +263,16 @@ def test_a_file_of_votes_becomes_a_leaderboard_that_goes_on(app, store, owner):
     workspace.background.wait()
     assert "49 answers" in words(owner.get(path).text)
     assert workspace.session.model.board.judges_ == ("w0", "w1")
+
+
+def test_votes_go_on_until_all_ranks_are_decided(app, store, owner):
+    rows = [f"a,b,{'model_a' if k % 2 else 'model_b'}\n" for k in range(200)] + ["a,c,model_a\n", "b,c,model_a\n"] * 40
+    path = new_project(owner, files=[("votes.csv", ("model_a,model_b,winner\n" + "".join(rows)).encode())])
+    workspace = app.app.state.site.workspaces.get(store.project(path[3:]))
+    workspace.background.wait()
+    for _ in range(3):  # one vote tells little, and the judge may vote on a pair again
+        html = owner.get(f"{path}/judge").text
+        assert {fields(html)["left"], fields(html)["right"]} < {"0", "1", "2"}
+        answer(owner, path, "left", html)
+        workspace.background.wait()
+    assert "No further answer would tell much" not in words(owner.get(path).text)
