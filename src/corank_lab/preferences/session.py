@@ -302,9 +302,12 @@ class PreferenceSession:
         values = Posterior(board.scores_[at], board.covariance_[np.ix_(at, at)])
         # the normal distribution with the variance of the logistic one, which is 2 sigma²
         learnt = ItemPosterior(values, np.pi / np.sqrt(6.0), np.column_stack([better, worse]))
-        pairs = tuple((min(pair), max(pair)) for pair in suggest_pairs(learnt, n=n_ahead, asked=[]).tolist())
-        # one vote of thousands tells little: questions end when all ranks are decided
-        best = pairs[0] if np.any(board.ranks_[:, 0] < board.ranks_[:, 1]) else None
+        # one vote of thousands tells little: questions are about items whose sets of ranks overlap, until none do
+        low, high = board.ranks_[at].T
+        open_pairs = np.argwhere(np.triu((low[:, None] <= high) & (low <= high[:, None]), 1))
+        ahead = suggest_pairs(learnt, n=n_ahead, candidates=open_pairs, asked=[]).tolist() if len(open_pairs) else []
+        pairs = tuple((min(pair), max(pair)) for pair in ahead)
+        best = pairs[0] if pairs else None
         return PreferenceFit(len(rows), learnt, Ranking.of(values), pairs, best, board=board)
 
     def choices(self, judge: str) -> list[Choice]:
@@ -323,8 +326,9 @@ class PreferenceSession:
             chosen.append(Choice(theirs[rng.integers(len(theirs))], True))
         if model is not None and model.repeats_pairs:
             # judges differ, so a pair that another judge answered may still be the most informative one
-            pairs = list(dict.fromkeys([*model.ahead, *self._drawn(rng)]))
-            pairs = [pair for pair in pairs if model.board is not None or pair not in mine_asked]
+            pairs = list(model.ahead)
+            if model.board is None:
+                pairs = [pair for pair in dict.fromkeys([*pairs, *self._drawn(rng)]) if pair not in mine_asked]
             values = model.gains(pairs, judge)
             is_over = model.board is None and model.n_answers >= len(self.items) and values.max(initial=0.0) < self.tol
             if not len(values) or is_over:
