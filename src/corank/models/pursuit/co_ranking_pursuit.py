@@ -39,6 +39,7 @@ from corank.base.missing import MISSING
 from corank.choices import QueryWeight, Residual
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations, Shapes, is_ascending
 from corank.models.pursuit.coupled import CoupledViews, JointStep, couple_views, coupled_steps, stacked_views
 from corank.models.pursuit.dictionary import Floats, Target, choose_rows, require_columns, split_views
 from corank.models.pursuit.path import PathValidation, as_n_terms, sum_terms
@@ -130,6 +131,18 @@ class CoRankingPursuit(Ranker):
     """
 
     _rules: ClassVar[Rules] = {**CO_PURSUIT, "missing": one_of(*MISSING)}
+
+    _shapes: ClassVar[Shapes] = {"terms_": ("terms", "views"), "term_coefs_": ("terms", "views"), "gains_": ("terms",)}
+    _relations: ClassVar[Relations] = {
+        "every view has a basis": lambda m: len(m.views_) == len(m.view_bases_) == m.terms_.shape[1] > 0,
+        "terms_ names basis rows": lambda m: all(
+            np.isin(m.terms_[:, v], basis.numbers).all() and is_ascending(basis.numbers)
+            for v, basis in enumerate(m.view_bases_)
+        ),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_views": lambda model, X: model.predict_views(X),
+    }
 
     terms_: NDArray[np.int64]
     term_coefs_: Floats

@@ -36,6 +36,7 @@ from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError
+from corank.fitted import Predictions, Relations
 from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import best, candidates, metric_for
@@ -148,6 +149,13 @@ class CoRankRLS(LeastSquares):
         "views": integer(1) | items,
         "coupling": number(0),
         "couplings": listing | none,
+    }
+
+    _relations: ClassVar[Relations] = {
+        "every view has a basis": lambda m: len(m.views_) == len(m.view_coefs_) == len(m.view_bases_) > 0,
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_views": lambda model, X: model.predict_views(X),
     }
 
     def __init__(

@@ -42,6 +42,7 @@ from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.data.scoring import score_columns
 from corank.errors import InputError, warn
+from corank.fitted import Predictions, Relations, Shapes
 from corank.models.rls.frame import Frame, RowFrame
 from corank.models.rls.least_squares import EvaluateRidges, LeastSquares, raw_weights
 from corank.models.rls.selection import (
@@ -176,6 +177,17 @@ class RankRLS(LeastSquares):
 
     _criteria = (EVIDENCE,)
     _rules: ClassVar[Rules] = {**LeastSquares._rules, "n_basis": integer(1) | one_of("auto") | none}
+
+    _shapes: ClassVar[Shapes] = {"dual_coef_": ("r",), "alpha_path_": ("alphas", "weights"), "loo_scores_": ("alphas",)}
+    _relations: ClassVar[Relations] = {
+        "coef_ or dual_coef_ has the right length": lambda m: hasattr(m, "coef_") or len(m.dual_coef_) == len(m.basis_),
+        "alpha_path_ has the weights of the model": lambda m: (
+            _weights(m) >= 0 and (not hasattr(m, "alpha_path_") or m.alpha_path_.shape[1] == _weights(m))
+        ),
+    }
+    _predictions: ClassVar[Predictions] = {
+        "predict_path": lambda model, X: model.predict_path(X),
+    }
 
     def __init__(
         self,
@@ -352,3 +364,10 @@ def _fitted(
     chosen = coefficients if path is None else path[index].copy()
     where = {"coef": chosen} if is_linear else {"dual_coef": chosen, "basis": basis}
     return FittedRankRLS(kernel=view.kernel, alpha_path=path, **where, **facts)
+
+
+def _weights(model: Any) -> int:
+    """Return the number of weights of a linear or kernel model, which has one of two sets."""
+    if hasattr(model, "coef_") == (hasattr(model, "basis_") and hasattr(model, "dual_coef_")):
+        return -1
+    return len(model.coef_) if hasattr(model, "coef_") else len(model.dual_coef_)

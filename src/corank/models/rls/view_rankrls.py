@@ -36,6 +36,7 @@ from corank.core.rows.scaled import ScaledRows, factors_of, plain
 from corank.data.inputs import require_weight
 from corank.data.ranking import RankingData
 from corank.errors import InputError
+from corank.fitted import Shapes
 from corank.models.rls.frame import Frame
 from corank.models.rls.least_squares import LeastSquares
 from corank.models.rls.rankrls import FittedRankRLS, RankRLS
@@ -124,6 +125,8 @@ class ViewRankRLS(RankRLS):
     """
 
     _rules: ClassVar[Rules] = {**LeastSquares._rules, "views": integer(1) | items}
+
+    _shapes: ClassVar[Shapes] = {"view_weights_": ("views",)}
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ maximise Σ_k log Z_k(θ, noise) alone, inside a box, as a user without some gra
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from scipy import linalg, optimize
 from corank.core.models.sites import interval_moments
 from corank.core.threads import add_up, cut, n_threads
 from corank.errors import InputError
+from corank.fitted import Part, Relations, Shapes
 from corank.models.gp.collaborative.population import Population, Totals
 from corank.models.gp.ep.propagation import Sites, propagate, root_of
 from corank.models.gp.ordinal.grades import (
@@ -63,8 +64,13 @@ _SCALE_WEIGHT = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdPrior:
+class ThresholdPrior(Part):
     """The prior of users' thresholds."""
+
+    _shapes: ClassVar[Shapes] = {"mean": ("thresholds",), "var": ("thresholds",)}
+    _relations: ClassVar[Relations] = {
+        "var is positive": lambda p: (p.var > 0.0).all(),
+    }
 
     mean: Floats  # mean, var (r − 1,): of b_1 and the logarithms of the gaps
     var: Floats
