@@ -202,8 +202,8 @@ class CoRankingPursuit(Ranker):
         target = Target.of(data, 0.0, self.query_weight)
         split = self._make_views(data, for_views, for_rows)
         views = [
-            Basis.of(view.fit(data.X, one, data.weights), data.X, view.basis)
-            for view, one in zip(split, for_kernel.spawn(len(split)), strict=True)
+            Basis.of(view.fit(data.X, own_rng, data.weights), data.X, view.basis)
+            for view, own_rng in zip(split, for_kernel.spawn(len(split)), strict=True)
         ]
         for basis in views:
             basis.check(data.X)
@@ -245,7 +245,7 @@ class CoRankingPursuit(Ranker):
         validation: PathValidation | None = None,
         advance: Callable[[int], object] = id,
     ) -> list[JointStep]:
-        begins = np.cumsum([0, *(len(one) for one in coupled.scored[:-1])])
+        begins = np.cumsum([0, *(len(dictionary) for dictionary in coupled.scored[:-1])])
         taken: list[JointStep] = []
         for choice in islice(coupled_steps(coupled, target.v, self.search, self.residual), n_basis):
             if not choice.gain > self.tol * len(coupled) * target.J:
@@ -253,8 +253,8 @@ class CoRankingPursuit(Ranker):
             taken.append(choice)
             advance(1)
             if validation is not None:
-                columns = np.concatenate([begins + one.columns for one in taken])
-                if validation(columns, np.concatenate([one.coefs for one in taken])):
+                columns = np.concatenate([begins + step.columns for step in taken])
+                if validation(columns, np.concatenate([step.coefs for step in taken])):
                     break
         return taken
 

@@ -220,7 +220,7 @@ class CoRankRLS(LeastSquares):
         def evaluate(ridges: list[Ridge], alphas: Floats) -> Floats:
             with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
                 held = system.views_out(ridges, alphas, advance)
-            return np.stack([frame.scores(one, metric) for one in held])
+            return np.stack([frame.scores(of_coupling, metric) for of_coupling in held])
 
         return self.solve_candidates(summary, metric, evaluate)
 
@@ -252,10 +252,10 @@ class CoRankRLS(LeastSquares):
     def solve_candidates(self, summary: PairSums, metric: str, evaluate: EvaluateRidges) -> FittedCoRankRLS:
         """Solve the grid and keep the best, see `LeastSquares`."""
         couplings = candidates([self.coupling] if self.couplings is None else self.couplings, "couplings")
-        systems = [summary.equations(float(one)) for one in couplings]
+        systems = [summary.equations(float(coupling)) for coupling in couplings]
         alpha, source = self._alpha(systems[0])
         alphas = np.array([alpha]) if self.alphas is None else candidates(self.alphas, "alphas")
-        ridges = [ridge_of(one, alphas) for one in systems]
+        ridges = [ridge_of(system, alphas) for system in systems]
         scores = evaluate(ridges, alphas)
         c, a = best(scores, metric, alphas, couplings[:, None])
         return _fitted(

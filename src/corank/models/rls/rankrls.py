@@ -257,16 +257,16 @@ class RankRLS(LeastSquares):
         ridge = ridge_of(system.equations(), alphas)
         with progress(int(frame.starts[-1]), "rows left out", self.verbose) as advance:
             scores, how = leave_out_scores(system, ridge, alphas, metric, make, advance)
-        (at,) = best(scores, metric, alphas)
-        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[at]), metric):
+        (index,) = best(scores, metric, alphas)
+        if is_primal and hints and gaussian_is_better(data, frame, float(alphas[index]), metric):
             warn(
                 f"on left-out queries {metric} is clearly better with a Gaussian kernel than with the linear one; try "
                 "kernel='gaussian' with smaller alphas, such as numpy.logspace(-6, 0, 13), or AutoRanker."
             )
         return _fitted(
-            view, system.basis, system.coefficients(ridge.solve(alphas)), factors, at, loo_scores=scores,
-            alpha=float(alphas[at]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
-            jitter=ridge.jitter(float(alphas[at])),
+            view, system.basis, system.coefficients(ridge.solve(alphas)), factors, index, loo_scores=scores,
+            alpha=float(alphas[index]), alpha_from=f"{how} {metric}", rank=len(ridge.target),
+            jitter=ridge.jitter(float(alphas[index])),
         )  # fmt: skip
 
     def _basis_size(self, kernel: Kernel, frame: Frame) -> int | None:
@@ -285,11 +285,11 @@ class RankRLS(LeastSquares):
         phi, alphas = summary.only_map, candidates(self.alphas, "alphas")
         ridge = ridge_of(summary.equations(), alphas)
         (scores,) = evaluate([ridge], alphas)
-        (at,) = best(scores, metric, alphas)
+        (index,) = best(scores, metric, alphas)
         return _fitted(
-            phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, at, loo_scores=scores,
-            alpha=float(alphas[at]), alpha_from=f"leave-query-out {metric}", rank=len(ridge.target),
-            jitter=ridge.jitter(float(alphas[at])),
+            phi.view, phi.basis, phi.coefficients(ridge.solve(alphas)), summary.factors, index, loo_scores=scores,
+            alpha=float(alphas[index]), alpha_from=f"leave-query-out {metric}", rank=len(ridge.target),
+            jitter=ridge.jitter(float(alphas[index])),
         )  # fmt: skip
 
     def choose_maps(self, data: RankingData, frame: Frame, rng: np.random.Generator) -> tuple[FeatureMap, ...]:
@@ -349,14 +349,19 @@ def _centred(data: RankingData) -> RankingData:
 
 
 def _fitted(
-    view: View, basis: Basis | None, coefficients: Floats, factors: Floats | None, at: int | None = None, **facts: Any
+    view: View,
+    basis: Basis | None,
+    coefficients: Floats,
+    factors: Floats | None,
+    index: int | None = None,
+    **facts: Any,
 ) -> FittedRankRLS:
-    """Return the record of coefficients of columns or basis rows; `at` is the chosen one of many alphas."""
+    """Return the record of coefficients of columns or basis rows; `index` is that of the chosen alpha."""
     is_linear = view.kernel.is_linear
     if is_linear:
         coefficients = raw_weights(coefficients, view, factors, len(coefficients))
-    path = None if at is None else np.ascontiguousarray(coefficients.T)
-    chosen = coefficients if path is None else path[at].copy()
+    path = None if index is None else np.ascontiguousarray(coefficients.T)
+    chosen = coefficients if path is None else path[index].copy()
     where = {"coef": chosen} if is_linear else {"dual_coef": chosen, "basis": basis}
     return FittedRankRLS(kernel=view.kernel, alpha_path=path, **where, **facts)
 
