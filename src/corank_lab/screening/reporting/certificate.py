@@ -106,7 +106,8 @@ def verify(certificate: bytes, records: Sequence[Path], answers: Path | None = N
     settings = (rule, wanted["target"], wanted["confidence"], sample["seed"] if sample else 0)
     found = _compute(records, logs, settings, not given["records"]["duplicates_joined"], columns)
     parts = OLD_PARTS if is_old else PARTS
-    difference = next(iter(_differences(*({part: of[part] for part in parts} for of in (given, _plain(found))))), None)
+    both = [{part: values[part] for part in parts} for values in (given, _plain(found))]
+    difference = next(iter(_differences(both[0], both[1])), None)
     if difference is not None:
         where, stated, computed = difference
         raise InputError(
