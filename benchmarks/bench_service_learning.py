@@ -21,7 +21,7 @@ from msgspec import convert
 from corank import PDGD, RankingData, evaluate, make_ranking
 from corank.clicks import SimulatedUsers, simulate_clicks
 from corank.deploy.persist.files import model_bytes
-from corank_lab.api.learner import Learner
+from corank_lab.api.learner import LogLearner
 from corank_lab.api.rankers import OnlineModel
 from corank_lab.api.requests import Feedback, RankRequest
 from corank_lab.api.service import Service
@@ -52,7 +52,7 @@ def serve(folder: Path, data: RankingData, users: SimulatedUsers, state: str, fi
             ranker = PDGD(random_state=0)
             ranker._begin(data.X[:1], None)
             service.registry.add("clicks", "online", model_bytes(ranker), {})
-        learner = Learner(service.log, service.registry)
+        learner = LogLearner(service.log, service.registry)
         for number in range(first, last):
             rows = users.ask()
             request = {"items": rows.astype(str).tolist(), "features": data.X[rows].tolist(), "k": 10}
@@ -150,7 +150,7 @@ def speeds(folder: Path) -> None:
         n_events = 3 * 10 * AT_ONCE
         figure(what="take events, not learnt", events_per_second=round(n_events / (time.process_time() - began)))
         began = time.process_time()
-        learner = Learner(service.log, service.registry)
+        learner = LogLearner(service.log, service.registry)
         while learner.step():
             pass
         figure(what="learn in batches", lists_per_second=round(10 * AT_ONCE / (time.process_time() - began)))

@@ -55,6 +55,7 @@ def experiment(
     reuse: Annotated[
         bool, typer.Option("--reuse", help="With --store: take results of earlier commits; the page names them.")
     ] = False,
+    stored: Annotated[bool, typer.Option("--stored", help="Print the stored results of the full run.")] = False,
 ) -> None:
     """Repeat a paper's experiment on real data; results are stored, and a second run continues."""
     from experiments import EXPERIMENTS, about, find
@@ -74,6 +75,13 @@ def experiment(
         raise InputError(f"--asreview is for the experiment 'screening'; leave it out for {name!r}.")
     if store and quick:
         raise InputError("--store is for full runs, and --quick was given; leave one of them out.")
+    if stored:
+        from experiments.stored import StoredResults
+
+        for known in EXPERIMENTS if name == ALL else (name,):
+            results = StoredResults.read(known)
+            _print(replace(results.report, about=f"{results.provenance.strip('*')} {results.report.about}"))
+        return
     options = _RunOptions(quick, seed, repeats, asreview, store, reuse)
     if name == ALL:
         _run_all(options, output or Path("out/experiments"))

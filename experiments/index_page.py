@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corank.comparison.report import Report
-from corank.comparison.report.blocks import Code, Details, PageBlock, Paragraph, Section
+from corank.comparison.report.blocks import Code, Collapsed, PageBlock, Paragraph, Section
 from corank.comparison.report.page import page
 from corank.data.durable.atomic import atomic_file
 from corank.tables import ReportTable
@@ -40,7 +40,7 @@ class ExperimentRun:
             return Section(self.name, self.name, [*blocks, Paragraph(f"Not run: {self.reason}")])
         shown = self.report.blocks(f"{self.folder}/")
         # tables may be long, so they are collapsed
-        blocks += [Details(block.title, block) if isinstance(block, ReportTable) else block for block in shown]
+        blocks += [Collapsed(block.title, block) if isinstance(block, ReportTable) else block for block in shown]
         return Section(self.name, self.report.title, blocks)
 
 

@@ -4,9 +4,9 @@ Fill pages with stored results: ``python -m experiments.pages``.
 A page holds hand-written text and two kinds of marks, which are comments and do not show:
 
 * ``<!-- results NAME -->`` ... ``<!-- end of results -->``: the lines between are replaced by the report of an
-  experiment. ``<!-- results NAME: TITLE -->`` is the table whose title begins so; ``about``, ``findings`` and
-  ``findings BEGINNING`` name the other parts. The mark without a title then shows what remains, with command, commit,
-  date, versions and machine. An experiment without stored results is marked as not measured yet.
+  experiment. ``<!-- results NAME: TITLE -->`` is the table whose title begins so; ``about``, ``findings``,
+  ``findings BEGINNING`` and ``provenance`` name the other parts. The mark without a title then shows what remains, with
+  command, commit, date, versions and machine. An experiment without stored results is marked as not measured yet.
 * ``.473<!--= NAME > TITLE > ROW > COLUMN -->``: a figure inside a sentence. TITLE and ROW are beginnings, of a title
   and of the cells of a row, separated by commas; a row whose whole cells they are comes first. The new figure has the
   sign, the decimals and the unit of the old one. A last part ``> WORDS`` takes the number after these words;
@@ -16,7 +16,6 @@ A page holds hand-written text and two kinds of marks, which are comments and do
 from __future__ import annotations
 
 import re
-import runpy
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
@@ -88,9 +87,11 @@ class Filler:
         report, part = results.report, found["part"]
         elsewhere = [of for name, of in placed if name == results.name]
         if part is not None:
-            shown = [_part(report, part)]
+            shown = [results.provenance if part == "provenance" else _part(report, part)]
         else:
-            placed_tables = [find_table(report, of, of) for of in elsewhere if not of.startswith(TEXTS)]
+            placed_tables = [
+                find_table(report, of, of) for of in elsewhere if not of.startswith((*TEXTS, "provenance"))
+            ]
             said = tuple(one for one in report.findings if not any(_is_finding(one, of) for of in elsewhere))
             outside = BLOCK.sub("", found.string)
             shown = [
@@ -204,7 +205,6 @@ def fill_pages() -> None:
         for before, after in zip(FIGURE.finditer(old), FIGURE.finditer(new), strict=True):
             if before["figure"] != after["figure"]:
                 print(f"  {before['figure']} is now {after['figure']}: read the sentence again ({after['source']})")
-    runpy.run_path(str(ROOT / "docs" / "make_results.py"), run_name="__main__")
     if faults:
         raise InputError("\n".join(faults))
 

@@ -176,9 +176,9 @@ def _document_draws(judge: int, block: int, seed: int) -> list[float]:
             n_grades += int((pooled & (query == chosen[-1])).sum())
         means = (W * np.isin(query, chosen)) @ h * (N / len(chosen))
         rows = [means[a] - means[b]]
-        for cheap in (np.zeros_like(c), c):
-            sampled = sample_documents(W, 100, rng)
-            estimate = estimate_documents(W, cheap, sampled, h[sampled.documents])
+        for cheap in (c[:, None][:, :0], c[:, None]):
+            sampled = sample_documents(W, cheap, 100, rng)
+            estimate = estimate_documents(W, cheap, query, sampled, h[sampled.documents])
             rows.append(estimate.values[a] - estimate.values[b])
         error = [float(np.sqrt(np.mean((row - truth) ** 2))) for row in rows]
         pairs = [estimate.interval(int(i), int(j)) for i, j in zip(a, b, strict=True)]

@@ -1,53 +1,39 @@
-"""One trial of co-regularised ranking: every point of the grids fitted exactly, one chosen by cross-validation."""
+"""Trials of co-regularised ranking: every point of a grid, fitted exactly, by descent or by pursuit, and tested."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from corank.base.pairs import Moments
 from corank.base.pairs.factors import drawn_weight
-from corank.base.solvers import squared_views
+from corank.base.solvers.penalty import default_alpha
 from corank.data.queries import Queries
 from corank.data.ranking import RankingData
-from corank.data.splits import mask_scores
-from corank.metrics import evaluate
+from corank.models.linear import LCRA, SPD
+from corank.models.pursuit import CoRankingPursuit, RankingPursuit
 from experiments.lcra.problems import ProblemSource, SplitRepeat
 
-ALPHAS = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
-COUPLINGS = (0.01, 0.1, 1.0, 10.0)
-N_FOLDS = 5
-SMALLEST = 4
-"""Scored rows that are kept at the least, however small the fraction."""
+ALPHAS = tuple(float(f"{10.0 ** (power / 2):.2g}") for power in range(-12, 7))
+COUPLINGS = (0.0, 0.01, 0.1, 1.0, 10.0)
+DEFAULT_COUPLING = 0.1
+DESCENT_ALPHAS = (1e-3, 1e-1, 1.0, 10.0)
+DESCENT_COUPLINGS = (0.0, 0.1, 1.0)
+N_STEPS = 10_000
+N_TERMS = 10
+PURSUIT_COUPLINGS = (0.0, 0.1, 1.0, 10.0)
 
 Floats = NDArray[np.float64]
-GRIDS: dict[str, list[tuple[float, float]]] = {
-    "SPD": [(alpha, 0.0) for alpha in ALPHAS],
-    "SPD-MV": [(alpha, 0.0) for alpha in ALPHAS],
-    "LCRA": [(alpha, coupling) for alpha in ALPHAS for coupling in COUPLINGS],
-}
-"""Points (alpha, coupling) of each method."""
-
-
-class GridOutcome(TypedDict):
-    """The point that cross-validation chose, and the test value of every point."""
-
-    chosen: int
-    values: list[float]
-
-
-Outcomes = dict[str, GridOutcome]
-"""Method to outcome."""
 
 
 @dataclass(frozen=True, eq=False)
-class GridSums:
+class ViewSums:
     """
-    Sums from which the squared loss of any views is solved, so that a grid reads the rows once.
+    Sums from which squared losses of any views are solved for all alphas, so that a grid reads the rows once.
 
     scored, unscored: sums over pairs of scored and of unscored rows.
     distinct: chance that two unscored rows drawn from one query are not the same row: LCRA's agreement is a mean over
@@ -59,76 +45,103 @@ class GridSums:
     distinct: float
 
     @classmethod
-    def of(cls, data: RankingData) -> GridSums:
+    def of(cls, data: RankingData) -> ViewSums:
         """Sum over a problem."""
         unscored, drawn = Moments.of(data, rows="unscored"), drawn_weight(data, "pairs", "unscored")
         return cls(Moments.of(data), unscored, unscored.pair_weight / drawn if drawn > 0.0 else 0.0)
 
-    def solve(self, views: Sequence[NDArray[np.int64]], alpha: float, coupling: float) -> Floats:
+    def path(self, views: Sequence[NDArray[np.int64]], alphas: Sequence[float], coupling: float) -> Floats:
         """
-        Find the weights that ``LCRA(scale=False, solver="exact")`` finds; with one view, those of SPD.
+        Return the weights that ``LCRA(scale=False, solver="exact")`` finds, a row for each alpha; SPD's with one view.
 
-        views: columns of the views.
-        alpha, coupling: weights of the penalty and of the agreement.
-        Returns: the mean over views of each view's weights; 0 where no pair is scored.
+        Block (v, u) of the system is δ_vu A_vv + 4 coupling (M δ_vu − 1) U_vu. All alphas share one eigendecomposition.
         """
+        d, slots = self.scored.n_features, np.concatenate(views)
         if not self.scored.pair_weight > 0.0:
-            return np.zeros(self.scored.n_features)
-        sums = self.scored, self.unscored
-        return squared_views(sums, views, alpha=alpha, coupling=coupling * self.distinct).coef
+            return np.zeros((len(alphas), d))
+        view = np.repeat(np.arange(len(views)), [len(columns) for columns in views])
+        same = (view[:, None] == view[None, :]).astype(np.float64)
+        A = self.scored.pair[np.ix_(slots, slots)] / self.scored.pair_weight * same
+        if coupling > 0.0 and self.unscored.pair_weight > 0.0:
+            U = self.unscored.pair[np.ix_(slots, slots)] / self.unscored.pair_weight
+            A = A + 4.0 * coupling * self.distinct * (len(views) * same - 1.0) * U
+        values, vectors = np.linalg.eigh(A)
+        b = vectors.T @ (self.scored.pair[slots, -1] / self.scored.pair_weight)
+        theta = (b / (np.maximum(values, 0.0) + np.asarray(alphas)[:, None])) @ vectors.T
+        coefs = np.zeros((len(alphas), d))
+        for column, weights in zip(slots, theta.T, strict=True):
+            coefs[:, column] += weights / len(views)
+        return coefs
 
 
-def draw_repeat(problem: ProblemSource, fraction: float, repeat: int, seed: int) -> tuple[SplitRepeat, Floats]:
+def draw_repeat(problem: ProblemSource, judged: float, repeat: int, seed: int) -> tuple[SplitRepeat, Floats]:
     """
-    SplitRepeat a repeat, and hide most of its training scores.
+    Draw a repeat and hide most of its training scores; odd repeats are of the other half of the tasks than even ones.
 
-    problem: what is drawn from.
-    fraction: share of the training rows that keep their score.
-    repeat, seed: which repeat.
     Returns: the repeat, and the scores of its training rows, NaN where hidden.
     """
-    draw = problem.draw(np.random.default_rng([seed, repeat]))
-    y = draw.y[draw.train]
-    hidden = min(1.0 - fraction, 1.0 - SMALLEST / len(y))
-    return draw, mask_scores(y, fraction=hidden, random_state=repeat)
+    draw = problem.draw(np.random.default_rng([seed, repeat]), repeat % 2)
+    return draw, draw.hidden(judged, repeat)
 
 
-def try_grids(problem: ProblemSource, fraction: float, repeat: int, seed: int) -> Outcomes:
+def exact_values(problem: ProblemSource, judged: float, repeat: int, seed: int) -> dict[str, Any]:
     """
-    Fit and test every point of every grid, and choose one by cross-validation.
+    Test every point of the grids with the squared loss.
 
-    problem: what is drawn from.
-    fraction: share of the training rows that keep their score.
-    repeat, seed: which repeat.
-    Returns: method to outcome.
+    Returns: "SPD", a value for each alpha; "views", a list of these for each coupling; and "default", the values of
+        SPD, SPD-MV and LCRA with the default alpha and coupling.
     """
-    draw, y = draw_repeat(problem, fraction, repeat, seed)
-    X, queries = draw.X[draw.train], Queries.of(draw.qid[draw.train], len(draw.train))
-    fold = _folds(queries, seed)
-    whole = GridSums.of(RankingData.of_checked(X, y, queries))
-    parts = [
-        GridSums.of(RankingData.of_checked(X, np.where(fold == number, np.nan, y), queries))
-        for number in range(N_FOLDS)
-    ]
-    outcomes: Outcomes = {}
-    for method, grid in GRIDS.items():
-        views = [np.arange(X.shape[1])] if method == "SPD" else draw.views
-        errors = []
-        for point in grid:
-            weights = np.array([part.solve(views, *point) for part in parts])
-            errors.append(_error(y, np.einsum("ij,ij->i", X, weights[fold]), queries))
-        values = [problem.measure(draw, draw.X[draw.test] @ whole.solve(views, *point)) for point in grid]
-        outcomes[method] = {"chosen": int(np.argmin(errors)), "values": values}
-    return outcomes
+    draw, y = draw_repeat(problem, judged, repeat, seed)
+    data = RankingData.of_checked(draw.X[draw.train], y, Queries.of(draw.qid[draw.train], len(draw.train)))
+    sums, whole, X = ViewSums.of(data), [np.arange(data.n_features)], draw.X[draw.test]
+
+    def values(views: list[NDArray[np.int64]], alphas: Sequence[float], coupling: float) -> list[float]:
+        return [*map(float, draw.measure(problem.metric, X @ sums.path(views, alphas, coupling).T))]
+
+    alpha = (default_alpha(data),)
+    return {
+        "SPD": values(whole, ALPHAS, 0.0),
+        "views": [values(draw.views, ALPHAS, coupling) for coupling in COUPLINGS],
+        "default": [
+            *values(whole, alpha, 0.0), *values(draw.views, alpha, 0.0), *values(draw.views, alpha, DEFAULT_COUPLING)
+        ],
+    }  # fmt: skip
 
 
-def _folds(queries: Queries, seed: int) -> NDArray[np.int64]:
-    """Deal queries to folds; where there is only one, its rows."""
-    groups = queries.codes if len(queries) > 1 else np.arange(len(queries.codes))
-    return np.asarray((np.random.default_rng(seed).permutation(int(groups.max()) + 1) % N_FOLDS)[groups])
+def descent_values(problem: ProblemSource, judged: float, repeat: int, seed: int, *, loss: str) -> dict[str, Any]:
+    """Test every point of smaller grids with another loss, by stochastic steps; see `exact_values`."""
+    draw, y = draw_repeat(problem, judged, repeat, seed)
+    X, qid = draw.X[draw.train], draw.qid[draw.train]
+
+    def value(alpha: float, coupling: float | None) -> float:
+        how: dict[str, Any] = {
+            "loss": loss, "alpha": alpha, "scale": False, "solver": "sgd", "n_steps": N_STEPS, "random_state": repeat,
+        }  # fmt: skip
+        model = SPD(**how) if coupling is None else LCRA(views=draw.views, coupling=coupling, **how)
+        return float(draw.measure(problem.metric, model.fit(X, y, qid=qid).predict(draw.X[draw.test])[:, None])[0])
+
+    return {
+        "SPD": [value(alpha, None) for alpha in DESCENT_ALPHAS],
+        "views": [[value(alpha, coupling) for alpha in DESCENT_ALPHAS] for coupling in DESCENT_COUPLINGS],
+    }
 
 
-def _error(y: Floats, scores: Floats, queries: Queries) -> float:
-    """Disagreement over all pairs of scored rows; one half where there is none."""
-    error = evaluate(y, scores, queries.codes, "disagreement", n_jobs=1)["disagreement"].micro
-    return 0.5 if error is None or np.isnan(error) else error
+def pursuit_values(problem: ProblemSource, judged: float, repeat: int, seed: int) -> dict[str, Any]:
+    """Test pursuits, which have no ridge, after 1 to `N_TERMS` terms; see `exact_values`."""
+    draw, y = draw_repeat(problem, judged, repeat, seed)
+    X, qid = draw.X[draw.train], draw.qid[draw.train]
+    how: dict[str, Any] = {"n_basis": N_TERMS, "kernel": "linear", "dictionary": 200, "random_state": repeat}
+
+    def path(model: RankingPursuit | CoRankingPursuit) -> list[float]:
+        model.fit(X, y, qid=qid)
+        lengths = [min(n, len(model.term_coefs_)) for n in range(1, N_TERMS + 1)]
+        scores = {n: model.predict(draw.X[draw.test], n) for n in set(lengths)}
+        return [*map(float, draw.measure(problem.metric, np.column_stack([scores[n] for n in lengths])))]
+
+    return {
+        "SPD": path(RankingPursuit(**how)),
+        "views": [
+            path(CoRankingPursuit(views=draw.views, coupling=coupling, residual="separate", **how))
+            for coupling in PURSUIT_COUPLINGS
+        ],
+    }

@@ -95,7 +95,7 @@ def learn(source: str, rate: float | None, seed: int) -> dict[str, Any]:
     rate: of the paper's stochastic gradient descent; None for ours.
     Returns: figures, and the validation curve; it is empty if the rate is too high.
     """
-    training, validation = _links_of(source, seed)
+    training, validation = links_of(source, seed)
     began = time.process_time()
     try:
         model = _model(rate, len(training), seed).fit(training, validation)
@@ -115,7 +115,8 @@ def learn(source: str, rate: float | None, seed: int) -> dict[str, Any]:
     }
 
 
-def _links_of(source: str, seed: int) -> tuple[Links, Links]:
+def links_of(source: str, seed: int) -> tuple[Links, Links]:
+    """Return links of one source to train on and to validate on."""
     if source == SOURCES[-1]:
         training, validation = halves(Variant("", N_WORDS), seed)
         # so few that early stopping uses all: the same texts for both forms

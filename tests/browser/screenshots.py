@@ -19,17 +19,28 @@ from some_projects import DOCUMENTS, TEAS
 from some_reviews import with_duplicate
 from some_server import ServerProcess
 
-WIDTHS = (320, 800, 1920)
+WIDTHS = (390, 800, 1400)
 HEIGHT = 1500
 """Longer pages are cut."""
 
 
 def upload(page, base, kind, name, text):
     page.goto(f"{base}/")
-    form = page.locator(f"form.kind:has(input[value={kind}])")
+    form = page.locator(f"form.kind:has(input[value={'search' if kind == 'grade' else kind}])")
     form.locator("input[type=file]").set_input_files({"name": name, "mimeType": "text/csv", "buffer": text.encode()})
     page.wait_for_url("**/p/**")
     return page.url.removesuffix("/import")
+
+
+def drop(page, base):
+    """Drop a file on the home page; return the address of its preview."""
+    page.goto(f"{base}/")
+    form = page.locator("form:has(input[value=any])")
+    form.locator("input[type=file]").set_input_files(
+        {"name": "documents.csv", "mimeType": "text/csv", "buffer": DOCUMENTS.encode()}
+    )
+    page.wait_for_url("**/imports/**")
+    return page.url
 
 
 def add_judge(browser, page, project, name):
@@ -97,7 +108,7 @@ def main(folder, scheme="light"):
             page = browser.new_context().new_page()
             page.goto(server.link)
             page.wait_for_url("**/")
-            shoot(browser, page, target, scheme, {"start": f"{server.base}/"})
+            shoot(browser, page, target, scheme, {"start": f"{server.base}/", "preview": drop(page, server.base)})
             teas = upload(page, server.base, "compare", "teas.csv", TEAS)
             shoot(browser, page, target, scheme, {"compare-empty": teas})
             for name in ("Ann", "Bernadette"):

@@ -52,6 +52,13 @@ def test_it_prints_and_writes_the_report_and_goes_on_where_it_ended(tiny, tmp_pa
     assert json.loads((tmp_path / "out" / "report.json").read_text())["tables"][0]["rows"] == [[2, 0.25]]
 
 
+def test_stored_results_are_printed_without_data():
+    result = CliRunner().invoke(app, ["gp-spiral", "--stored"])
+    assert result.exit_code == 0, result.output
+    assert "python -m experiments gp-spiral" in result.output
+    assert "semi-supervised" in result.output
+
+
 def test_names_are_listed(tiny):
     assert CliRunner().invoke(app, []).output.split() == list(experiments.EXPERIMENTS)
 

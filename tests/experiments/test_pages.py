@@ -1,4 +1,4 @@
-"""Pages, README and measured.md show the stored results; marks that lead nowhere are refused."""
+"""Pages and README show the stored results; marks that lead nowhere are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corank.comparison.report import Report
 from corank.errors import InputError
 from corank.tables import ReportTable
 from experiments import EXPERIMENTS
-from experiments.pages import BLOCK, FIGURE, Filler, like, pages
+from experiments.pages import BLOCK, Filler, like, pages
 from experiments.stored import FOLDER, ROOT, StoredResults
 
 PAGES = {path.relative_to(ROOT).as_posix(): path for path in pages()}
@@ -36,10 +36,12 @@ def test_a_page_shows_the_stored_results(name):
     assert Filler().fill(text) == text, "run: python -m experiments.pages"
 
 
-def test_every_stored_experiment_has_a_page_with_all_its_tables():
+def test_every_stored_experiment_is_on_a_page_with_its_command():
     text = "".join(path.read_text(encoding="utf-8") for name, path in PAGES.items() if name.startswith("docs/exp"))
-    whole = {found["name"] for found in BLOCK.finditer(text) if not found["part"]}
-    assert {path.stem for path in FOLDER.glob("*.json")} <= whole <= set(EXPERIMENTS)
+    shown = {block["name"] for block in BLOCK.finditer(text)}
+    assert {path.stem for path in FOLDER.glob("*.json")} <= shown <= set(EXPERIMENTS)
+    for path in FOLDER.glob("*.json"):
+        assert StoredResults.read(path.stem).provenance in text, path.stem
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
@@ -52,16 +54,6 @@ def test_stored_results_say_where_they_come_from(path):
     # figures of older code are marked as such on the page
     assert (results.versions and results.machine and results.seconds) or "Not measured again" in results.note
     assert path.stat().st_size < 300_000
-
-
-def test_figures_of_readme_and_measured_come_from_stored_results():
-    assert len(FIGURE.findall(PAGES["README.md"].read_text(encoding="utf-8"))) >= 3
-    text = PAGES["docs/measured.md"].read_text(encoding="utf-8")
-    for line in text.splitlines():
-        name = re.search(r"\| `python -m experiments ([\w-]+)", line)
-        # a claim whose figure can be looked up in a table names it
-        if name and re.search(r"\d\.\d|\.\d|\d %", FIGURE.sub("", line.split(" | ")[1])):
-            assert f"<!--= {name[1]} > " in line, line
 
 
 def test_blocks_and_figures_are_filled(stored):
@@ -86,6 +78,12 @@ def test_blocks_and_figures_are_filled(stored):
     assert "old" not in filled
     assert filled.endswith("end\n")
     assert Filler(stored).fill(filled) == filled
+
+
+def test_a_page_may_show_the_provenance_alone(stored):
+    filled = Filler(stored).fill("<!-- results tiny: provenance -->\n<!-- end of results -->\n")
+    assert filled.splitlines()[2] == StoredResults.read("tiny", stored).provenance
+    assert "about it" not in filled
 
 
 def test_an_experiment_without_results_is_marked(stored):

@@ -36,7 +36,8 @@ from corank_lab.screening.reporting.prisma import PrismaCounts
 from corank_lab.screening.reporting.report import write_report as write_screening_report
 from corank_lab.screening.simulate import ScreeningReplay, plot_recall
 from experiments.index_page import ExperimentRun, write_index
-from experiments.lcra.plot import plot_gains
+from experiments.lcra.problems import ProblemSource
+from experiments.lcra.run import ALPHAS, COUPLINGS, plot_alphas
 from experiments.options import ExperimentOptions
 from faults.writers import PROBLEMS, Writer, model, sources
 from some_service import ask, online_bytes
@@ -174,7 +175,10 @@ def index(target: Path, version: int, overwrite: bool) -> None:
 
 
 def gains_plot(target: Path, version: int, overwrite: bool) -> None:
-    plot_gains({"a problem": [(0.1, np.array([0.5, 0.25 + version]))]}, target)
+    """Write the picture of one problem."""
+    values = np.linspace(0.25 + version, 0.5, len(ALPHAS))
+    trials = {"a problem": [{"SPD": values, "views": [values] * len(COUPLINGS)}]}
+    plot_alphas(trials, {"a problem": ProblemSource("a problem", "", "AP", None, (0.1, 0.2))}, target)
 
 
 def experiment(target: Path, version: int, overwrite: bool) -> None:

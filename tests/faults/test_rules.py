@@ -9,16 +9,14 @@ import stat
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import corank
 from corank.cli import app
 from corank.errors import InputError
-from experiments.lcra.plot import plot_gains
 from experiments.options import ExperimentOptions
 from faults.commands import COMMANDS
-from faults.functions import EXPERIMENT, FUNCTIONS, IN_PARTS, RESULTS, event_log, some_study
+from faults.functions import EXPERIMENT, FUNCTIONS, IN_PARTS, RESULTS, event_log, gains_plot, some_study
 from faults.limits import small_files, without_rights
 from faults.writers import sources, tree
 
@@ -232,11 +230,10 @@ def test_each_of_many_simultaneous_writers_succeeds_or_raises(writer, overwrite,
 
 def test_plots_are_written_like_other_files(tmp_path):
     pytest.importorskip("matplotlib")
-    plot = {"a problem": [(0.1, np.array([0.5, 0.25]))]}
     with small_files(100), pytest.raises(InputError, match=r"plot\.png cannot be written \(File too large\)"):
-        plot_gains(plot, tmp_path / "plot.png")
+        gains_plot(tmp_path / "plot.png", 0, overwrite=True)
     for _ in range(2):  # plots and reports in an experiment's folder are replaced
-        plot_gains(plot, tmp_path / "plot.png")
+        gains_plot(tmp_path / "plot.png", 0, overwrite=True)
     assert os.listdir(tmp_path) == ["plot.png"]
 
 

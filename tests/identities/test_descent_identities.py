@@ -168,6 +168,19 @@ def test_mix_one_is_ridge_and_logistic_regression(settings):
     assert model.intercept_ == pytest.approx(logistic.intercept_[0], abs=1e-2)
 
 
+@pytest.mark.parametrize("model", [corank.LambdaRank("ranknet", n_steps=3000, weight_decay=1e-4, random_state=0),
+                                   SPD("logistic", 1e-6)], ids=["LambdaRank", "SPD"])  # fmt: skip
+def test_probabilities_of_pairs_are_their_weights_in_both_orders(model):
+    """RankNet's cross-entropy, −p log o − (1 − p) log(1 − o): its optimum gives o = p."""
+    rng, w = np.random.default_rng(0), np.array([1.0, -1.0, 0.5])
+    rows, first = rng.normal(size=(40, 3)), rng.integers(0, 40, 300)
+    second = (first + 1 + rng.integers(0, 38, 300)) % 40
+    p = 1.0 / (1.0 + np.exp(-(rows[first] - rows[second]) @ w))
+    both = np.concatenate([np.column_stack([first, second]), np.column_stack([second, first])])
+    model.fit(rows, pairs=both, pair_weight=np.concatenate([p, 1.0 - p]))
+    np.testing.assert_allclose(model.coef_, w, atol=1e-3)
+
+
 def test_mix_zero_is_spd():
     one = CRR("squared", mix=0.0, alpha=0.1, solver="sgd", random_state=0).fit(X, Y, qid=QID)
     np.testing.assert_array_equal(one.coef_, SPD("squared", 0.1, solver="sgd", random_state=0).fit(X, Y, qid=QID).coef_)

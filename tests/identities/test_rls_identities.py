@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import cho_factor
 
 from corank.base.kernels import GaussianKernel, LinearKernel, PolynomialKernel
+from corank.base.kernels.features import stack_features
 from corank.base.kernels.views import View
 from corank.data.splits import mask_scores
 from corank.data.synthetic import make_ranking
 from corank.errors import UsageWarning
 from corank.metrics import disagreement_error, evaluate
-from corank.models.rls import CoRankRLS, RankRLS
+from corank.models.rls import CoRankRLS, RankRLS, spectrum, summary
 from explicit_rls import (
     co_coefficients,
     dense_coefficients,
@@ -378,6 +380,68 @@ def test_parts_add_up_to_the_whole(model):
     # columns are scaled as the first part has them
     if model.n_basis is None and not model.scale:
         close(parts, model.fit(X, Y, qid=QID).predict(X))
+
+
+def test_operations_grow_linearly_with_unjudged_rows_and_cubically_with_the_basis(monkeypatch):
+    """Theorem 1 of Co-RankRLS, O(M³r³ + M²r²l): similarities, products of sums and the factorisation are counted."""
+    counts = {}
+
+    def count(name, amount):
+        counts[name] = counts.get(name, 0) + amount
+
+    def similarity(a, b):
+        count("similarities", len(a) * len(b))
+        return np.exp(-((a[:, None, 0] - b[None, :, 0]) ** 2))
+
+    def stacked(maps):
+        of_rows, width = stack_features(maps), sum(phi.n_features for phi in maps)
+
+        def counted(rows):
+            count("products", rows.shape[0] * width**2)
+            return of_rows(rows)
+
+        return counted
+
+    def factorised(A, *args, **kwargs):
+        count("factorisation", len(A) ** 3)
+        return cho_factor(A, *args, **kwargs)
+
+    monkeypatch.setattr(summary, "stack_features", stacked)
+    monkeypatch.setattr(spectrum.linalg, "cho_factor", factorised)
+
+    def cost(n_views, r, n_unjudged):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(40 + n_unjudged, 1))
+        y = np.append(rng.normal(size=40), np.full(n_unjudged, np.nan))
+        counts.clear()
+        basis = np.arange(r)
+        views = [View(None, similarity, basis) for _ in range(n_views)]
+        CoRankRLS(views, 0.1, 1.0, scale=False).fit(X, y, qid=np.zeros(len(y)))
+        return dict(counts)
+
+    few, more, most = (cost(2, 6, n) for n in (100, 200, 400))
+    for name, slope in (("similarities", 2 * 6), ("products", (2 * 6) ** 2), ("factorisation", 0)):
+        assert more[name] - few[name] == slope * 100
+        assert most[name] - more[name] == slope * 200
+    small, wide, many = cost(2, 5, 100), cost(2, 10, 100), cost(4, 5, 100)
+    for bigger in (wide, many):
+        assert bigger["products"] == 4 * small["products"]
+        assert bigger["factorisation"] == 8 * small["factorisation"]
+
+
+def test_several_gram_matrices_are_views_of_row_numbers():
+    rng = np.random.default_rng(1)
+    grams = [Z @ Z.T + np.eye(len(Y)) for Z in rng.normal(size=(2, len(Y), 4))]
+
+    def lookup(K):
+        return lambda a, b: K[np.ix_(a[:, 0].astype(int), b[:, 0].astype(int))]
+
+    numbers, basis = np.arange(len(Y))[:, None], np.array([0, 4, 7, 9])
+    views = [View(None, lookup(K), basis) for K in grams]
+    model = CoRankRLS(views, 0.2, 0.05, ties=True).fit(numbers, Y, qid=QID)
+    L, U = scored_laplacian(Y, QID, ties=True), unscored_laplacian(Y, QID)
+    a, b = co_coefficients(grams, [basis, basis], L, U, Y, 0.05, 0.2)
+    close(model.predict(numbers), (grams[0][:, basis] @ a + grams[1][:, basis] @ b) / 2)
 
 
 def test_parts_of_views_add_up_to_the_whole():

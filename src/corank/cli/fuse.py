@@ -45,6 +45,10 @@ class UnjudgedRule(StrEnum):
 def fuse(
     runs: RunFiles,
     qrels: QrelsFile = None,
+    cheap: Annotated[
+        list[Path] | None,
+        typer.Option(help="Grades of a cheap judge (LLM), learnt from beside --qrels; repeatable.", metavar="FILE"),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Fusion to write, such as fusion.json.  [default: none]")
     ] = None,
@@ -81,6 +85,9 @@ def fuse(
     if output is not None:
         require_place(output, overwrite=force)
     lists, grades, notes = _read(runs, qrels, query_ids, judges.value)
+    if cheap:
+        grades, said = _with_cheap(grades, cheap, judges.value)
+        notes.append(said)
     for note in notes:
         _say(note, as_json)
     if len(lists.names) < 2:
@@ -124,6 +131,30 @@ def _read(
         return lists, lists.qrels, list(lists.notes)
     grades, notes = read_grades(qrels, rule)
     return lists, grades, [*lists.notes, *notes]
+
+
+def _with_cheap(grades: Qrels | None, paths: list[Path], rule: str) -> tuple[Qrels, str]:
+    """Return human grades, and cheap ones of other documents; and what was measured."""
+    import numpy as np
+
+    from corank.data.cheap import CheapPolicy
+    from corank.data.collection import as_texts
+    from corank.data.io.runs import read_grades
+    from corank.data.io.trec import Qrels
+
+    human = Qrels(as_texts([]), as_texts([]), np.empty(0)) if grades is None else grades
+    judges = {path.name: read_grades(path, rule)[0] for path in paths}
+    tables = [
+        dict(zip(zip(one.qid.tolist(), one.docids.tolist(), strict=True), one.y.tolist(), strict=True))
+        for one in (human, *judges.values())
+    ]
+    keys = list(dict.fromkeys(key for table in tables for key in table))
+    y, *columns = (np.array([table.get(key, np.nan) for key in keys]) for table in tables)
+    qid, docids = (as_texts(list(part)) for part in zip(*keys, strict=True))
+    rows = CheapPolicy().apply(y, dict(zip(judges, columns, strict=True)), qid=qid)
+    # row weights of a fusion are inverse probabilities of being judged, so that a cheap grade counts fully or not
+    said = rows.sentence.partition(". ")[0]
+    return Qrels(qid, docids, rows.y), f"{said}; queries with cheap grades count like others"
 
 
 def _learn(

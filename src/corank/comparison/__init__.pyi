@@ -3,7 +3,11 @@ from corank.comparison.report.blocks import Report as Report
 from corank.comparison.report.card import ModelCard as ModelCard
 from corank.comparison.report.card import model_card as model_card
 from corank.comparison.report.card import query_importance as query_importance
+from corank.comparison.report.charts import Axis as Axis
+from corank.comparison.report.charts import Curve as Curve
+from corank.comparison.report.charts import line_chart as line_chart
 from corank.comparison.report.page import CONTENT_POLICY as CONTENT_POLICY
+from corank.comparison.report.page import STYLE as STYLE
 from corank.comparison.report.page import page as page
 from corank.comparison.report.page import section as section
 from corank.comparison.report.study import study_html as study_html

@@ -1,3 +1,4 @@
+from corank.data.cheap import CheapPolicy as CheapPolicy
 from corank.data.collection import Collection as Collection
 from corank.data.collection import as_texts as as_texts
 from corank.data.column_roles import ColumnChoice as ColumnChoice

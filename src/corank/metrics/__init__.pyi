@@ -15,6 +15,8 @@ from corank.metrics.binary import reciprocal_rank as reciprocal_rank
 from corank.metrics.binary import success as success
 from corank.metrics.bounds.bound import Bound as Bound
 from corank.metrics.bounds.cross_validation import cv_bound as cv_bound
+from corank.metrics.bounds.cross_validation import randomised_bound as randomised_bound
+from corank.metrics.bounds.cross_validation import ranking_distance as ranking_distance
 from corank.metrics.bounds.kpartite import finite_class as finite_class
 from corank.metrics.bounds.kpartite import kpartite_interval as kpartite_interval
 from corank.metrics.bounds.kpartite import linear_class as linear_class

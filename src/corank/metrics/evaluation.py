@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from corank.data.queries import Queries
 from corank.errors import InputError, import_extra
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.judgements import Judgements
-from corank.metrics.measure import MetricResult
+from corank.metrics.measure import Metric, MetricResult
 from corank.metrics.names import parse_metric
 from corank.tables import ReportTable
+
+
+class Holes(NamedTuple):
+    """
+    What unjudged documents of a run leave open: values per query, shape (n_queries,).
+
+    judged: Judged@k, the share of judged documents among the first k. condensed: Value of the list without unjudged
+    documents. low, high: Smallest and largest value if all unjudged documents among the first k are irrelevant, or have
+    the highest grade of all judgements; those below k count as irrelevant. For P, RR, DCG, RBP and Success, which only
+    grow with grades, no grades lead beyond.
+    """
+
+    judged: NDArray[np.float64]
+    condensed: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def means(self) -> tuple[float, float, float, float]:
+        """Return the means over the queries with a value."""
+        return tuple(float(np.nanmean(one)) if (~np.isnan(one)).any() else float("nan") for one in self)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +52,7 @@ class Evaluation(Mapping[str, MetricResult]):
     n_unjudged_rows: Rows with grade NaN.
     n_unjudged_queries: Queries whose rows are all unjudged; every metric leaves them out.
     n_single_grade: Queries whose judged rows all have the same grade.
+    rows: Of a run: y, scores, qid, docids and the mask of retrieved rows, from which `holes` are computed; else None.
     """
 
     convention: Convention
@@ -39,6 +62,7 @@ class Evaluation(Mapping[str, MetricResult]):
     n_unjudged_rows: int
     n_unjudged_queries: int
     n_single_grade: int
+    rows: tuple[Any, ...] | None = field(default=None, repr=False)
 
     def __getitem__(self, name: str) -> MetricResult:
         if name in self.results:
@@ -77,6 +101,10 @@ class Evaluation(Mapping[str, MetricResult]):
             f"convention {self.convention.name}; {self.n_queries} queries, {self.n_single_grade} of a single grade, "
             f"{self.n_unjudged_queries} unjudged; {self.n_rows} rows, {self.n_unjudged_rows} unjudged"
         )
+
+    def holes(self, name: str) -> Holes | None:
+        """Return what unjudged documents of a run leave open in a metric; None for rows that are not a run."""
+        return None if self.rows is None else _holes(self[name].metric, self.convention, *self.rows)
 
     def _table(self) -> ReportTable:
         rows = tuple((name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in self.results.items())
@@ -167,4 +195,35 @@ def evaluate(
         n_unjudged_rows=judged.n_unjudged_rows,
         n_unjudged_queries=int(np.count_nonzero(judged.sizes == 0)),
         n_single_grade=int(np.count_nonzero(lowest == highest)),
+        rows=None if retrieved is None else (y, scores, qid, docids, retrieved),
     )
+
+
+def _holes(
+    metric: Metric, rules: Convention, y: Any, scores: Any, qid: Any, docids: Any, retrieved: NDArray[np.bool_]
+) -> Holes:
+    grades, mask = np.asarray(y, dtype=np.float64), np.asarray(retrieved)
+    is_open = np.isnan(grades) & mask
+    queries = Queries.of(qid, len(grades))
+    order = np.lexsort([-np.asarray(scores, dtype=np.float64), ~mask, queries.codes])
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - queries.starts[:-1][queries.codes[order]]
+    top = mask if metric.cut is None else mask & (rank < metric.cut)
+    n_top, n_judged = (np.bincount(queries.codes[x], minlength=len(queries)) for x in (top, top & ~is_open))
+    judged = np.divide(n_judged, n_top, out=np.full(len(queries), np.nan), where=n_top > 0)
+
+    def values(grades: NDArray[np.float64], rules: Convention) -> NDArray[np.float64]:
+        return metric.result(Judgements.of(grades, scores, qid, rules, docids=docids, retrieved=mask)).values
+
+    condensed = values(grades, replace(rules, unjudged="drop"))
+    if not is_open.any():
+        return Holes(judged, condensed, condensed, condensed)
+    lowest, highest = 0.0, max(float(np.nanmax(grades)), rules.relevant_from)
+    cases = [values(np.where(is_open, np.where(top, grade, lowest), grades), rules) for grade in (lowest, highest)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a query without a value in every case
+        low, high = np.nanmin(cases, axis=0), np.nanmax(cases, axis=0)
+    # a query that nobody judged is not in the mean
+    skipped = np.bincount(queries.codes[~np.isnan(grades)], minlength=len(queries)) == 0
+    low[skipped] = high[skipped] = np.nan
+    return Holes(judged, condensed, low, high)

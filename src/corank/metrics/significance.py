@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from corank.errors import InputError, suggest_names
+from corank.errors import InputError, suggest_names, warn
 from corank.metrics.evaluation import Evaluation
 from corank.metrics.measure import MetricResult
 from corank.parameters import check_values, having, rng_of, seed
@@ -244,6 +244,28 @@ class PairedTests(list[PairedTest]):
         return self._table().html()
 
 
+def holes_note(tests: Sequence[PairedTest], evaluations: Mapping[str, Evaluation], metric: str) -> str:
+    """Return a sentence on differences smaller than what unjudged documents could change; "" if there is none."""
+    sizes = {}
+    for name in {name for test in tests for name in (test.base, test.other)}:
+        holes = evaluations[name].holes(metric)
+        judged, _, low, high = (1.0, 0.0, 0.0, 0.0) if holes is None else holes.means()
+        sizes[name] = high - low, judged
+    unclear = [
+        (max(sizes[test.base], sizes[test.other]), test)
+        for test in tests
+        if 0.0 < abs(test.difference) < max(sizes[test.base][0], sizes[test.other][0])
+    ]
+    if not unclear:
+        return ""
+    (size, judged), test = max(unclear, key=lambda pair: pair[0][0])
+    return (
+        f"{len(unclear)} of {len(tests)} differences of {test.metric} are smaller than what unjudged documents could "
+        f"change, such as {test.difference:+.4f} of {test.other} (up to {size:.4f}; {judged:.0%} of the first "
+        "documents are judged); judge the top of both lists."
+    )
+
+
 def few_queries_note(tests: Sequence[PairedTest]) -> str:
     """Return a sentence if a test has so few queries that its interval is unbounded; "" if none has."""
     few = [test for test in tests if math.isinf(test.low)]
@@ -309,6 +331,8 @@ def compare_runs(
     pairs = list(combinations(names, 2)) if base is None else [(base, name) for name in names if name != base]
     rng = rng_of(random_state)
     tests = [_test(pair, evaluations, metric, rng, level, n_resamples) for pair in pairs]
+    if sentence := holes_note(tests, evaluations, metric):
+        warn(sentence)
     adjusted = holm([test.p_value for test in tests])
     return PairedTests(replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True))
 

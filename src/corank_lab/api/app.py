@@ -37,7 +37,7 @@ from corank_lab.http import HEADERS, MEGABYTE, AttemptLimit, HTTPError, Security
 T = TypeVar("T")
 LARGEST_BODY = 8 * MEGABYTE
 """Largest number of bytes of a request."""
-MOST_WAITING = 2000
+MAX_WAITING = 2000
 """Number of writes that may wait for the database before requests are refused."""
 _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.015, 0.03, 0.1, 1.0)
 _LOGGER = logging.getLogger("corank_lab.api")
@@ -60,7 +60,7 @@ class ServiceApp:
     """
 
     def __init__(
-        self, service: Service, keys: Keys, *, rank_waits: bool = True, most_waiting: int = MOST_WAITING
+        self, service: Service, keys: Keys, *, rank_waits: bool = True, most_waiting: int = MAX_WAITING
     ) -> None:
         self.service, self.keys, self.rank_waits = service, keys, rank_waits
         self._most_waiting = most_waiting

@@ -30,7 +30,7 @@ ROWS_OF_PART = 200_000
 """Rows of one file of Parquet, so that a part fits into the memory of a worker."""
 
 
-class Feedback(NamedTuple):
+class ItemFeedback(NamedTuple):
     """Feedback on a list: its number in the log, id, time, person and item, and whether it counts as a click."""
 
     number: int
@@ -56,7 +56,7 @@ class ShownList(NamedTuple):
     log_propensities: Floats | None
     prior: Floats | None
     names: list[str] | None
-    feedback: list[Feedback]  # feedback on it, in the order of the log
+    feedback: list[ItemFeedback]  # feedback on it, in the order of the log
 
     @property
     def shown(self) -> list[str]:
@@ -72,12 +72,12 @@ class ShownList(NamedTuple):
 
 def shown_lists(log: EventLog, model: str | None = None) -> Iterator[ShownList]:
     """Yield the lists of a log in order."""
-    last, feedback = log.last_number(), dict[str, list[Feedback]]()
+    last, feedback = log.last_number(), dict[str, list[ItemFeedback]]()
     for events in log.batches(0, last):
         for event in events:
             if event.kind == "feedback" and not event.flag & EXCLUDED:
                 is_click = bool(event.flag & CLICK)
-                one = Feedback(event.number, event.id, event.time, event.person, event.item, is_click)
+                one = ItemFeedback(event.number, event.id, event.time, event.person, event.item, is_click)
                 feedback.setdefault(event.subject, []).append(one)
     names: dict[str, list[str] | None] = {}
     for events in log.batches(0, last):
@@ -137,7 +137,7 @@ def write_ubi_events(log: EventLog, path: Path, model: str | None, *, persons: b
     return _write_lines(log, path, model, lines, overwrite)
 
 
-def _actions(log: EventLog, one: ShownList) -> Iterator[tuple[Feedback, str]]:
+def _actions(log: EventLog, one: ShownList) -> Iterator[tuple[ItemFeedback, str]]:
     """Yield the feedback on a list that is about an item, with its action."""
     bodies = log.bodies([event.number for event in one.feedback])
     for event in one.feedback:

@@ -6,7 +6,7 @@ first of these events:
 
 1. feedback on it that is marked as final;
 2. an event whose time is at least that of the list plus its waiting time (300 seconds by default);
-3. a list that makes more than `MOST_OPEN` lists wait: the oldest is closed.
+3. a list that makes more than `MAX_OPEN` lists wait: the oldest is closed.
 
 Feedback after that is *late*: it stays in the log, is counted, and is not learnt online. If no event arrives, the
 learner itself appends a tick, so that rule 2 needs no clock: what is learnt, in which order and with which clicks, is a
@@ -43,7 +43,7 @@ from corank_lab.api.registry import Registry, version_of
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
-MOST_OPEN = 200_000
+MAX_OPEN = 200_000
 """Largest number of lists that wait for feedback."""
 PAUSE = 0.1
 """Shortest time in seconds between two commits of the learner, unless a request waits for one."""
@@ -70,7 +70,7 @@ class OpenLists:
     counts: learnt feedback, feedback that came late or on unknown lists, and feedback that a rule excludes.
     """
 
-    def __init__(self, most: int = MOST_OPEN) -> None:
+    def __init__(self, most: int = MAX_OPEN) -> None:
         self._most = most
         self._open: dict[str, OpenList] = {}
         self.counts: Counter[str] = Counter()
@@ -171,7 +171,7 @@ class Models:
         return model
 
 
-class Learner:
+class LogLearner:
     """
     Learns what the log has, and commits it.
 
@@ -314,7 +314,7 @@ class LearnerThread(threading.Thread):
         self._wake, self._is_over = threading.Event(), threading.Event()
         self._waiting: list[tuple[int, Future[int]]] = []
         self._lock = threading.Lock()
-        self.learner: Learner | None = None
+        self.learner: LogLearner | None = None
         self.number = 0
         self.n_failures = 0
 
@@ -345,7 +345,7 @@ class LearnerThread(threading.Thread):
                 if time.monotonic() - refreshed > IDLE:
                     self._registry.refresh()
                     is_held = self._lease.take()
-                    self.learner = (self.learner or Learner(self._log, self._registry)) if is_held else None
+                    self.learner = (self.learner or LogLearner(self._log, self._registry)) if is_held else None
                     refreshed = time.monotonic()
                 if self.learner is not None:
                     n_done = self.learner.step()

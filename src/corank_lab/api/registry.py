@@ -20,7 +20,7 @@ from corank_lab.database.database import Database
 from corank_lab.database.entries import utc_now
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MOST_HISTORY = 100
+MAX_HISTORY = 100
 """Number of earlier activations of a name that `rollback` can undo."""
 
 
@@ -89,7 +89,7 @@ class Registry:
         def job(db: Statements) -> int:
             before, history = db("SELECT version, history FROM active_models WHERE name = ?", name).fetchone()
             if before != version:
-                steps = [*json.loads(history), before][-MOST_HISTORY:]
+                steps = [*json.loads(history), before][-MAX_HISTORY:]
                 sql = "UPDATE active_models SET version = ?, history = ? WHERE name = ?"
                 db(sql, version, json.dumps(steps), name)
             return version

@@ -41,7 +41,7 @@ from corank_lab.api.requests import (
 from corank_lab.database.connections import Statements
 from corank_lab.database.database import Database
 
-_MOST_USERS = 100_000
+_MAX_USERS = 100_000
 """Number of users whose feedback of the current minute is counted."""
 
 
@@ -202,7 +202,7 @@ class Service:
             return "own item"
         if user:
             minute = now_ms() // 60_000
-            if minute != self._minute or len(self._of_users) > _MOST_USERS:
+            if minute != self._minute or len(self._of_users) > _MAX_USERS:
                 self._minute, self._of_users = minute, Counter()
             self._of_users[user] += 1
             if self._of_users[user] > self.rules.most_per_minute:

@@ -19,7 +19,7 @@ from corank_lab.database.migrations import AppTables, install, migrate
 
 T = TypeVar("T")
 Job = Callable[[Any], Any]
-MOST_JOBS = 256
+MAX_JOBS = 256
 """Largest number of jobs of one transaction."""
 
 
@@ -89,7 +89,7 @@ class Writer:
             batch = []
             while found is not None:
                 batch.append(found)
-                if len(batch) == MOST_JOBS:
+                if len(batch) == MAX_JOBS:
                     break
                 try:
                     found = self._jobs.get_nowait()

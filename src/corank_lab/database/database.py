@@ -68,7 +68,7 @@ class StoredAnswer(NamedTuple):
     client_id: str  # makes the answer unique for the judge
 
 
-class Candidate(NamedTuple):
+class ClaimableItem(NamedTuple):
     """An item that a judge may get next."""
 
     item: str  # key
@@ -311,12 +311,12 @@ class Database(Connections):
         """Return the number of the last answer; 0 if there is none."""
         return int(self.read("SELECT COALESCE(MAX(number), 0) FROM answers WHERE project = ?", project)[0][0])
 
-    def claim(self, project: str, judge: str, candidates: Sequence[Candidate], seen: int) -> str | None:
+    def claim(self, project: str, judge: str, candidates: Sequence[ClaimableItem], seen: int) -> str | None:
         """Hold the first candidate that enough other judges neither hold nor have just answered."""
         found = self.claim_group(project, judge, [[one] for one in candidates], seen)
         return found[0] if found else None
 
-    def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[Candidate]], seen: int) -> list[str]:
+    def claim_group(self, project: str, judge: str, groups: Sequence[Sequence[ClaimableItem]], seen: int) -> list[str]:
         """Hold all free candidates of the first group that has one, instead of what the judge held before."""
 
         def job(db: Statements) -> list[str]:

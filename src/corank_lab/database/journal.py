@@ -25,7 +25,7 @@ from corank.data import read_regular
 from corank.errors import InputError
 from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.database import Candidate, Database, Project
+from corank_lab.database.database import ClaimableItem, Database, Project
 from corank_lab.database.entries import (
     E,
     entry_values,
@@ -231,7 +231,7 @@ class Journal(ABC, Generic[E]):
         self.store.change_project(new.id, name=new.name, settings=new.settings, is_archived=new.is_archived)
         self.project = new
 
-    def claim(self, candidates: Sequence[Candidate]) -> str | None:
+    def claim(self, candidates: Sequence[ClaimableItem]) -> str | None:
         """Hold the first item that others neither hold nor have answered since the last `refresh`."""
         self._has_claimed = True
         return self.store.claim(self.id, self.judge, candidates, self.last)

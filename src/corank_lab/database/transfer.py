@@ -80,7 +80,7 @@ def _read_json(archive: zipfile.ZipFile, member: str) -> str:
     return text
 
 
-MOST_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """Number of times that reading begins, such as after the server was killed."""
 
 
@@ -154,4 +154,16 @@ def fail_import(store: Database, id: str, error: str) -> None:
     store.write(
         ("UPDATE imports SET error = ? WHERE id = ? AND project IS NULL", error, id),
         ("DELETE FROM import_files WHERE import = ?", id),
+    )
+
+
+def decide(store: Database, id: str, kind: str, name: str, files: Sequence[tuple[str, bytes]]) -> None:
+    """Store what an upload is for, with its files as corrected, so that it can be read."""
+    store.write(
+        ("UPDATE imports SET kind = ?, name = ? WHERE id = ? AND project IS NULL", kind, name, id),
+        ("DELETE FROM import_files WHERE import = ?", id),
+        *(
+            ("INSERT INTO import_files (import, number, name, content) VALUES (?, ?, ?, ?)", id, number, file, content)
+            for number, (file, content) in enumerate(files)
+        ),
     )

@@ -22,7 +22,7 @@ from corank_lab.pages.screening import pages as pages_screen
 from corank_lab.pages.screening.workspace import ScreenWorkspace
 from corank_lab.pages.site import PageRequest, Permission, Site, judges_of, permit, tokens_of
 from corank_lab.pages.texts import text
-from corank_lab.pages.uploads import MOST_FILES, UploadedFile, file_name
+from corank_lab.pages.uploads import MAX_FILES, UploadedFile, file_name
 from corank_lab.pages.workspaces import Workspace
 
 KINDS: Mapping[str, type[Workspace]] = {
@@ -48,6 +48,7 @@ ROUTES = (
     Route("GET", "/", Permission.MEMBER, pages_everyone.home),
     Route("POST", "/projects", Permission.OWNER, pages_everyone.add_project),
     Route("GET", "/imports/{upload}", Permission.OWNER, pages_everyone.import_progress),
+    Route("POST", "/imports/{upload}", Permission.OWNER, pages_everyone.decide_import),
     Route("GET", "/p/{project}", Permission.OWNER, pages_owner.overview),
     Route("POST", "/p/{project}/settings", Permission.OWNER, pages_owner.change_settings),
     Route("GET", "/p/{project}/delete", Permission.OWNER, pages_owner.confirm_delete),
@@ -167,7 +168,7 @@ def _permit(page: PageRequest, route: Route) -> None:
 
 async def _read_form(page: PageRequest) -> None:
     try:
-        form = await page.request.form(max_files=MOST_FILES, max_fields=200)
+        form = await page.request.form(max_files=MAX_FILES, max_fields=200)
     except HTTPException as error:
         raise InputError(f"the form cannot be read ({error.detail}); reload the page and send it again.") from None
     fields, files = {}, []

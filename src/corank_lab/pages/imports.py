@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corank.data import Budget, spending
 from corank.errors import InputError
@@ -27,7 +27,7 @@ from corank_lab.database.backends import open_database
 from corank_lab.database.connections import DatabaseError
 from corank_lab.database.database import Database, Project
 from corank_lab.database.transfer import (
-    MOST_ATTEMPTS,
+    MAX_ATTEMPTS,
     begin_import,
     fail_import,
     files_of_import,
@@ -38,6 +38,7 @@ from corank_lab.database.transfer import (
 )  # fmt: skip
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
+from corank_lab.pages.previews import ANY, SAVED
 from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import Report, UploadedFile, image_type, no_report, sort_upload
 
@@ -63,8 +64,11 @@ RETRY_SECONDS = 5.0
 """Pause before an upload is read again because the database could not be used."""
 AGAIN = 75
 """Status of a process that could not use the database."""
-SAVED = "project"
-"""Kind of an upload that holds a saved project."""
+TASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "search": ("grade", {}), "screen": ("screen", {}), "compare": ("compare", {}),
+    "together": ("grade", {"judges": 2, "shared": 1.0}),
+}  # fmt: skip
+"""Tasks of the home page: kind of work, and settings of a new project."""
 
 
 def read_small(
@@ -77,7 +81,7 @@ def read_small(
 ) -> Project | None:
     """Make a project of uploaded files, as `make_project` does; None if they are large once unpacked."""
     images = sum(len(file.content) for file in files if image_type(file.content) is not None)
-    if sum(len(file.content) for file in files) - images >= LARGE and (kind in kinds or kind == SAVED):
+    if sum(len(file.content) for file in files) - images >= LARGE and (kind in (*kinds, *TASKS, SAVED)):
         return None
     budget = Budget(n_bytes=LARGE + images, cells=LARGE_VALUES, values=LARGE_VALUES)
     try:
@@ -105,12 +109,13 @@ def make_project(
     if kind == SAVED:
         _require_opening(files[0].content, kinds)
         return import_project(store, files[0].content, kinds, upload)
+    kind, preset = TASKS.get(kind, (kind, {}))
     if kind not in kinds:
-        raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join(kinds)}.")
+        raise InputError(f"the kind of work is {kind!r}; choose one of {', '.join((*TASKS, *kinds))}.")
     found = replace(sort_upload(files), report=report)
     created = kinds[kind].create(found)
     report("save", 0.9)
-    settings = {one.name: one.default for one in kinds[kind].settings} | dict(created.settings)
+    settings = {one.name: one.default for one in kinds[kind].settings} | preset | dict(created.settings)
     first = (found.tables[0].name if found.tables else next(iter(found.images))).split(".")[0]
     rows = [(judge, item, entry, f"import-{at}", "") for at, (judge, item, entry) in enumerate(created.answers)]
     return store.add_project(
@@ -142,8 +147,9 @@ class Importer:
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._known: set[str] = set()
         self._lock = threading.Lock()
-        for one in unfinished_imports(store):
-            self.begin(one.id)
+        for upload in unfinished_imports(store):
+            if upload.kind != ANY:
+                self.begin(upload.id)
 
     def begin(self, id: str) -> None:
         """Read an upload soon; nothing changes if it is being read."""
@@ -169,9 +175,9 @@ class Importer:
     def _read(self, id: str) -> bool:
         """Read an upload; return whether it became a project, or never will."""
         found = find_import(self._store, id)
-        if found is None or found.project is not None or found.error:
+        if found is None or found.project is not None or found.error or found.kind == ANY:
             return True
-        if found.attempts >= MOST_ATTEMPTS:
+        if found.attempts >= MAX_ATTEMPTS:
             fail_import(self._store, id, text("upload.attempts", n=found.attempts))
             return True
         begin_import(self._store, id)

@@ -1,5 +1,5 @@
 """
-Texts and records as HTML.
+Texts, records and the curve of finds as HTML.
 
 Marks: blank lines separate paragraphs, ``**bold**``, ``*emphasis*``, `` `code` ``, lines that begin with ``-`` or ``*``
 are lists, and addresses that begin with http:// or https:// are links. There is no other HTML, and no other address.
@@ -14,8 +14,10 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from corank_lab.pages.texts import text as phrase
 from corank_lab.records.records import RecordDetails
 from corank_lab.screening.matching import UniqueRecords
+from corank_lab.screening.stopping.forecast import Forecast
 
 # an address ends before punctuation that closes a sentence
 _LINK = re.compile(r"https?://[^\s<>\"'`]+[^\s<>\"'`.,;:!?)\]]")
@@ -216,3 +218,37 @@ def card(fields: Mapping[str, str], images: Container[str], hidden: Container[st
         elif column not in hidden:
             facts.append((column, link(value)))
     return {"image": image, "facts": facts, "texts": texts}
+
+
+MAX_POINTS = 400
+"""Points of the curve of finds."""
+
+
+def curve(finds: Sequence[int], read: int, n: int, known: int, forecast: Forecast | None) -> dict[str, Any] | None:
+    """Return the plot of relevant records against records read in the order of the ranking; None before the first."""
+    from corank.comparison import Axis, Curve, line_chart
+
+    if not read:
+        return None
+    n_found = known + len(finds)
+    estimate = forecast.estimate if forecast is not None else None
+    ahead = forecast.to_reach if forecast is not None and forecast.to_reach else 0
+    total = n_found / estimate.recall if estimate is not None else None
+    x = Axis(0, min(n, max(1.15 * read, read + ahead)), phrase("screens.x"), is_whole=True)
+    y = Axis(0, max(1.12 * (total or n_found), 1.0), phrase("screens.y"), is_whole=True)
+    places = [(0.0, float(known))]
+    for number, place in enumerate(finds, known + 1):
+        places += [(place - 1.0, number - 1.0), (float(place), float(number))]
+    places.append((float(read), float(n_found)))
+    step = -(-len(places) // MAX_POINTS)
+    curves = [Curve(phrase("screens.found"), (*places[::step], places[-1]), has_markers=False)]
+    if estimate is not None and total is not None:
+        ends = (min(n_found / max(estimate.high, 1e-9), y.high), min(n_found / max(estimate.low, 1e-9), y.high))
+        level = ((x.low, total), (x.high, total))
+        even = ((x.low, float(known)), (x.high, known + (total - known) * x.high / max(n, 1)))
+        curves += [Curve(phrase("screens.total"), level, (ends, ends), has_markers=False)]
+        curves += [Curve(phrase("screens.even"), even, has_markers=False)]
+    chart = line_chart(curves, x.label, y.label, x=x, y=y)
+    words = phrase("screens.curve", found=n_found, read=read)
+    slim, broad = (Markup(chart.svg(f"finds{end}", words, words, is_wide=bool(end))) for end in ("", "-wide"))
+    return {"slim": slim, "broad": broad, "read": read, "found": n_found}

@@ -17,13 +17,22 @@ from starlette.responses import PlainTextResponse, Response
 
 from corank.errors import InputError
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.transfer import add_import, find_import, unfinished_imports
+from corank_lab.database.transfer import (
+    Import,
+    add_import,
+    decide,
+    fail_import,
+    files_of_import,
+    find_import,
+    unfinished_imports,
+)
 from corank_lab.http import HTTPError
-from corank_lab.pages.imports import SAVED, read_small
+from corank_lab.pages.imports import TASKS, read_small
 from corank_lab.pages.markup import one_line
+from corank_lab.pages.previews import ANY, LEFT_OUT, MAX_SHOWN_COLUMNS, ROLES, SAVED, preview_files, with_roles
 from corank_lab.pages.site import FRAGMENT, PageRequest, set_tokens, tokens_of
 from corank_lab.pages.texts import text
-from corank_lab.pages.uploads import image_type
+from corank_lab.pages.uploads import UploadedFile, image_type, sort_upload
 from corank_lab.pages.workspaces import SaveResult
 
 STATIC = {
@@ -82,6 +91,9 @@ def add_project(page: PageRequest) -> Response:
     for part in (kind, name, *(one for file in files for one in (file.name, sha256(file.content).hexdigest()))):
         upload.update(f"\n{part}".encode("utf-8", "replace"))
     id = upload.hexdigest()[:24]
+    if kind == ANY and files:
+        add_import(store, id, ANY, name, files)
+        return page.go(f"/imports/{id}")
     try:
         project = read_small(store, kinds, kind, name, files, id)
         if project is None:
@@ -105,7 +117,67 @@ def import_progress(page: PageRequest) -> Response:
         return page.go(_start(project.kind if project else "", found.project, found.kind))
     if found.error:
         return page.render("message.html", 422, title=text("upload.failed"), message=found.error)
-    return page.render("import.html", found=found)
+    return _preview(page, found) if found.kind == ANY else page.render("import.html", found=found)
+
+
+def decide_import(page: PageRequest) -> Response:
+    """Make a project of an upload as the owner decided: for a task, with corrected roles of columns; or discard it."""
+    store, site = page.site.store, page.site
+    found = find_import(store, page.request.path_params["upload"])
+    if found is None:
+        raise HTTPError(404)
+    if found.kind != ANY or found.project is not None or found.error:  # decided before, as after a double click
+        return page.go(f"/imports/{found.id}")
+    if "discard" in page.form:
+        fail_import(store, found.id, text("preview.discarded"))
+        return page.go("/")
+    task, name = page.form.get("kind", ""), one_line(page.form.get("name", ""), 100)
+    try:
+        files = _corrected(page, TASKS.get(task, (task, {}))[0], found)
+        project = read_small(store, site.workspaces.kinds, task, name, files, found.id)
+        if project is None:
+            decide(store, found.id, task, name, files)
+            site.importer.begin(found.id)
+            return page.go(f"/imports/{found.id}")
+    except DatabaseError:
+        raise
+    except InputError as error:
+        return _preview(page, found, str(error), 422)
+    return page.go(_start(project.kind, project.id, task))
+
+
+def _corrected(page: PageRequest, kind: str, found: Import) -> list[UploadedFile]:
+    """Return the files of an upload with the columns that the form renames."""
+    stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
+    if not any(value for name, value in page.form.items() if name.startswith("role-")):
+        return stored
+    _, previews = preview_files(stored)
+    upload = sort_upload(stored)
+    tables = []
+    for number, (file, preview) in enumerate(zip(upload.tables, previews, strict=True)):
+        roles = {}
+        for place, column in enumerate(preview.columns[:MAX_SHOWN_COLUMNS]):
+            work, _, role = page.form.get(f"role-{number}-{place}", "").partition(".")
+            if work == LEFT_OUT:
+                roles[column] = LEFT_OUT
+            elif work == kind and role in ROLES[kind] and role != preview.role_of(kind, column):
+                roles[column] = role
+        tables.append(with_roles(file, kind, roles))
+    return [*tables, *(UploadedFile(name, content) for name, (_, content) in upload.images.items())]
+
+
+def _preview(page: PageRequest, found: Import, error: str = "", status: int = 200) -> Response:
+    stored = [UploadedFile(*file) for file in files_of_import(page.site.store, found.id)]
+    try:
+        kind, previews = preview_files(stored)
+    except InputError as reason:  # such as a damaged archive
+        kind, previews, error = "", [], error or str(reason)
+    tasks = [SAVED] if kind == SAVED else [*TASKS]
+    task = next((name for name in tasks if TASKS.get(name, (name,))[0] == kind), kind)
+    return page.render(
+        "preview.html", status, error=error, files=previews, tasks=tasks, kind=page.form.get("kind", task),
+        recognised=kind, roles=ROLES, shown=MAX_SHOWN_COLUMNS, name=page.form.get("name", found.name), form=page.form,
+    )  # fmt: skip
 
 
 def _start(kind: str, project: str, uploaded: str) -> str:
@@ -130,7 +202,12 @@ def health(page: PageRequest) -> Response:
 
 @cache
 def _content(name: str) -> bytes:
-    return package_files("corank_lab.pages").joinpath("static", name).read_bytes()
+    content = package_files("corank_lab.pages").joinpath("static", name).read_bytes()
+    if name != "app.css":
+        return content
+    from corank.comparison import STYLE  # colours and charts are those of the reports
+
+    return STYLE.encode() + content
 
 
 def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
@@ -139,12 +216,13 @@ def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
     projects = [one for one in page.site.store.projects() if is_owner or (one.id in mine and not one.is_archived)]
     imports = unfinished_imports(page.site.store) if is_owner else []
     return page.render(
-        "home.html", status, projects=projects, error=error, kinds=page.site.workspaces.kinds, imports=imports,
-        client_id=secrets.token_urlsafe(9),
+        "home.html", status, projects=projects, error=error, imports=imports, client_id=secrets.token_urlsafe(9),
+        tasks=[task for task, (kind, _) in TASKS.items() if kind in page.site.workspaces.kinds],
+        folder="" if "://" in page.site.store.address else page.site.store.address,
     )  # fmt: skip
 
 
-MOST_ROWS = 500
+MAX_ROWS = 500
 UNANSWERED = "unread"
 """Filter that lists what the judge has not answered."""
 
@@ -177,8 +255,8 @@ def history(page: PageRequest) -> Response:
     if show not in ("", UNANSWERED):
         rows = [row for row in rows if show in _filters(row)]
     return page.render(
-        f"{workspace.kind}_history.html", progress=workspace.progress(page.me.name), rows=rows[:MOST_ROWS],
-        n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MOST_ROWS,
+        f"{workspace.kind}_history.html", progress=workspace.progress(page.me.name), rows=rows[:MAX_ROWS],
+        n_all=n_all, n_found=len(rows), find=wanted, show=show, most=MAX_ROWS,
         filters=Counter(one for row in mine for one in _filters(row)),
     )  # fmt: skip
 

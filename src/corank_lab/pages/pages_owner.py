@@ -22,8 +22,8 @@ from corank_lab.pages.texts import text
 from corank_lab.pages.uploads import UploadedFile
 from corank_lab.pages.workspaces import require_time
 
-MOST_JUDGES = 200
-MOST_NAME = 64
+MAX_JUDGES = 200
+MAX_NAME = 64
 """Characters of the name of a judge."""
 MAX_JOURNAL_VALUES = 2_000_000
 """Values and keys of the journals that are added at once."""
@@ -36,15 +36,15 @@ def overview(page: PageRequest) -> Response:
 
 def add_judge(page: PageRequest) -> Response:
     """Add a judge and show the link, which is shown once."""
-    name = one_line(page.form.get("name", ""), MOST_NAME)
+    name = one_line(page.form.get("name", ""), MAX_NAME)
     store = page.site.store
     try:
         if not name:
             raise InputError(text("error.no_name"))
         if name == page.me.name:
             raise InputError(text("error.own_name", name=name))
-        if len(store.judges(page.here.id)) >= MOST_JUDGES:
-            raise InputError(text("error.many_judges", n=MOST_JUDGES))
+        if len(store.judges(page.here.id)) >= MAX_JUDGES:
+            raise InputError(text("error.many_judges", n=MAX_JUDGES))
         token = store.add_judge(page.here.id, name)
     except InputError as error:
         return show_overview(page, error=str(error), status=422)
@@ -141,11 +141,11 @@ def _judges_of_journal(file: UploadedFile, entries: Sequence[Mapping[str, Any]])
         named = [name] * len(entries)
     found = []
     for judge in (one or name for one in named):
-        if len(judge) > MOST_NAME:
+        if len(judge) > MAX_NAME:
             raise InputError(
-                f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MOST_NAME}."
+                f"{file.name}: the name of the judge has {len(judge)} characters; the limit is {MAX_NAME}."
             )
-        found.append(one_line(judge, MOST_NAME) or file.name)
+        found.append(one_line(judge, MAX_NAME) or file.name)
     return found
 
 

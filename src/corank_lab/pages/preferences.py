@@ -13,10 +13,9 @@ import numpy as np
 
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
-from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.pages.markup import card, one_line, rich
-from corank_lab.pages.plots import Scale, Tick
 from corank_lab.pages.uploads import Upload
 from corank_lab.pages.workspaces import Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.preferences.answers import (
@@ -125,11 +124,11 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             choices = self.session.choices(judge) if pair is None else []
         is_change = pair is not None
         if pair is None:
-            candidates = [Candidate(pair_key(pair), ANY_NUMBER if is_shared else 1) for pair, is_shared in choices]
+            candidates = [ClaimableItem(pair_key(pair), ANY_NUMBER if is_shared else 1) for pair, is_shared in choices]
             held = self.store.held_by(self.project.id, judge)
             if held is not None and candidates and held != candidates[0].item:
                 # the same question until it is answered
-                candidates.insert(0, Candidate(held, ANY_NUMBER))
+                candidates.insert(0, ClaimableItem(held, ANY_NUMBER))
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
             if claimed is None:
                 return None
@@ -267,13 +266,18 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             raise InputError("the address names a pair that this project does not have; open the project again.")
         return a, b
 
-    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[Tick]]:
+    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[tuple[float, str]]]:
         """Return the rows of the order with their error bars, and the marks of the axis below."""
         std = ranking.std
         low, high = float((ranking.score - std).min()), float((ranking.score + std).max())
         margin = 0.04 * (high - low) + 1e-9
-        scale = Scale(low - margin, high + margin)
-        place = scale.percent
+        from corank.comparison import Axis
+
+        axis = Axis(low - margin, high + margin)
+
+        def place(value: float) -> float:
+            return round(100 * axis.place(value), 2)
+
         rows = [
             {
                 "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
@@ -283,7 +287,7 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             }
             for rank, at in enumerate(ranking.order.tolist(), 1)
         ]  # fmt: skip
-        return rows, scale.ticks(4)
+        return rows, [(place(value), label) for value, label in axis.ticks(4)]
 
     def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
         return [

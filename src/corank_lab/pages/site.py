@@ -110,7 +110,7 @@ def _seconds(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
 
 
-MOST_TOKENS = 12
+MAX_TOKENS = 12
 COOKIE_DAYS = 60
 _SEPARATOR = "~"
 
@@ -131,7 +131,7 @@ def cookie_name(store: Database) -> str:
 
 def tokens_of(request: Request, cookie: str) -> list[str]:
     """Return the tokens of a request, the newest first."""
-    return [one for one in request.cookies.get(cookie, "").split(_SEPARATOR) if one][:MOST_TOKENS]
+    return [one for one in request.cookies.get(cookie, "").split(_SEPARATOR) if one][:MAX_TOKENS]
 
 
 def judges_of(store: Database, tokens: Sequence[str]) -> list[Judge]:
@@ -155,7 +155,7 @@ def permit(permission: Permission, judges: Sequence[Judge], project: str | None,
 
 def set_tokens(response: Response, cookie: str, tokens: Sequence[str], *, is_secure: bool) -> None:
     """Set or delete the cookie."""
-    kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MOST_TOKENS])
+    kept = _SEPARATOR.join(list(dict.fromkeys(tokens))[:MAX_TOKENS])
     if kept:
         response.set_cookie(
             cookie, kept, max_age=COOKIE_DAYS * 86400, path="/", secure=is_secure, httponly=True, samesite="strict"

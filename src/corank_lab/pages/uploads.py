@@ -17,8 +17,8 @@ from corank.errors import InputError
 from corank_lab.http import MEGABYTE
 from corank_lab.pages.markup import one_line
 
-MOST_FILES = 2000
-MOST_IMAGE = 20 * MEGABYTE
+MAX_FILES = 2000
+MAX_IMAGE = 20 * MEGABYTE
 _MAGIC = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
 }  # fmt: skip
@@ -70,14 +70,14 @@ def sort_upload(files: Sequence[UploadedFile]) -> Upload:
         else:
             current_budget().take("bytes", len(file.content), file.name)
             unpacked.append(file)
-        if len(unpacked) > MOST_FILES:
-            raise InputError(f"the upload has more than {MOST_FILES} files, which is the limit; send fewer.")
+        if len(unpacked) > MAX_FILES:
+            raise InputError(f"the upload has more than {MAX_FILES} files, which is the limit; send fewer.")
     tables, images = [], {}
     for file in unpacked:
         kind = image_type(file.content)
         if kind is None:
             tables.append(file)
-        elif len(file.content) > MOST_IMAGE:
+        elif len(file.content) > MAX_IMAGE:
             raise InputError(f"{file.name} has {len(file.content) // MEGABYTE} MB; images may have 20 MB at most.")
         else:
             images[file.name] = (kind, file.content)
@@ -114,8 +114,8 @@ def _members(file: UploadedFile) -> list[UploadedFile]:
     try:
         with zipfile.ZipFile(io.BytesIO(file.content)) as archive:
             members = [one for one in archive.infolist() if not one.is_dir()]
-            if len(members) > MOST_FILES:
-                raise InputError(f"{file.name} holds {len(members)} files; the limit is {MOST_FILES}.")
+            if len(members) > MAX_FILES:
+                raise InputError(f"{file.name} holds {len(members)} files; the limit is {MAX_FILES}.")
             require_plausible_size(file.name, len(file.content), sum(member.file_size for member in members))
             for member in members:
                 name = file_name(member.filename)

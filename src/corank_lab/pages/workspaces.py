@@ -21,16 +21,16 @@ from typing import Any, ClassVar, NamedTuple
 
 from corank import __version__
 from corank.errors import InputError
-from corank_lab.database.database import ANY_NUMBER, Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ANY_NUMBER, ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import utc_now
 from corank_lab.pages.markup import clean
 from corank_lab.pages.uploads import Upload
 
-MOST_WORKSPACES = 30
+MAX_WORKSPACES = 30
 PAUSE_SECONDS = 600
 """A longer time between two answers of a judge is a pause, and does not count as time per answer."""
-MOST_TEXT = 10_000
-MOST_REST = 5.0
+MAX_CHARACTERS = 10_000
+MAX_REST_SECONDS = 5.0
 """Longest pause between two fits of a model, in seconds."""
 
 
@@ -65,7 +65,7 @@ class Setting:
         if self.allows(value):
             return value
         if self.kind in ("text", "lines"):
-            raise InputError(f"a text has {len(value)} characters; the limit is {MOST_TEXT}.")
+            raise InputError(f"a text has {len(value)} characters; the limit is {MAX_CHARACTERS}.")
         if self.kind == "choice":
             raise InputError(f"{self.name} is {value!r:.100}; choose one of {', '.join(self.choices)}.")
         raise InputError(f"{self.name} is {value}; write a number from {self.low:g} to {self.high:g}.")
@@ -75,7 +75,7 @@ class Setting:
         if self.kind == "flag":
             return isinstance(value, bool)
         if self.kind in ("text", "lines"):
-            return isinstance(value, str) and len(value) <= MOST_TEXT
+            return isinstance(value, str) and len(value) <= MAX_CHARACTERS
         if self.kind == "choice":
             return value in self.choices
         return isinstance(value, int | float) and not isinstance(value, bool) and self.low <= value <= self.high
@@ -253,7 +253,7 @@ class Workspace(ABC):
 
     def ask_again(self, judge: str, item: str) -> None:
         """Let an item be the next question of a judge."""
-        self.store.claim(self.project.id, judge, [Candidate(item, ANY_NUMBER)], self.last)
+        self.store.claim(self.project.id, judge, [ClaimableItem(item, ANY_NUMBER)], self.last)
 
     def seconds_per_answer(self, judge: str) -> float | None:
         """Return the median time between two answers of a judge, without pauses."""
@@ -309,7 +309,7 @@ class Background:
                 self.error = error
             # rest as long as the work took, so that questions get at least half of a processor
             with self._lock:
-                self._lock.wait_for(lambda: self._is_hurried, min(time.monotonic() - began, MOST_REST))
+                self._lock.wait_for(lambda: self._is_hurried, min(time.monotonic() - began, MAX_REST_SECONDS))
 
 
 class Workspaces:
@@ -342,7 +342,7 @@ class Workspaces:
                 with self._lock:
                     self._open[project.id] = found
                     self._open.move_to_end(project.id)
-                    while len(self._open) > MOST_WORKSPACES:
+                    while len(self._open) > MAX_WORKSPACES:
                         self._open.popitem(last=False)
         found.refresh()
         return found

@@ -25,7 +25,7 @@ from corank.data import Items, Votes
 from corank.errors import InputError, UsageWarning
 from corank.models import PAIR_STRATEGIES, JudgeModel, Leaderboard, Posterior, gains, suggest_pairs
 from corank.parameters import check_values, integer, number, one_of
-from corank_lab.database.database import ANY_NUMBER, Candidate
+from corank_lab.database.database import ANY_NUMBER, ClaimableItem
 from corank_lab.preferences.answers import (
     PairwiseAnswer,
     PreferenceAnswers,
@@ -186,7 +186,7 @@ class PreferenceSession:
             self._next = self.question(self.judge, choices[0].pair) if choices else (None, None)
         question = self._next[0]
         if self._journal is not None and question is not None:
-            self._journal.claim([Candidate(pair_key(question), ANY_NUMBER)])
+            self._journal.claim([ClaimableItem(pair_key(question), ANY_NUMBER)])
         return question
 
     def answer(self, question: Question, answer: str) -> None:

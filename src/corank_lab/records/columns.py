@@ -143,7 +143,7 @@ _NEAR_WORDS = {
     field: (re.compile(rf"\b(?:{words})\b"), re.compile(rf"\b(?:{others})\b"))
     for field, (words, others) in _NEAR.items()
 }
-MOST_COLUMNS = 20_000
+MAX_COLUMNS = 20_000
 """Columns that are looked at; a sheet of Excel has up to 16,384."""
 
 _LONGEST = 100
@@ -200,7 +200,7 @@ def find_columns(names: Iterable[str]) -> dict[str, list[str]]:
     A field without a known name is looked for in columns whose names contain its word, such as "paper title (en)".
     """
     by_name: dict[str, list[str]] = {}
-    for one in islice(names, MOST_COLUMNS):
+    for one in islice(names, MAX_COLUMNS):
         by_name.setdefault(normalise_name(one), []).append(one)
     if _is_wos(by_name):
         return {field: [by_name[tag][0] for tag in tags if tag in by_name] for field, tags in WOS_COLUMNS.items()}

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 
 from corank.errors import InputError
-from corank_lab.records.evidence import Entry, Match, compare, contradict, entry_of, make_entries
+from corank_lab.records.evidence import ComparedRecord, Match, compare, contradict, entry_of, make_entries
 from corank_lab.records.records import Records
 
 MAX_VERSIONS = 100
@@ -54,7 +54,7 @@ class DuplicateGroups:
     n_records: int  # size of the collection
     groups: list[DuplicateGroup]  # groups of at least two records, in the order of their first members
     _pairs: tuple[DuplicatePair, ...]
-    _entries: Sequence[Entry]
+    _entries: Sequence[ComparedRecord]
     _order: Sequence[Any]
     _rejected: frozenset[tuple[int, int]] = frozenset()
     _confirmed: frozenset[tuple[int, int]] = frozenset()
@@ -127,7 +127,7 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     entries = make_entries(records)
     order = _order(records)
     report(0.2)
-    copies: dict[Entry, list[int]] = defaultdict(list)
+    copies: dict[ComparedRecord, list[int]] = defaultdict(list)
     for at in sorted(range(len(records)), key=lambda at: order[at]):
         copies[entries[at]].append(at)
     pairs, distinct = [], []
@@ -150,7 +150,7 @@ def find_duplicates(records: Records, *, report: Callable[[float], None] | None 
     return _grouped(tuple(pairs), entries, order, frozenset(), frozenset())
 
 
-def _same_rows(records: Records, entries: Sequence[Entry], order: Sequence[int]) -> Iterable[list[int]]:
+def _same_rows(records: Records, entries: Sequence[ComparedRecord], order: Sequence[int]) -> Iterable[list[int]]:
     """Return records with one id, title and abstract, which are one work even if many works have such a title."""
     rows: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for at in sorted(range(len(records)), key=lambda at: order[at]):
@@ -220,7 +220,7 @@ def _rest(records: Records, at: int) -> tuple[object, ...]:
 
 def _grouped(
     pairs: tuple[DuplicatePair, ...],
-    entries: Sequence[Entry],
+    entries: Sequence[ComparedRecord],
     order: Sequence[Any],
     rejected: frozenset[tuple[int, int]],
     confirmed: frozenset[tuple[int, int]],
@@ -228,7 +228,7 @@ def _grouped(
     """Merge pairs from the surest to the least sure; rejected pairs stay apart."""
     group = list(range(len(entries)))
     members: dict[int, list[int]] = {}
-    versions: dict[int, dict[Entry, None]] = {}
+    versions: dict[int, dict[ComparedRecord, None]] = {}
     texts: dict[int, list[str]] = defaultdict(list)
     matched = {(entries[pair.one], entries[pair.other]) for pair in pairs}
 
@@ -277,7 +277,7 @@ MAX_BLOCK, NEIGHBOURS = 400, 40
 N_RARE, MAX_RARE = 4, 60
 """Number of rare words of a title that make blocks, and how many titles may contain such a word."""
 
-LEAST_ALIKE = 60.0
+MIN_ALIKE = 60.0
 EDGE = 18
 """Similarity of titles in percent from which a pair is compared further, and letters of a beginning or an end."""
 
@@ -285,7 +285,7 @@ _FEW = 8
 
 
 def candidate_pairs(
-    entries: Sequence[Entry], report: Callable[[float], None] = lambda share: None
+    entries: Sequence[ComparedRecord], report: Callable[[float], None] = lambda share: None
 ) -> list[tuple[int, int]]:
     """Return pairs of records that may describe one work."""
     n = len(entries)
@@ -313,7 +313,7 @@ def candidate_pairs(
     return [divmod(code, n) for code in unique]
 
 
-def _blocks(entries: Sequence[Entry]) -> Iterator[tuple[list[int], float]]:
+def _blocks(entries: Sequence[ComparedRecord]) -> Iterator[tuple[list[int], float]]:
     """Blocks of at least two records, and the similarity of titles that a pair needs."""
     strong: dict[str, list[int]] = defaultdict(list)
     places: dict[str, list[int]] = defaultdict(list)
@@ -338,14 +338,14 @@ def _blocks(entries: Sequence[Entry]) -> Iterator[tuple[list[int], float]]:
         words = {word for word in one.title.split() if 1 < frequency[word] <= MAX_RARE}
         for word in sorted(words, key=lambda word: (frequency[word], word))[:N_RARE]:
             titles["word:" + word].append(at)
-    for blocks, least in ((strong, 0.0), (places, 0.0), (titles, LEAST_ALIKE)):
+    for blocks, least in ((strong, 0.0), (places, 0.0), (titles, MIN_ALIKE)):
         for members in blocks.values():
             for part in _split(members, entries) if len(members) > MAX_BLOCK else (members,):
                 if len(part) > 1:
-                    yield part, least if len(part) <= 20 or least else LEAST_ALIKE
+                    yield part, least if len(part) <= 20 or least else MIN_ALIKE
 
 
-def _split(members: list[int], entries: Sequence[Entry]) -> Iterator[list[int]]:
+def _split(members: list[int], entries: Sequence[ComparedRecord]) -> Iterator[list[int]]:
     """Parts of a large block: by year, then neighbours in the order of the titles."""
     by_year: dict[int | None, list[int]] = defaultdict(list)
     for at in members:

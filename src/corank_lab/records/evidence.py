@@ -58,7 +58,7 @@ class Match(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedRecord:
     """What is compared of a record; empty means unknown."""
 
     title: str
@@ -90,16 +90,16 @@ class Entry:
         return is_generic(self.title)
 
 
-def make_entries(records: Records) -> list[Entry]:
+def make_entries(records: Records) -> list[ComparedRecord]:
     """Return what is compared of each record."""
     return [entry_of(records, at) for at in range(len(records))]
 
 
-def entry_of(records: Records, at: int) -> Entry:
+def entry_of(records: Records, at: int) -> ComparedRecord:
     """Return what is compared of one record."""
     one, title, fields = records.details[at], comparable_title(records.titles[at]), records.fields[at]
     issn, volume, page = (_field(fields, names) for names in _columns(tuple(fields)))
-    return Entry(
+    return ComparedRecord(
         title, title.replace(" ", ""), one.doi, one.pmid, one.accession, one.year,
         first_author_words(one.authors), journal_words(one.journal),
         frozenset(found.replace("-", "").lower() for found in _ISSN.findall(issn)) if issn else _NO_ISSN,
@@ -146,7 +146,7 @@ def journal_words(journal: str) -> tuple[str, ...]:
     return tuple(word for word in normalise_title(_BRACKETS.sub(" ", journal)).split() if word not in _SMALL)
 
 
-class Details(NamedTuple):
+class RecordAgreement(NamedTuple):
     """True where a detail of two records agrees, False where it conflicts, None where it is unknown."""
 
     year: bool | None
@@ -173,9 +173,9 @@ class Details(NamedTuple):
 _NAMES = ("year", "first author", "journal", "volume", "first page", "abstract")
 
 
-def compare_details(one: Entry, other: Entry) -> Details:
+def compare_details(one: ComparedRecord, other: ComparedRecord) -> RecordAgreement:
     """Compare all details but identifiers and titles."""
-    return Details(
+    return RecordAgreement(
         _years(one.year, other.year), _authors(one.author, other.author), _journals(one, other),
         one.volume == other.volume if one.volume and other.volume else None, _pages(one.page, other.page),
         _abstracts(one, other),
@@ -205,7 +205,7 @@ def _pages(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool |
     return None if is_article[0] != is_article[1] else False
 
 
-def _abstracts(one: Entry, other: Entry) -> bool | None:
+def _abstracts(one: ComparedRecord, other: ComparedRecord) -> bool | None:
     if len(one.abstract) < ABSTRACT_LENGTH or len(other.abstract) < ABSTRACT_LENGTH:
         return None
     length = min(len(one.abstract), len(other.abstract))
@@ -213,7 +213,7 @@ def _abstracts(one: Entry, other: Entry) -> bool | None:
     return True if alike >= ABSTRACT_ALIKE else False if alike < ABSTRACT_OTHER else None
 
 
-def _journals(one: Entry, other: Entry) -> bool | None:
+def _journals(one: ComparedRecord, other: ComparedRecord) -> bool | None:
     if one.issn & other.issn:
         return True
     return same_journal(one.journal, other.journal)
@@ -241,7 +241,7 @@ def _is_abbreviation(one: str, other: str) -> bool:
     return short[0] == long[0] and all(letter in letters for letter in short)
 
 
-def compare(one: Entry, other: Entry) -> Match | None:
+def compare(one: ComparedRecord, other: ComparedRecord) -> Match | None:
     """Return why two records describe one work, or None if that is not sure."""
     alike = title_similarity(one.title, other.title)
     details = compare_details(one, other)
@@ -253,7 +253,7 @@ def compare(one: Entry, other: Entry) -> Match | None:
     return None
 
 
-def _in_words(alike: float, details: Details) -> str:
+def _in_words(alike: float, details: RecordAgreement) -> str:
     percent = "the same title" if alike == 100 else f"titles {min(99, int(alike))} % alike"
     agreeing = [name for name in details.agreeing() if name != "abstract"]
     both = (
@@ -264,7 +264,7 @@ def _in_words(alike: float, details: Details) -> str:
     return ", ".join([percent, *both, *(["abstracts alike"] if details.abstract else [])])
 
 
-def _by_identifier(one: Entry, other: Entry, alike: float, details: Details) -> str:
+def _by_identifier(one: ComparedRecord, other: ComparedRecord, alike: float, details: RecordAgreement) -> str:
     """Reason if an identifier is the same and nothing shows that the works differ, as in supplements with one DOI."""
     same_pmid = bool(one.pmid) and one.pmid == other.pmid
     same_doi = bool(one.doi) and one.doi == other.doi
@@ -294,7 +294,7 @@ def _by_identifier(one: Entry, other: Entry, alike: float, details: Details) -> 
     return ""
 
 
-def _other_text(one: Entry, other: Entry) -> bool:
+def _other_text(one: ComparedRecord, other: ComparedRecord) -> bool:
     """Whether both records have abstracts that are not alike."""
     known = min(len(one.abstract), len(other.abstract)) >= ABSTRACT_LENGTH
     return known and _abstracts(one, other) is not True
@@ -304,7 +304,7 @@ def _differ(one: str, other: str) -> bool:
     return bool(one and other) and one != other
 
 
-def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> bool:
+def _is_duplicate(one: ComparedRecord, other: ComparedRecord, alike: float, details: RecordAgreement) -> bool:
     """Decide without an identifier: the less alike the titles are, the more of the rest must agree."""
     if _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
         return False
@@ -345,13 +345,13 @@ def _is_duplicate(one: Entry, other: Entry, alike: float, details: Details) -> b
     return place and same_abstract and details.author is True and details.year is True
 
 
-def _nothing_else(one: Entry, other: Entry) -> bool:
+def _nothing_else(one: ComparedRecord, other: ComparedRecord) -> bool:
     """Whether only titles, which are long enough, are known, and perhaps the same year."""
     known = (one.author, other.author, one.journal, other.journal)
     return not any(known) and one.year == other.year and len(one.title.split()) > 4
 
 
-def contradict(one: Entry, other: Entry) -> bool:
+def contradict(one: ComparedRecord, other: ComparedRecord) -> bool:
     """Return whether two records cannot describe one work, even if both resemble a third."""
     if _differ(one.pmid, other.pmid) or kinds_differ(one.title, other.title):
         return True

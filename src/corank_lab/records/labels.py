@@ -23,76 +23,19 @@ LABEL_COLUMNS = (
 )  # fmt: skip
 """Columns that may hold judgements, as normalised names."""
 
-YES = frozenset(
-    [
-        "1",
-        "1.0",
-        "true",
-        "yes",
-        "y",
-        "relevant",
-        "included",
-        "include",
-        "i",
-        "in",
-        "eligible",
-        "accept",
-        "accepted",
-        "included in review",
-        "asreview_relevant",
-        "is included",
-        "selected",
-        "keep",
-    ]
-)
-NO = frozenset(
-    [
-        "0",
-        "0.0",
-        "false",
-        "no",
-        "n",
-        "irrelevant",
-        "not relevant",
-        "excluded",
-        "exclude",
-        "e",
-        "out",
-        "ineligible",
-        "not eligible",
-        "reject",
-        "rejected",
-        "not included",
-        "excluded from review",
-        "asreview_irrelevant",
-        "asreview_not_relevant",
-        "not_relevant",
-        "is excluded",
-    ]
-)
-UNJUDGED = frozenset(
-    [
-        "",
-        "-1",
-        "-1.0",
-        "nan",
-        "none",
-        "null",
-        "na",
-        "n/a",
-        "o",
-        "not screened",
-        "unscreened",
-        "not judged",
-        "unlabelled",
-        "unlabeled",
-        "pending",
-        "to do",
-        "todo",
-        "asreview_not_seen",
-        "not_seen",
-    ]
-)
+YES = frozenset((
+    "1", "1.0", "true", "yes", "y", "relevant", "included", "include", "i", "in", "eligible", "accept", "accepted",
+    "included in review", "asreview_relevant", "is included", "selected", "keep",
+))  # fmt: skip
+NO = frozenset((
+    "0", "0.0", "false", "no", "n", "irrelevant", "not relevant", "excluded", "exclude", "e", "out", "ineligible",
+    "not eligible", "reject", "rejected", "not included", "excluded from review", "asreview_irrelevant",
+    "asreview_not_relevant", "not_relevant", "is excluded",
+))  # fmt: skip
+UNJUDGED = frozenset((
+    "", "-1", "-1.0", "nan", "none", "null", "na", "n/a", "o", "not screened", "unscreened", "not judged",
+    "unlabelled", "unlabeled", "pending", "to do", "todo", "asreview_not_seen", "not_seen",
+))  # fmt: skip
 UNDECIDED = frozenset(
     ["maybe", "unsure", "undecided", "unclear", "conflict", "disagreement", "uncertain", "?", "no consensus"]
 )

@@ -64,7 +64,7 @@ _ADDRESSES = ("UR", "L2", "LK", "US", "url", "ee", "bdsk-url-1", "%U")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReadRecord:
     """An interpreted record; `label` is NaN if it is not judged."""
 
     title: str
@@ -77,7 +77,7 @@ class Entry:
 
 def interpret(
     parsed: ParsedFile, name: str, source: str, columns: Mapping[str, str] = MappingProxyType({})
-) -> tuple[list[Entry], list[str]]:
+) -> tuple[list[ReadRecord], list[str]]:
     """Return the records of a parsed file and remarks on them."""
     taken = set(columns.values())
     names = {field: tuple(one for one in found if one not in taken) for field, found in parsed.names.items()}
@@ -124,7 +124,7 @@ class _Interpreter:
         self.is_cell = parsed.is_table or self.is_json or parsed.format in ("BibTeX", "XML")
         self.is_bibtex = parsed.format == "BibTeX"
 
-    def entry(self, record: RawRecord, label: float) -> Entry:
+    def entry(self, record: RawRecord, label: float) -> ReadRecord:
         """Interpret one record."""
         accession = self._first(record, "accession", self._identifier("accession"))
         pmid = self._first(record, "pmid", self._pmid)
@@ -143,7 +143,7 @@ class _Interpreter:
         )
         derived = self.parsed.derived
         fields = record if not derived else {key: values for key, values in record.items() if key not in derived}
-        return Entry(
+        return ReadRecord(
             self._first(record, "title", self._title), self._first(record, "abstract", self._abstract), details,
             self._references(record), label, fields,
         )  # fmt: skip
@@ -300,7 +300,7 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     named = {field: column for field, column in (("title", title), ("abstract", text)) if column is not None}
     seen: dict[str, None] = {}
     names = _source_names(paths)
-    entries: list[Entry] = []
+    entries: list[ReadRecord] = []
     sources = []
     for path, source in zip(paths, names, strict=True):
         loaded = load_file(path)
@@ -340,7 +340,7 @@ def _source_names(paths: Sequence[str | os.PathLike[str]]) -> list[str]:
     return [os.fspath(path) if times[name] > 1 else name for path, name in zip(paths, names, strict=True)]
 
 
-def stable_ids(entries: Sequence[Entry]) -> list[str]:
+def stable_ids(entries: Sequence[ReadRecord]) -> list[str]:
     """
     Return an id for each record that does not depend on its place.
 
@@ -369,7 +369,7 @@ def stable_ids(entries: Sequence[Entry]) -> list[str]:
     return ids
 
 
-def _candidates(entry: Entry) -> list[str]:
+def _candidates(entry: ReadRecord) -> list[str]:
     one = entry.details
     mark = fingerprint(entry.title, one.year, one.authors)
     known = (
@@ -380,7 +380,7 @@ def _candidates(entry: Entry) -> list[str]:
     return [text for text in known if text]
 
 
-def _content(entry: Entry) -> str:
+def _content(entry: ReadRecord) -> str:
     """Return a hash of the texts and fields of a record."""
     said = json.dumps([entry.title, entry.abstract, sorted(entry.fields.items())], ensure_ascii=True)
     return hashlib.blake2b(said.encode(), digest_size=8).hexdigest()

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from corank_lab.records.evidence import Entry, journal_words, make_entries, same_journal
+from corank_lab.records.evidence import ComparedRecord, journal_words, make_entries, same_journal
 from corank_lab.records.identity import comparable_title, family_name, fold_text, normalise_doi, normalise_title
 from corank_lab.records.records import Records
 
@@ -30,7 +30,7 @@ _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
 _SEPARATOR = re.compile(r";\s+|\s*\|\s*|[\r\n]+")
 _WORD = re.compile(r"[^\W_]+")
 _AFTER_TITLE = frozenset(",.;(?!\"'”’)]")
-LEAST_WORDS = 4
+MIN_WORDS = 4
 """Number of words that a title needs to be found in free text."""
 
 
@@ -125,7 +125,7 @@ class _Index:
                     self._by_key[key].append(at)
 
     @cached_property
-    def _entries(self) -> Sequence[Entry]:
+    def _entries(self) -> Sequence[ComparedRecord]:
         return make_entries(self._records)
 
     @cached_property
@@ -147,7 +147,7 @@ class _Index:
         found: dict[tuple[str, ...], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for at, title in enumerate(self._records.titles):
             words = normalise_title(title).split()
-            if len(words) >= LEAST_WORDS:
+            if len(words) >= MIN_WORDS:
                 found[tuple(words[:3])][" ".join(words)].append(at)
         return found
 

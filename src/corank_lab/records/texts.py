@@ -15,36 +15,10 @@ _NAMES = (
 )
 _TAG = re.compile(rf"<(/?)(?:(?:jats|mml|ns\d|m|xhtml):)?({_NAMES})((?:\s[^<>]{{0,500}})?/?)>", re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.{0,2000}?-->|<!\[CDATA\[|\]\]>", re.DOTALL)
-_BLOCKS = frozenset(
-    [
-        "p",
-        "br",
-        "div",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "ul",
-        "ol",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-        "table",
-        "tr",
-        "title",
-        "sec",
-        "list",
-        "list-item",
-        "abstract",
-        "abstracttext",
-        "hr",
-        "section",
-        "blockquote",
-    ]
-)
+_BLOCKS = frozenset((
+    "p", "br", "div", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd", "table", "tr", "title",
+    "sec", "list", "list-item", "abstract", "abstracttext", "hr", "section", "blockquote",
+))  # fmt: skip
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _GREEK_NAMES = (
     "a", "b", "g", "d", "e", "z", "ee", "th", "i", "k", "l", "m", "n", "x", "o", "p", "r", "s", "t", "u", "ph", "kh",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from corank.errors import InputError
 from corank.parameters import is_integer
-from corank_lab.database.database import ANY_NUMBER, Candidate
+from corank_lab.database.database import ANY_NUMBER, ClaimableItem
 from corank_lab.records.records import Records
 from corank_lab.screening.answers import ScreeningEntry, prior_entries
 from corank_lab.screening.journal import ScreeningJournal
@@ -116,7 +116,7 @@ class Screening(TeamAnswers):
             is_open = self.open_for(self.judge, most, with_aside=not self._is_shared)
             chosen: int | None = is_open[0].number if is_open else None
             if self._journal is not None:
-                item = self._journal.claim([Candidate(ids[number], slots) for number, slots in is_open])
+                item = self._journal.claim([ClaimableItem(ids[number], slots) for number, slots in is_open])
                 chosen = next((number for number, _ in is_open if ids[number] == item), None)
             if chosen is not None:
                 self._shown = (chosen, self.why(chosen))
@@ -182,7 +182,7 @@ class Screening(TeamAnswers):
         if last is None:
             return None
         if self._journal is not None:
-            self._journal.claim([Candidate(self.records.ids[last], ANY_NUMBER)])
+            self._journal.claim([ClaimableItem(self.records.ids[last], ANY_NUMBER)])
         self._record(ScreeningEntry("undo", self.records.ids[last]))
         self._hear()
         return last

@@ -73,6 +73,19 @@ def test_tables_and_sentences_are_printed(place):
     assert "120 judgements of 12 queries (4 grades)" in said.stderr
 
 
+def test_cheap_grades_of_other_queries_are_learnt_from(place):
+    qrels = read_grades(place / "judgements.csv")[0]
+    queries = sorted(set(qrels.qid.tolist()))
+    for name, part in (("human.csv", queries[: len(queries) // 2]), ("llm.csv", queries)):
+        rows = [f"{q},{d},{y:g}\n" for q, d, y in zip(qrels.qid, qrels.docids, qrels.y, strict=True) if q in part]
+        (place / name).write_text("query,docid,rating\n" + "".join(rows))
+    files = (place / "bm25.run", place / "vectors.run", "--json", "--qrels")
+    both = json.loads(run("fuse", *files, place / "human.csv", "--cheap", place / "llm.csv").stdout)
+    everything = json.loads(run("fuse", *files, place / "judgements.csv").stdout)
+    assert both["rules"] == everything["rules"]
+    assert any("llm.csv: " in note and "worth 1.00" in note for note in both["notes"])
+
+
 def test_without_judgements_it_is_rrf(place):
     said = run("fuse", place / "bm25.run", place / "vectors.run", "-o", place / "fusion.json")
     assert "no judgements were given" in said.stderr

@@ -4,52 +4,56 @@ import numpy as np
 import pytest
 
 from corank.data.synthetic import make_ranking
-from experiments.lcra import run
+from experiments.lcra import run, trial
 from experiments.lcra.problems import ProblemSource, SplitRepeat
 from experiments.options import ExperimentOptions
 
 
-def small(rng):
-    made = make_ranking(40, 10, random_state=int(rng.integers(1000)))
-    test = made.qid >= 28
+def small(rng, half):
+    made = make_ranking(20, 8, random_state=int(rng.integers(1000)))
+    test = made.qid >= 14
     return SplitRepeat(made.X, made.y, made.qid, np.flatnonzero(~test), np.flatnonzero(test), list(made.views))
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    few = ProblemSource("few users", "one draw of several", "disagreement", small, least=0.1, n_draws=2)
-    listed = {"MQ2008": ProblemSource("MQ2008", "stands in", "AP", small), "few users": few}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "problems", lambda: listed)
-        patch.setattr(run, "N_STEPS", 2000)
-        return run.run(ExperimentOptions(tmp_path_factory.mktemp("lcra"), quick=True, repeats=2))
+def test_a_choice_is_that_of_the_other_half_and_never_sees_its_own():
+    values = np.array([[1.0, 0.0, 5.0], [0.1, 0.2, 0.0], [2.0, 0.0, 5.0], [0.1, 0.3, 0.0]])
+    # odd repeats are best at point 1, even repeats at point 2
+    np.testing.assert_array_equal(run.choose(values, 1.0), [0.0, 0.0, 0.0, 0.0])
+    # as errors: odd repeats at point 2, even ones at point 1
+    np.testing.assert_array_equal(run.choose(values, -1.0), [5.0, 0.2, 5.0, 0.3])
+    changed = values.copy()
+    changed[0] = [7.0, 9.0, 8.0]
+    assert run.choose(changed, 1.0)[0] == 9.0
 
 
 @pytest.mark.long
-def test_the_report_has_a_row_per_method_and_per_problem_and_fraction(report):
-    listed, paper, gains = report.tables
-    assert [row[0] for row in listed.rows] == ["MQ2008", "few users"]
-    assert [row[0] for row in paper.rows] == list(run.METHODS)
-    assert [(row[0], row[2]) for row in gains.rows] == [
-        ("MQ2008", "2%"), ("MQ2008", "10%"), ("MQ2008", "20%"), ("few users", "10%"), ("few users", "20%"),
-    ]  # fmt: skip
-    assert report.plots[0].read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_bound_is_no_worse_than_one_choice_for_all_repeats(report):
-    for row in report.tables[2].rows:
-        lower_is_better = row[1] == "disagreement"
-        bounds, means = np.array(row[8:11]), np.array(row[3:6])
-        # a choice per repeat may beat one choice for all, but not by much on a smooth grid
-        assert (bounds <= means + 0.05 if lower_is_better else bounds >= means - 0.05).all()
-
-
-def test_a_lower_error_is_a_gain():
+def test_the_report_has_a_row_per_problem_and_number_of_judgements(monkeypatch, tmp_path):
+    listed = {
+        "MQ2008": ProblemSource("MQ2008", "stands in", "AP", small, (0.5, 0.2)),
+        "few users": ProblemSource("few users", "two draws", "disagreement", small, (0.5, 0.3, 5), n_draws=2),
+    }
+    monkeypatch.setattr(run, "problems", lambda: listed)
+    monkeypatch.setattr(run, "LOSS_PROBLEMS", ("few users",))
+    monkeypatch.setattr(run, "PURSUITS", (("few users", 0.3), ("few users", 5)))
+    for module in (run, trial):
+        monkeypatch.setattr(module, "N_STEPS", 200)
+    monkeypatch.setattr(trial, "N_TERMS", 2)
+    report = run.run(ExperimentOptions(tmp_path, quick=True))
+    names, chosen, by_alpha, defaults, pursuits, losses, paper = report.tables
     cells = [
-        {"SPD": {"chosen": 0, "values": [0.3]}, "SPD-MV": {"chosen": 0, "values": [0.4]},
-         "LCRA": {"chosen": 1, "values": [0.9, 0.25]}}
-    ]  # fmt: skip
-    error = ProblemSource("e", "", "disagreement", small)
-    precision = ProblemSource("p", "", "AP", small)
-    np.testing.assert_allclose(run._gain(error, cells), [0.05])
-    np.testing.assert_allclose(run._gain(precision, cells), [-0.15])
+        ("MQ2008", "50%"),
+        ("MQ2008", "20%"),
+        ("few users", "50%"),
+        ("few users", "30%"),
+        ("few users", "5 queries"),
+    ]
+    assert [(row[0], row[2]) for row in chosen.rows] == cells
+    assert [row[:2] for row in defaults.rows] == cells
+    assert [row[0] for row in names.rows] == [row[0] for row in by_alpha.rows] == ["MQ2008", "few users"]
+    assert [row[1] for row in pursuits.rows] == ["30%", "5 queries"]
+    assert [row[2] for row in losses.rows] == list(run.LOSSES)
+    assert [row[0] for row in paper.rows] == list(run.PAPER)
+    for row in chosen.rows:
+        sign = listed[row[0]].sign
+        assert np.isclose(row[6], sign * (row[5] - row[4]))
+    assert report.plots[0].read_bytes().startswith(b"\x89PNG")

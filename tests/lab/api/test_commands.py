@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from corank import PDGD, RankSVM, cli, load, make_ranking, save
 from corank.clicks import Impression
-from corank_lab.api.learner import Learner
+from corank_lab.api.learner import LogLearner
 from corank_lab.api.log import EventLog
 from corank_lab.api.registry import Registry
 from some_service import ask, running
@@ -122,7 +122,7 @@ def test_a_forgotten_user_leaves_no_event_and_no_trace_in_the_models(tmp_path, k
         if kind == "sqlite":
             assert not any(b"bob" in path.read_bytes() for path in tmp_path.glob("corank.db*"))
         # the service goes on from there
-        learner = Learner(log, Registry(store))
+        learner = LogLearner(log, Registry(store))
         assert learner.step() == 0
 
 

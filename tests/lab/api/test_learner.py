@@ -10,7 +10,7 @@ import pytest
 from corank import PDGD
 from corank.clicks import Impression, InterleavingTest, PairwiseEpsilonGreedy
 from corank.deploy.persist.files import model_bytes, model_from_bytes
-from corank_lab.api.learner import Learner, Lease, OpenLists, replay, require_lease
+from corank_lab.api.learner import Lease, LogLearner, OpenLists, replay, require_lease
 from corank_lab.api.log import CLICK, EXCLUDED, FINAL, Event, EventLog, NewEvent, pack, unpack
 from corank_lab.api.rankers import InterleavedModel, rng_state_of
 from corank_lab.api.registry import Registry
@@ -71,12 +71,12 @@ def test_learning_with_restarts_equals_a_naive_reading_of_the_log_and_a_replay(s
     log, registry = EventLog(store), Registry(store)
     initial = online_bytes(D, ranker, prior=prior)
     registry.add("shop", "online", initial, {})
-    current = Learner(log, registry)
+    current = LogLearner(log, registry)
 
     def step():
         nonlocal current
         if rng.random() < 0.5:  # a restart
-            current = Learner(log, registry)
+            current = LogLearner(log, registry)
         current.step()
 
     write_log(log, registry, rng, prior=prior, step=step)
@@ -87,7 +87,7 @@ def test_learning_with_restarts_equals_a_naive_reading_of_the_log_and_a_replay(s
     assert min(counts[name] for name in ("late", "unknown", "excluded")) > 1
     state = bytes(store.read("SELECT state FROM models")[0][0])
     assert replay(log, last)[0] == {"shop/1": state}
-    fresh = Learner(log, registry)
+    fresh = LogLearner(log, registry)
     assert (fresh.number, fresh.n_open, fresh.counts) == (last, current.n_open, counts)
     learnt = model_from_bytes(state, type(ranker))
     expected = model_from_bytes(initial, type(ranker))
@@ -136,7 +136,7 @@ def test_two_learners_at_once_learn_nothing_twice(store):
     rng = np.random.default_rng(0)
     log, registry = EventLog(store), Registry(store)
     registry.add("shop", "online", online_bytes(D), {})
-    learners = [Learner(log, registry), Learner(log, registry)]
+    learners = [LogLearner(log, registry), LogLearner(log, registry)]
     write_log(log, registry, rng, step=lambda: learners[int(rng.integers(2))].step())
     last = log.last_number()
     while min(one.number for one in learners) < last:
@@ -183,7 +183,7 @@ def test_the_interleaved_test_counts_the_lists_that_each_model_won(store):
         final = NewEvent("feedback", f"f{at}", at, "{}", "", event.id, clicked, CLICK | FINAL)
         other, _ = shown(registry, f"g{at}", at, 100, rng, "good")
         log.append([other, NewEvent("feedback", f"h{at}", at, "{}", "", other.id, "", FINAL), event, final]).result()
-    learner = Learner(log, registry)
+    learner = LogLearner(log, registry)
     while learner.step():
         pass
     lists = {row.name: row.counts.get("lists", 0) for row in registry.versions()}

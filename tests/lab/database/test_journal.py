@@ -10,7 +10,7 @@ import pytest
 from corank.data.io.items import Items
 from corank.errors import InputError
 from corank_lab.database.backends import SqliteDatabase
-from corank_lab.database.database import Candidate
+from corank_lab.database.database import ClaimableItem
 from corank_lab.database.entries import parse_lines
 from corank_lab.preferences import PreferenceJournal
 from corank_lab.preferences.answers import PreferenceAnswers, PreferenceEntry
@@ -57,9 +57,9 @@ def test_two_processes_see_the_answers_of_each_other(tmp_path):
         assert ids(again) == ids(ann) == [("relevant", "W1")]
         assert [judge for judge, _ in ann.log] == ["ann", "bob"]
         assert list(bob.by_judge()) == ["ann", "bob"]
-        assert ann.claim([Candidate("W3")])
-        assert again.claim([Candidate("W3")])  # the same judge
-        assert not bob.claim([Candidate("W3")])
+        assert ann.claim([ClaimableItem("W3")])
+        assert again.claim([ClaimableItem("W3")])  # the same judge
+        assert not bob.claim([ClaimableItem("W3")])
         assert bob.held_by_others() == {"W3"}
     with opened(tmp_path, "bob") as bob:
         assert bob.held_by_others() == set()

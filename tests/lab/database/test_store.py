@@ -20,7 +20,7 @@ from corank_lab.database import database as stores
 from corank_lab.database.backends import SqliteDatabase, open_database
 from corank_lab.database.checksums import add_function, check_database, checked_tables
 from corank_lab.database.connections import DatabaseError
-from corank_lab.database.database import Candidate
+from corank_lab.database.database import ClaimableItem
 from corank_lab.database.migrations import AppTables
 from corank_lab.preferences import PreferenceJournal, PreferenceSession
 from some_stores import address_of, open_new, postgres
@@ -109,10 +109,10 @@ def test_links_of_the_owner_that_were_opened_survive_many_starts_and_a_clock_tha
 
 
 def test_a_note_keeps_the_hold(store, project):
-    store.claim(project, "ann", [Candidate("x")], 0)
+    store.claim(project, "ann", [ClaimableItem("x")], 0)
     store.append(project, "ann", "x", {"action": "note"}, "n", keep_hold=True)
     assert store.held_by(project, "ann") == "x"
-    assert store.claim(project, "bob", [Candidate("x")], store.last_number(project)) is None
+    assert store.claim(project, "bob", [ClaimableItem("x")], store.last_number(project)) is None
 
 
 def test_an_answer_that_is_sent_twice_counts_once(store, project):
@@ -166,19 +166,19 @@ def test_a_job_that_fails_does_not_harm_those_committed_with_it(store, project):
 
 
 def test_nobody_gets_an_item_that_another_holds(store, project):
-    items = [Candidate("x"), Candidate("y")]
+    items = [ClaimableItem("x"), ClaimableItem("y")]
     assert store.claim(project, "ann", items, 0) == "x"
     assert store.claim(project, "ann", items, 0) == "x"  # the own hold
     assert store.claim(project, "bob", items, 0) == "y"
     assert store.claim(project, "cat", items, 0) is None
-    assert store.claim(project, "cat", [Candidate("x", 2)], 0) == "x"
+    assert store.claim(project, "cat", [ClaimableItem("x", 2)], 0) == "x"
     assert store.held_by(project, "cat") == "x"
     store.append(project, "cat", "x", {"action": "left"})
     assert store.held_by(project, "cat") is None
 
 
 def test_the_free_items_of_a_group_are_held_together(store, project):
-    groups = [[Candidate("a"), Candidate("b", 2)], [Candidate("c")]]
+    groups = [[ClaimableItem("a"), ClaimableItem("b", 2)], [ClaimableItem("c")]]
     assert store.claim_group(project, "ann", groups, 0) == ["a", "b"]
     assert store.claim_group(project, "bob", groups, 0) == ["b"]
     assert store.claim_group(project, "cat", groups, 0) == ["c"]
@@ -187,21 +187,21 @@ def test_the_free_items_of_a_group_are_held_together(store, project):
     assert store.held_by(project, "ann") == "b"
     assert store.claim_group(project, "ann", groups[1:], 0) == []  # what was held stays
     assert store.held_by(project, "ann") == "b"
-    assert store.claim_group(project, "ann", [[Candidate("d")]], 0) == ["d"]
+    assert store.claim_group(project, "ann", [[ClaimableItem("d")]], 0) == ["d"]
     assert store.claim_group(project, "dan", groups, store.last_number(project)) == ["a", "b"]
 
 
 def test_an_answer_after_the_choice_of_candidates_takes_a_slot(store, project):
-    store.claim(project, "ann", [Candidate("x")], 0)
+    store.claim(project, "ann", [ClaimableItem("x")], 0)
     store.append(project, "ann", "x", {"action": "left"})
-    assert store.claim(project, "bob", [Candidate("x"), Candidate("y")], 0) == "y"
-    assert store.claim(project, "bob", [Candidate("x")], store.last_number(project)) == "x"
+    assert store.claim(project, "bob", [ClaimableItem("x"), ClaimableItem("y")], 0) == "y"
+    assert store.claim(project, "bob", [ClaimableItem("x")], store.last_number(project)) == "x"
 
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_holds_end_and_a_clock_that_goes_back_does_not_extend_them(store, project, hours, monkeypatch):
-    store.claim(project, "ann", [Candidate("x")], 0)
-    assert store.claim(project, "bob", [Candidate("x")], 0) is None
+    store.claim(project, "ann", [ClaimableItem("x")], 0)
+    assert store.claim(project, "bob", [ClaimableItem("x")], 0) is None
     real = stores.datetime
 
     class Later(real):
@@ -210,7 +210,7 @@ def test_holds_end_and_a_clock_that_goes_back_does_not_extend_them(store, projec
             return real.fromtimestamp(real.now(tz).timestamp() + 3600 * hours, tz)
 
     monkeypatch.setattr(stores, "datetime", Later)
-    assert store.claim(project, "bob", [Candidate("x")], 0) == "x"
+    assert store.claim(project, "bob", [ClaimableItem("x")], 0) == "x"
 
 
 def test_sessions_of_the_library_work_on_an_open_store(store):

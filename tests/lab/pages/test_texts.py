@@ -9,6 +9,7 @@ import pytest
 
 import corank_lab.pages
 from corank_lab.pages.app import ERRORS, KINDS
+from corank_lab.pages.imports import TASKS
 from corank_lab.pages.markup import rich
 from corank_lab.pages.texts import TEXTS
 
@@ -22,11 +23,12 @@ def test_every_text_is_used_and_every_used_text_exists():
     used = set(re.findall(r"""\b(?:t|text)\(["']([\w.]+)["'][,)]""", source))
     used |= {key for key in TEXTS if f'"{key}"' in source}
     for kind in KINDS.values():
-        used |= {f"kind.{kind.kind}{end}" for end in ("", ".help", ".files")}
+        used |= {f"kind.{kind.kind}", f"task.{kind.kind}"}
         for one in kind.settings:
             used |= {f"setting.{one.name}", f"setting.{one.name}.help", *(f"choice.{name}" for name in one.choices)}
     used |= {key for key in TEXTS if key.startswith(USED_BY_PREFIX)}
-    used |= {"kind.project"} | {f"{key}.help" for key in ("error.input", *ERRORS.values())}
+    used |= {f"task.{task}{end}" for task in TASKS for end in ("", ".help", ".files")}
+    used |= {"task.project", "task.project.help"} | {f"{key}.help" for key in ("error.input", *ERRORS.values())}
     assert used == set(TEXTS)
 
 

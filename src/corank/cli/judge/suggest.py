@@ -10,6 +10,7 @@ import typer
 
 from corank.choices import FUSION_STRATEGIES, PAIR_STRATEGIES, ROW_STRATEGIES
 from corank.cli.options import (
+    Convention,
     Drop,
     Force,
     IdColumn,
@@ -20,7 +21,6 @@ from corank.cli.options import (
     Keep,
     KeepFormulas,
     Label,
-    ModelFile,
     Qid,
     Seed,
     Unjudged,
@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 Cells = list[tuple[Any, ...]]
 
 
+class SuggestionPurpose(StrEnum):
+    """What the judgements are for."""
+
+    fit = "fit"
+    evaluation = "evaluation"
+
+
 class SuggestionFormat(StrEnum):
     """Format of the suggestions."""
 
@@ -43,12 +50,28 @@ class SuggestionFormat(StrEnum):
 
 
 def suggest(
-    model: ModelFile,
+    model: Annotated[
+        Path | None, typer.Argument(help="Model that `corank fit` or `corank fuse` wrote; a run with --for evaluation.")
+    ] = None,
     data: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(help="All rows, judged or not: LETOR text, a store, Parquet or CSV; for a fusion, runs."),
-    ],
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="Number of rows or pairs.")] = 10,
+    ] = None,
+    purpose: Annotated[
+        SuggestionPurpose,
+        typer.Option("--for", help="What judgements are for: to learn, or to evaluate runs with few human grades."),
+    ] = SuggestionPurpose.fit,
+    runs: Annotated[
+        list[Path] | None, typer.Option(help="Evaluation: run; repeatable, like arguments.", metavar="FILE")
+    ] = None,
+    cheap: Annotated[
+        list[Path] | None, typer.Option(help="Evaluation: grades of a cheap judge; repeatable.", metavar="FILE")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", "-m", help="Evaluation: metric that is linear in gains: DCG@10, P@10, RBP.")
+    ] = "DCG@10",
+    convention: Convention = "corank",
+    number: Annotated[int, typer.Option("--number", "-n", "--n", min=1, help="Number of rows or pairs.")] = 10,
     strategy: Annotated[
         str | None,
         typer.Option(
@@ -65,7 +88,7 @@ def suggest(
     ] = None,
     qrels: Annotated[Path | None, typer.Option(help="Fusion: judgements so far.", metavar="FILE")] = None,
     texts: Annotated[
-        list[Path] | None, typer.Option(help="Fusion: documents to add to the list, for judges.", metavar="FILE")
+        list[Path] | None, typer.Option(help="Runs: documents to add to the list, for judges.", metavar="FILE")
     ] = None,
     unjudged: Unjudged = None,
     label: Label = None,
@@ -84,13 +107,27 @@ def suggest(
     as_json: Json = False,
     force: Force = False,
 ) -> None:
-    """Suggest what to judge next: rows, pairs of rows for a preference model, or documents of runs for a fusion."""
+    """Suggest what to judge next: rows, pairs for a preference model, documents for a fusion or an evaluation."""
     from corank.cli.learn.models import last_step, load_ranker
     from corank.cli.rows import ColumnOptions, read_rows, row_names
     from corank.data.io.compressed import require_text_place
     from corank.data.routing import columns_were_checked
     from corank.models.gp import PreferenceGP
 
+    if purpose is SuggestionPurpose.evaluation:
+        from corank.cli.learn.cheap import suggest_for_evaluation
+
+        if qrels is not None or pairs is not None or strategy is not None or per_query:
+            raise InputError("--for evaluation draws documents; leave --qrels, --pairs, --strategy, --per-query out.")
+        suggest_for_evaluation(
+            [*([] if model is None else [model]), *(data or []), *(runs or [])], cheap or [], number, metric,
+            convention, texts or [], output, seed=seed, as_json=as_json, force=force, keep_formulas=keep_formulas,
+        )  # fmt: skip
+        return
+    if runs or cheap:
+        raise InputError("--runs and --cheap draw documents to evaluate runs; pass --for evaluation, too.")
+    if model is None or not data:
+        raise InputError("pass a model and its rows, or a fusion and its runs, or runs with --for evaluation.")
     if output is not None:
         require_text_place(output, overwrite=force)
     if model.suffix == ".json":

@@ -1,8 +1,9 @@
-"""`corank evaluate RUN... --gold FILE --cheap FILE`: few human grades, many cheap ones."""
+"""`corank evaluate --gold --cheap` and `corank suggest --for evaluation`: few human grades, many cheap ones."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -10,11 +11,19 @@ from corank.cli.output import make_console, print_json, show
 from corank.cli.rows import ColumnOptions
 from corank.errors import InputError
 
+if TYPE_CHECKING:
+    from corank.metrics import RunsEvaluation
+
+DRAW = ("probability", "share", "time")
+"""Columns of a file of drawn documents, beside query and docid."""
+MAX_CHART = 40
+"""Number of systems in the plot of a page."""
+
 
 def evaluate_with_cheap(
     runs: list[Path], gold: Path, cheap: list[Path], names: list[str], convention: str, columns: ColumnOptions, *,
-    unjudged: float | None, these_queries: bool, fail_if_worse: float | None, junit: Path | None, as_json: bool,
-    force: bool,
+    unjudged: float | None, these_queries: bool, fail_if_worse: float | None, junit: Path | None, report: Path | None,
+    as_json: bool, force: bool,
 ) -> None:  # fmt: skip
     """Print human only, cheap only and corrected values of runs; exit with status 1 if a run is much worse."""
     from corank.cli.learn.predictions import read_run_file, read_truth
@@ -31,8 +40,9 @@ def evaluate_with_cheap(
     for what, files in (("run", runs), ("--cheap", cheap)):
         if twice := next((str(one) for at, one in enumerate(files) if one in files[:at]), None):
             raise InputError(f"{twice} was passed twice as {what}; pass each file once.")
-    if junit is not None:
-        require_text_place(junit, overwrite=force)
+    for place in (junit, report):
+        if place is not None:
+            require_text_place(place, overwrite=force)
     found = evaluate_runs(
         read_truth(gold, unjudged, columns),
         dict(zip(_short_names(runs), map(read_run_file, runs), strict=True)),
@@ -47,6 +57,8 @@ def evaluate_with_cheap(
     if junit is not None:
         with write_text(junit, overwrite=force) as stream:
             stream.write(junit_text(found, fail_if_worse or 0.0).encode())
+    if report is not None:
+        write_page(report, found, force=force)
     if as_json:
         print_json("evaluate", fields(found, fail_if_worse))
     else:
@@ -59,6 +71,195 @@ def evaluate_with_cheap(
             typer.echo(printable(sentence), err=True)
     if failed:
         raise typer.Exit(1)
+
+
+def evaluate_drawn(
+    runs: list[Path], gold: Path, cheap: list[Path], drawn: Path, metric: str, convention: str,
+    columns: ColumnOptions, *, as_json: bool,
+) -> None:  # fmt: skip
+    """Print the estimates from human grades of drawn documents."""
+    from corank.cli.learn.predictions import read_run_file, read_truth
+    from corank.clicks.sequential import InterleavingTest
+    from corank.console import printable
+    from corank.data.io.judgements.reading import read_judgements
+    from corank.data.io.trec import Qrels
+    from corank.metrics.cheap.documents import evaluate_documents
+    from corank.metrics.conventions import find_convention
+
+    if len(runs) < 2:
+        raise InputError("documents are drawn for differences of runs; pass two runs or more.")
+    listed = read_judgements(
+        gold, y=columns.label, qid=columns.qid, docid=columns.id_column, judge=columns.judge_column
+    ).final("median" if columns.judges == "keep" else columns.judges)
+    if listed.qid is None:
+        raise InputError(f"{gold} has no column of queries; add one.")
+    found = evaluate_documents(
+        Qrels(listed.qid, listed.docids, listed.y),
+        dict(zip(_short_names(runs), map(read_run_file, runs), strict=True)),
+        _read_drawn(drawn),
+        metric,
+        cheap={name: read_truth(path, None, columns) for name, path in zip(_short_names(cheap), cheap, strict=True)},
+        convention=find_convention(convention),
+    )
+    others = found.systems[1:]
+    verdicts = []
+    for terms, bound in found.sequential:
+        test = InterleavingTest(0.05 / len(others), bound=bound, tuned_for=max(1, found.n_drawn // 30))
+        verdicts.append(test.add(terms).verdict())
+    if as_json:
+        S = len(found.systems)
+        print_json("evaluate", {
+            "convention": convention, "metric": found.metric, "n_queries": found.n_queries, "n_drawn": found.n_drawn,
+            "n_graded": found.n_graded, "notes": found.notes,
+            "means": [
+                {"system": name, "cheap": float(found.cheap[at]), "corrected": found.estimate.interval(at)._asdict()}
+                for at, name in enumerate(found.systems)
+            ],
+            "differences": [
+                {"base": found.systems[b], "other": found.systems[a],
+                 "corrected": found.estimate.interval(a, b)._asdict()} for b in range(S) for a in range(b + 1, S)
+            ],
+            "at_any_time": [
+                {"base": found.systems[0], "other": name, "low": one.low, "high": one.high,
+                 "decided_after": one.decided_at, "p_value": one.p_value}
+                for name, one in zip(others, verdicts, strict=False)
+            ],
+        })  # fmt: skip
+        return
+    console = make_console()
+    for table in found.tables():
+        show(table, console)
+    lines = [
+        f"{found.n_graded} of {found.n_drawn} drawn documents have human grades. Intervals: 95%, for the "
+        f"{found.n_queries} listed queries; they hold whatever the cheap judges' bias is, if you look once."
+    ]
+    for name, one in zip(others, verdicts, strict=False):
+        state = "not decided" if one.winner is None else f"decided after {one.decided_at} documents"
+        lines.append(f"At any time: {name} against {found.systems[0]}: {state} ({one.low:+.4f} to {one.high:+.4f}).")
+    lines += [f"Note: {note}" for note in found.notes]
+    typer.echo(printable("\n".join(lines)))
+
+
+def _read_drawn(path: Path) -> list[tuple[str, str, float, float, float]]:
+    from corank.data.io.table_text import csv_rows, read_utf8
+
+    columns, rows = csv_rows(read_utf8(path), str(path))
+    if lacking := [name for name in ("query", "docid", *DRAW) if name not in columns]:
+        raise InputError(f"{path} has no column {lacking[0]}; pass the file of corank suggest --for evaluation.")
+    drawn = []
+    for where, row in rows:
+        try:
+            odds = tuple(float(row[name]) for name in DRAW)
+        except ValueError:
+            odds = (0.0,)
+        if not all(0.0 < one <= 1.0 for one in odds):
+            raise InputError(f"{where}: {', '.join(DRAW)} must be numbers above 0 up to 1; do not edit them.")
+        drawn.append((str(row["query"]), str(row["docid"]), *odds))
+    if not drawn:
+        raise InputError(f"{path} has no documents.")
+    return drawn  # type: ignore[return-value]
+
+
+def is_drawn(path: Path) -> bool:
+    """Return whether a table has the columns of a draw."""
+    from corank.data.io.read import detect_format
+    from corank.data.io.table_text import csv_rows, suffix_of
+    from corank.data.io.text import open_text
+
+    if suffix_of(path) not in (".csv", ".tsv") or detect_format(path) != "csv":
+        return False
+    return {*DRAW} <= set(csv_rows(open_text(path).first_line().decode(errors="replace"), str(path))[0])
+
+
+def suggest_for_evaluation(
+    runs: list[Path], cheap: list[Path], number: int, metric: str, convention: str, texts: list[Path],
+    output: Path | None, *, seed: int, as_json: bool, force: bool, keep_formulas: bool,
+) -> None:  # fmt: skip
+    """Draw documents whose human grades decide between runs, and write them with their probabilities."""
+    import numpy as np
+
+    from corank.cli.learn.predictions import read_run_file, read_truth
+    from corank.cli.output import emit
+    from corank.data.io.compressed import STANDARD, is_stream, require_text_place, write_text
+    from corank.data.io.table_text import csv_text
+    from corank.metrics.cheap.documents import document_weights, gains, sample_documents, with_frame
+    from corank.metrics.conventions import find_convention
+    from corank.text import read_document_fields
+
+    if output is not None:
+        require_text_place(output, overwrite=force)
+    if len(runs) < 2:
+        raise InputError(f"found {len(runs)} run; documents are drawn for differences, so pass two runs or more.")
+    rules = find_convention(convention)
+    graded = with_frame(
+        dict(zip(_short_names(runs), map(read_run_file, runs), strict=True)), [read_truth(path, None) for path in cheap]
+    )
+    W = document_weights(graded, metric, rules)
+    sampled = sample_documents(W, gains(graded.grades[:-1], metric, rules).T, number, np.random.default_rng(seed))
+    queries, names = graded.documents
+    chosen = [(graded.queries[queries[at]], names[at]) for at in sampled.documents.tolist()]
+    fields: dict[str, dict[str, str]] = {}
+    for path in texts:
+        fields |= {name: found for name, found in read_document_fields(path) if name in {one for _, one in chosen}}
+    shown = list(dict.fromkeys(key for found in fields.values() for key in found))
+    header = ("query", "docid", *DRAW, *shown, "rating")
+    lines = [
+        (
+            *pair,
+            f"{pi:.8g}",
+            f"{share:.8g}",
+            f"{time:.8g}",
+            *(fields.get(pair[1], {}).get(key, "") for key in shown),
+            "",
+        )
+        for pair, pi, share, time in zip(chosen, *sampled[1:], strict=True)
+    ]
+    if as_json and output is None:
+        print_json("suggest", {"columns": header, "rows": lines})
+        return
+    with write_text(output or STANDARD, overwrite=force) as stream:
+        stream.write(csv_text([header, *lines], keep_formulas=keep_formulas).encode(errors="surrogateescape"))
+    if output is None or is_stream(output):
+        return
+    said = (
+        f"wrote {output}: {len(lines)} documents of {len({query for query, _ in chosen})} queries, in the order of "
+        f"the draw. Fill the column rating, or grade them with corank lab; then corank evaluate RUN... --gold "
+        f"GRADES --drawn {output} -m {metric}."
+    )
+    emit(as_json, "suggest", {"output": output, "n": len(lines), "metric": metric}, said)
+
+
+def write_page(path: Path, found: RunsEvaluation, *, force: bool) -> None:
+    """Write one HTML page with a plot of each metric: systems before and after the correction."""
+    from corank.comparison.report.blocks import BulletList, Document, Paragraph, Plot, Section
+    from corank.comparison.report.charts import IntervalRow, interval_chart
+    from corank.data.durable.atomic import atomic_file
+    from corank.metrics.cheap.report import sentences, tables
+
+    sections = []
+    for number, result in enumerate(found.values()):
+        rows = []
+        for name in result.order[:MAX_CHART]:
+            at = result.systems.index(name)
+            before, after = (one.interval(at, level=result.level) for one in (result.human, result.corrected))
+            if result.judges:
+                rows.append(IntervalRow(f"{name}, corrected", *after[:3], is_strong=True))
+                rows.append(IntervalRow(f"{name}, cheap only", float(result.cheap[at]), float("nan"), float("nan")))
+            rows.append(IntervalRow(f"{name}, human only", *before[:3]))
+        described = "; ".join(f"{row.name} {row.mean:.3f}, {row.low:.3f} to {row.high:.3f}" for row in rows)
+        caption = f"Means with {result.level:.0%} intervals, before and after the correction by cheap grades."
+        chart = interval_chart(rows, result.metric)
+        plot = Plot.of(chart, f"m{number}", result.metric, described, caption, is_lone=True)
+        lines = sentences(result, found.these_queries)
+        sections.append(Section(f"m{number}", result.metric, [
+            Paragraph(lines[0], "verdict"), plot,
+            BulletList(tuple(lines[1:])), *tables(result),
+        ]))  # fmt: skip
+    if found.notes:
+        sections.append(Section("notes", "Notes", [BulletList(found.notes)]))
+    title = f"{len(found.systems)} runs, {len(found.gold)} of {len(found.query_ids)} queries with human grades"
+    with atomic_file(path, overwrite=force) as scratch:
+        scratch.write_text(Document(title, sections).html(), encoding="utf-8")
 
 
 def _short_names(files: list[Path]) -> list[str]:

@@ -52,6 +52,13 @@ def evaluate(
         list[Path] | None,
         typer.Option(help="Grades of a cheap judge (LLM, clicks), corrected by --gold; repeatable.", metavar="FILE"),
     ] = None,
+    drawn: Annotated[
+        Path | None,
+        typer.Option(help="Documents of `corank suggest --for evaluation`, which --gold grades.", metavar="FILE"),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="HTML page with a plot, with --gold.", dir_okay=False, metavar="FILE")
+    ] = None,
     these_queries: Annotated[
         bool, typer.Option("--these-queries", help="Estimate for the listed queries, not for queries like these.")
     ] = False,
@@ -100,17 +107,28 @@ def evaluate(
         label=label, qid=qid, id_column=id_column, drop=drop, keep=keep, judge_column=judge_column, judges=judges.value
     )
     if gold is not None:
-        from corank.cli.learn.cheap import evaluate_with_cheap
+        from corank.cli.learn.cheap import evaluate_drawn, evaluate_with_cheap, is_drawn
 
         if compare or per_query:
             raise InputError("--gold compares all runs; leave --compare and --per-query out.")
+        if drawn is not None or is_drawn(gold):
+            if fail_if_worse is not None or junit or report or (metrics and len(metrics) > 1):
+                raise InputError("drawn documents estimate one metric; leave --fail-if-worse, --junit, --report out.")
+            evaluate_drawn(
+                files, gold, cheap or [], drawn or gold, (metrics or ["DCG@10"])[0], convention, columns,
+                as_json=as_json,
+            )  # fmt: skip
+            return
         evaluate_with_cheap(
             files, gold, cheap or [], metrics or ["nDCG@10"], convention, columns, unjudged=unjudged,
-            these_queries=these_queries, fail_if_worse=fail_if_worse, junit=junit, as_json=as_json, force=force,
+            these_queries=these_queries, fail_if_worse=fail_if_worse, junit=junit, report=report, as_json=as_json,
+            force=force,
         )  # fmt: skip
         return
-    if cheap or these_queries or fail_if_worse is not None or junit is not None:
-        raise InputError("--cheap, --these-queries, --fail-if-worse and --junit need human grades; pass --gold.")
+    if cheap or these_queries or drawn or report or fail_if_worse is not None or junit is not None:
+        raise InputError(
+            "--cheap, --drawn, --these-queries, --report, --fail-if-worse and --junit need human grades; pass --gold."
+        )
     if len(files) != 2:
         raise InputError(f"{len(files)} files were passed; pass grades and predictions, or runs with --gold.")
     truth, predictions = files
@@ -154,7 +172,14 @@ def _print_json(evaluation: Evaluation, tests: list[PairedTest], n_absent: int) 
         "n_rows": evaluation.n_rows,
         "n_unjudged_rows": evaluation.n_unjudged_rows,
         "metrics": {
-            name: {field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")}
+            name: {
+                **{field: getattr(result, field) for field in ("mean", "micro", "n_used", "n_empty")},
+                **(
+                    {}
+                    if (holes := evaluation.holes(name)) is None
+                    else {"holes": dict(zip(("judged", "condensed", "low", "high"), holes.means(), strict=True))}
+                ),
+            }
             for name, result in evaluation.items()
         },
         "comparisons": tests,
@@ -170,6 +195,15 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     console = make_console()
     means = [(name, one.mean, one.micro, one.n_used, one.n_empty) for name, one in evaluation.items()]
     show(ReportTable("", ("metric", "mean", "micro", "queries", "empty"), tuple(means)), console)
+    if evaluation.rows is not None and evaluation.n_unjudged_rows:
+        rows: list[tuple[Cell, ...]] = [
+            (name, *holes.means()) for name in evaluation if (holes := evaluation.holes(name)) is not None
+        ]
+        note = (
+            "Share of judged documents among the first k, the value without unjudged documents, and the values if all "
+            "unjudged documents were irrelevant or relevant."
+        )
+        show(ReportTable("", ("metric", "judged@k", "condensed", "low", "high"), tuple(rows), note=note), console)
     absent = f", {n_absent} judged but not in the run" if n_absent else ""
     typer.echo(
         f"convention {evaluation.convention.name}: {evaluation.n_queries} queries, {evaluation.n_single_grade} of a "
@@ -179,7 +213,7 @@ def _print_tables(evaluation: Evaluation, tests: list[PairedTest], n_absent: int
     if not tests:
         return
     n_files = len({test.other for test in tests})
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (
             test.metric, test.other, test.base_mean, test.other_mean, f"{test.difference:+.4f}", f"{test.low:+.4f}",
             f"{test.high:+.4f}", f"{test.p_value:.2g}", *([f"{test.p_adjusted:.2g}"] if n_files > 1 else []),

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 from urllib.parse import quote
 
+from corank.comparison.report.charts import Chart
 from corank.comparison.report.page import page, section
 from corank.console import printable
 from corank.data.durable.atomic import atomic_file
@@ -109,6 +110,12 @@ class Plot:
     caption: str
     wide: str = ""  # the same for wide windows; "" for a plot that shares a row with others
 
+    @classmethod
+    def of(cls, chart: Chart, name: str, title: str, description: str, caption: str, *, is_lone: bool = False) -> Plot:
+        """Draw a chart; one that has the window for itself also has a wide drawing."""
+        wide = chart.svg(f"{name}-wide", title, description, is_wide=True) if is_lone else ""
+        return cls(name, title, chart.svg(name, title, description), caption, wide)
+
     @property
     def file(self) -> str:
         """Name of the file that the Markdown report links to."""
@@ -119,7 +126,7 @@ class Plot:
         caption = f"<strong>{escape(self.title)}.</strong> {escape(self.caption)}"
         if not self.wide:
             return f"<figure>\n{self.drawing}\n<figcaption>{caption}</figcaption>\n</figure>"
-        both = f'<div class="narrow">\n{self.drawing}\n</div>\n<div class="broad">\n{self.wide}\n</div>'
+        both = f'<div class="slim">\n{self.drawing}\n</div>\n<div class="broad">\n{self.wide}\n</div>'
         return f'<figure class="alone">\n{both}\n<figcaption>{caption}</figcaption>\n</figure>'
 
     def markdown(self) -> str:
@@ -163,7 +170,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Details:
+class Collapsed:
     """A block that is collapsed on screen; paper and Markdown show it."""
 
     summary: str
@@ -196,6 +203,30 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Document:
+    """A page of blocks; every report is one, and is written by these methods. Sections without blocks vanish."""
+
+    title: str  # title of the page
+    blocks: Sequence[PageBlock]  # blocks and sections
+
+    @property
+    def _parts(self) -> list[PageBlock]:
+        return [one for one in self.blocks if not isinstance(one, Section) or one.blocks]
+
+    def html(self) -> str:
+        """Return one self-contained HTML page, with links to its sections."""
+        links = [(part.anchor, part.name) for part in self._parts if isinstance(part, Section)]
+        return page(self.title, "\n".join(part.html() for part in self._parts), links)
+
+    def markdown(self) -> str:
+        """Return Markdown; links to images are relative to it."""
+        return "\n\n".join([f"# {escape_markdown(self.title)}", *(part.markdown() for part in self._parts)]) + "\n"
+
+    def _repr_html_(self) -> str:
+        return "\n".join(part.html() for part in self._parts)
+
+
+@dataclass(frozen=True)
 class Report:
     """Result of an experiment."""
 
@@ -213,11 +244,11 @@ class Report:
 
     def markdown(self) -> str:
         """Return the report as Markdown; links to images are relative to it."""
-        return "\n\n".join([f"# {escape_markdown(self.title)}", *(block.markdown() for block in self.blocks())]) + "\n"
+        return Document(self.title, self.blocks()).markdown()
 
     def html(self) -> str:
         """Return the report as one HTML page, which contains the images."""
-        return page(self.title, "\n".join(block.html() for block in self.blocks()))
+        return Document(self.title, self.blocks()).html()
 
     def _repr_html_(self) -> str:
         """Return the title and tables for a notebook; the images are files in another folder."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,7 @@ from scipy import sparse
 from corank._version import __version__
 from corank.base.calibration import reliability_curve
 from corank.base.priors import ColumnMean
-from corank.comparison.report.blocks import BulletList, Code, Facts, PageBlock, Paragraph, Section
-from corank.comparison.report.page import page
+from corank.comparison.report.blocks import BulletList, Code, Document, Facts, PageBlock, Paragraph, Section
 from corank.comparison.report.study import describe_convention
 from corank.data.column_roles import column_name
 from corank.data.inputs import as_scores
@@ -41,35 +39,18 @@ from corank.errors import InputError
 from corank.metrics import Evaluation, evaluate, parse_metric
 from corank.metrics.significance import few_note, sign_flip
 from corank.parameters import check_values, integer, rng_of, seed
-from corank.tables import Cell, ReportTable, escape_markdown
+from corank.tables import Cell, ReportTable
 
 FEW_QUERIES = 30
 """Number of evaluated queries below which the card warns of wide intervals."""
-MOST_FEATURES = 20
+MAX_FEATURES = 20
 """Rows of the table of features."""
 
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class ModelCard:
+class ModelCard(Document):
     """A model card; made by `model_card`."""
-
-    title: str  # name of the model
-    sections: tuple[Section, ...]  # what the card says
-
-    def html(self) -> str:
-        """Return the card as one self-contained HTML page."""
-        links = [(part.anchor, part.name) for part in self.sections]
-        return page(f"Model card: {self.title}", "\n".join(part.html() for part in self.sections), links)
-
-    def markdown(self) -> str:
-        """Return the card as Markdown."""
-        title = f"# Model card: {escape_markdown(self.title)}"
-        return "\n\n".join([title, *(part.markdown() for part in self.sections)]) + "\n"
-
-    def _repr_html_(self) -> str:
-        return "\n".join(part.html() for part in self.sections)
 
 
 def model_card(
@@ -120,7 +101,7 @@ def model_card(
         Section("repeat", "How to repeat", [Code(command)] if command else []),
     )
     name = title or (Path(path).stem if path else type(model).__name__)
-    return ModelCard(name, tuple(part for part in sections if part.blocks))
+    return ModelCard(f"Model card: {name}", sections)
 
 
 def _model(model: Any, path: str | os.PathLike[str] | None, about: str) -> list[PageBlock]:
@@ -183,7 +164,7 @@ def _performance(
 
 
 def _features(importance: ReportTable, metric: str) -> list[PageBlock]:
-    kept = ReportTable("", importance.columns, importance.rows[:MOST_FEATURES])
+    kept = ReportTable("", importance.columns, importance.rows[:MAX_FEATURES])
     more = len(importance.rows) - len(kept.rows)
     note = (
         f"Mean loss of {metric} when the values of a feature are permuted inside each query, with a 95 % interval over "

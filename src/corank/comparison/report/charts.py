@@ -1,52 +1,31 @@
-"""Charts of a report, drawn by matplotlib, as SVG that takes its colours and fonts from the page."""
+"""
+Charts as SVG for reports and pages: lines, intervals, bars, steps, reliability. No library, no script, no fonts.
+
+Colours are variables of the page, so that dark mode changes them. Widths of letters are estimated. A chart is drawn at
+`WIDTH` for columns and phones, and `WIDER` times as wide for a figure that has the window for itself.
+"""
 
 from __future__ import annotations
 
-import io
 import math
-import re
-import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 import numpy as np
 
-from corank.comparison.report.page import COLOURS, DASHES, LIGHT, PLOT
-from corank.errors import import_extra
+from corank.comparison.report.page import DASHES, STYLE
 
 WIDTH, HEIGHT = 320.0, 215.0
 """Size of a chart in CSS pixels at its natural size; pages scale it to the column."""
-
 WIDER, HIGHER = 2.5, 1.3
 """Factors of the drawing of a lone chart for wide windows, where the natural one would have huge letters."""
-
 N_LINES = len(DASHES)
 """Largest number of lines in a chart: each has its own colour, dash pattern and marker."""
-
 N_STEPS = 240
 """Largest number of steps in a step chart; more values are drawn as quantiles."""
-
-FONT_SIZE = 11.5
-_MARKERS = "os^DvX"
-_LETTER = 6.6  # mean width of a letter at `FONT_SIZE`
-_ROW = 17.0
-_SVG = "{http://www.w3.org/2000/svg}"
-_LINK = "{http://www.w3.org/1999/xlink}href"
-_VARIABLES = {colour: f"var(--{name})" for name, colour in LIGHT.items()}
-_STYLE = {
-    "font.size": FONT_SIZE, "axes.titlesize": FONT_SIZE, "axes.titleweight": "bold", "axes.titlelocation": "left",
-    "axes.labelweight": "bold", "xaxis.labellocation": "right", "text.color": LIGHT["ink"], "axes.grid": True,
-    "axes.labelcolor": LIGHT["ink"], "axes.titlecolor": LIGHT["ink"], "axes.edgecolor": LIGHT["quiet"],
-    "xtick.color": LIGHT["quiet"], "ytick.color": LIGHT["quiet"], "grid.color": LIGHT["line"], "grid.linewidth": 0.7,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False, "ytick.major.size": 0.0,
-    "axes.axisbelow": True, "lines.linewidth": 2.0, "lines.markersize": 6.5, "lines.scale_dashes": False,
-    "figure.facecolor": "none", "axes.facecolor": "none", "legend.frameon": False, "legend.handlelength": 2.4,
-    "figure.constrained_layout.w_pad": 3 / 72, "figure.constrained_layout.h_pad": 3 / 72,
-    "svg.fonttype": "none", "svg.hashsalt": "corank", "xtick.minor.size": 0.0,
-}  # fmt: skip
+_LETTER, _LINE, _GAP = 6.6, 17.0, 6.0
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -54,13 +33,14 @@ class Curve:
     """One line of a chart."""
 
     name: str  # text of the legend
-    points: tuple[tuple[float, float], ...]  # (x, y) in order
-    band: tuple[tuple[float, float], ...] = ()  # (low, high) at each point; empty for none
+    points: tuple[Point, ...]  # (x, y) in order
+    band: tuple[Point, ...] = ()  # (low, high) at each point; empty for none
     notes: tuple[str, ...] = ()  # a label for each point; empty for none
+    has_markers: bool = True  # whether points are marked
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalRow:
     """One row of an interval chart."""
 
     name: str
@@ -70,154 +50,260 @@ class Interval:
     is_strong: bool = False  # whether the row is emphasised
 
 
+@dataclass(frozen=True)
+class Axis:
+    """A linear or logarithmic axis."""
+
+    low: float  # low, high: numbers at its ends
+    high: float
+    label: str = ""  # its title
+    is_log: bool = False
+    is_whole: bool = False  # whether only whole numbers are marked
+
+    @staticmethod
+    def around(values: Iterable[float], label: str = "", *, is_log: bool = False, margin: float = 0.06) -> Axis:
+        """Return an axis that holds some values, with a margin."""
+        known = [value for value in values if math.isfinite(value)] or [0.0]
+        low, high = min(known), max(known)
+        if is_log:
+            factor = max(high / low, 1.5) ** margin
+            return Axis(low / factor, high * factor, label, is_log=True)
+        space = margin * ((high - low) or abs(high) or 1.0)
+        return Axis(low - space, high + space, label)
+
+    def place(self, value: float) -> float:
+        """Return the place of a number, from 0 to 1; numbers beyond the ends are at the ends."""
+        low, high = (math.log(self.low), math.log(self.high)) if self.is_log else (self.low, self.high)
+        value = math.log(max(value, self.low)) if self.is_log else value
+        return min(max((value - low) / ((high - low) or 1e-300), 0.0), 1.0)
+
+    def ticks(self, n: int = 5) -> list[tuple[float, str]]:
+        """
+        Return the values and labels of at most n + 1 marks: multiples of 1, 2 or 5 times a power of ten.
+
+        >>> [label for _, label in Axis(0, 164).ticks()], [label for _, label in Axis(-0.7, 1.1).ticks(4)]
+        (['0', '50', '100', '150'], ['−0.5', '0', '0.5', '1'])
+        """
+        if self.is_log:
+            return [(value, _power(value)) for value in self._powers(n)]
+        span = max(self.high - self.low, 1e-300)
+        power = 10.0 ** math.floor(math.log10(span / n))
+        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor * n >= span * (1 - 1e-9))
+        step = max(step, 1.0) if self.is_whole else step
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [(step * k, f"{step * k:,.10g}".replace("-", "−")) for k in range(first, last + 1)]
+
+    def _powers(self, n: int) -> list[float]:
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        factors = (1.0,) if self.high / self.low > 100 else (1.0, 2.0, 5.0)
+        marks = [factor * 10.0**k for k in range(first, last + 1) for factor in factors]
+        marks = [mark for mark in marks if self.low <= mark <= self.high]
+        return marks[:: -(-len(marks) // (n + 1))]
+
+
+@dataclass
+class Chart:
+    """A chart to draw: axes in numbers, and what lies between them."""
+
+    x: Axis
+    y: Axis
+    height: float = HEIGHT
+    lines: list[tuple[Curve, int]] = field(default_factory=list)  # curve and number of its style
+    bars: list[tuple[float, float, float, float, int]] = field(default_factory=list)  # x0, x1, y0, y1, style
+    dots: list[tuple[float, float, float, int, bool]] = field(default_factory=list)  # x, y, radius, style, is ring
+    rules: list[tuple[Point, Point, bool]] = field(default_factory=list)  # ends in numbers, is dashed
+    names: list[tuple[float, str, bool]] = field(default_factory=list)  # y, text above a row, is strong
+    rows: list[tuple[float, str]] = field(default_factory=list)  # y, text left of a row
+    legend: list[str] = field(default_factory=list)
+    has_y_ticks: bool = True
+    is_square: bool = False
+
+    def svg(self, name: str, title: str, description: str, *, is_wide: bool = False) -> str:
+        """Return an ``svg`` element for a page."""
+        width = WIDTH * (WIDER if is_wide else 1.0)
+        columns = 2 if max(map(len, self.legend), default=0) * _LETTER + 40 <= width / 2 else 1
+        n_legend = -(-len(self.legend) // columns)
+        height = self.height * (HIGHER if is_wide else 1.0) + _LINE * n_legend
+        ticks = self.y.ticks(8 if is_wide else 5) if self.has_y_ticks else []
+        labels = [label for _, label in ticks] + [text for _, text in self.rows]
+        left = max((len(label) * _LETTER for label in labels), default=0.0) + _GAP
+        top, bottom, right = _LINE * bool(self.y.label) + _GAP, height - _LINE * (2.2 + n_legend), width - 3 * _GAP
+        if self.is_square:
+            right = min(right, left + bottom - top)
+
+        def at(point: Point) -> Point:
+            across, up = self.x.place(point[0]), self.y.place(point[1])
+            return left + across * (right - left), bottom - up * (bottom - top)
+
+        parts = []
+        for value, label in self.x.ticks(10 if is_wide else 5):
+            x, _ = at((value, self.y.low))
+            half = len(label) * _LETTER / 2
+            parts += [_path("grid", [(x, top), (x, bottom)])]
+            parts += [_text(min(max(x, half), width - half), bottom + 15, label, "tick", "middle")]
+        for value, label in ticks:
+            _, y = at((self.x.low, value))
+            parts += [_path("grid", [(left, y), (right, y)]), _text(left - _GAP, y + 4, label, "tick", "end")]
+        parts += [_path("edge", [(left, bottom), (right, bottom)])]
+        parts += [_text(left - _GAP, at((self.x.low, y))[1] + 4, label, "", "end") for y, label in self.rows]
+        parts += [_path("edge dashed" if dashed else "edge", [at(a), at(b)]) for a, b, dashed in self.rules]
+        for x0, x1, y0, y1, style in self.bars:
+            (a, b), (c, d) = at((x0, y0)), at((x1, y1))
+            box = f'x="{min(a, c):.1f}" y="{min(b, d):.1f}" width="{abs(c - a):.1f}" height="{abs(d - b):.1f}"'
+            parts.append(f'<rect class="fill s{style}" {box}/>')
+        for curve, style in self.lines:
+            parts += _line(curve, style, at)
+        for x, y, radius, style, is_ring in self.dots:
+            parts.append(_circle(*at((x, y)), radius, "ring" if is_ring else f"dot s{style}"))
+        for y, text, is_strong in self.names:
+            shown = _shortened(text, width * (0.88 if is_strong else 1.0))
+            parts.append(_text(0, at((self.x.low, y))[1] - 9, shown, "strong" if is_strong else ""))
+        for curve, _ in self.lines:
+            parts += _notes(curve, [at(point) for point in curve.points], width, top)
+        parts.append(_text(0, 12, self.y.label, "strong") if self.y.label else "")
+        parts.append(_text(right, bottom + 2 * _LINE - 2, self.x.label, "strong", "end"))
+        for number, text in enumerate(self.legend):
+            x, y = (number % columns) * width / 2, height - _LINE * (n_legend - number // columns) + 10
+            sample = Curve("", ((x + 2, y - 4), (x + 28, y - 4)), has_markers=False)
+            parts += _line(sample, number + 1, lambda point: point)
+            parts.append(_text(x + 36, y, _shortened(text, width / columns - 40)))
+        head = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>'
+        frame = f'xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width:g} {height:g}" role="img"'
+        drawn = "\n".join(filter(None, parts))
+        return f'<svg {frame} aria-labelledby="{name}-title {name}-desc">\n{head}\n{drawn}\n</svg>'
+
+
 def line_chart(
     curves: Sequence[Curve],
     x_label: str,
     y_label: str,
     *,
     is_log: bool = False,
-    chosen: tuple[float, float] | None = None,
-) -> Any:
-    """Draw up to `N_LINES` curves."""
+    chosen: Point | None = None,
+    x: Axis | None = None,
+    y: Axis | None = None,
+) -> Chart:
+    """Return a chart of up to `N_LINES` curves; axes hold all points and bands if they are not given."""
     if len(curves) > N_LINES:
         raise ValueError(f"there are {len(curves)} curves; a chart shows at most {N_LINES}")
-    names = [_shortened(curve.name, 0.85 * WIDTH) for curve in curves] if len(curves) > 1 else []
-    columns = 2 if names and max(map(len, names)) * _LETTER + 40 <= WIDTH / 2 else 1
-    with _axes(HEIGHT + _ROW * math.ceil(len(names) / columns), x_label, y_label) as ax:
-        if is_log:
-            _log_axis(ax, [x for curve in curves for x, _ in curve.points])
-        for at, curve in enumerate(curves):
-            colour, dash = LIGHT[f"s{at + 1}"], DASHES[at]
-            x, y = np.array(curve.points).T
-            if curve.band:
-                ax.fill_between(x, *np.array(curve.band).T, color=colour, alpha=0.11, linewidth=0)
-            ax.plot(x, y, color=colour, marker=_MARKERS[at], linestyle=(0, dash) if dash else "-")
-            _add_notes(ax, curve)
-        if chosen is not None:
-            ax.plot(*chosen, "o", markersize=14, markerfacecolor="none", color=LIGHT["ink"], markeredgewidth=1.6)
-        if names:
-            ax.figure.legend(ax.lines[: len(names)], names, loc="outside lower left", ncols=columns, borderpad=0)
-    return ax.figure
+    points = [point for curve in curves for point in curve.points]
+    ends = [end for curve in curves for pair in curve.band for end in pair]
+    has_notes = any(curve.notes for curve in curves)
+    chart = Chart(
+        x or Axis.around([a for a, _ in points], x_label, is_log=is_log),
+        y or Axis.around([b for _, b in points] + ends, y_label, margin=0.15 if has_notes else 0.06),
+        lines=[(curve, number) for number, curve in enumerate(curves, 1)],
+        legend=[curve.name for curve in curves] if len(curves) > 1 else [],
+    )  # fmt: skip
+    chart.dots += [(*chosen, 7.0, 0, True)] if chosen is not None else []
+    return chart
 
 
-def interval_chart(rows: Sequence[Interval], x_label: str) -> Any:
-    """Draw a dot and an interval for each row, from the top, with the name above it."""
-    with _axes(40 + 33.0 * len(rows), x_label) as ax:
-        for at, row in enumerate(rows):
-            # rounding may place the mean of equal values beside their interval
-            ends = [[max(row.mean - row.low, 0.0)], [max(row.high - row.mean, 0.0)]] if math.isfinite(row.low) else None
-            ax.errorbar(row.mean, at, xerr=ends, fmt="o", capsize=4, color=LIGHT["s1"], ms=10 if row.is_strong else 7)
-            width = WIDTH * (0.88 if row.is_strong else 1.0)
-            ax.text(
-                0, at - 0.32, _shortened(row.name, width), transform=ax.get_yaxis_transform(), in_layout=False,
-                weight="bold" if row.is_strong else "normal",
-            )  # fmt: skip
-        ax.set_ylim(len(rows) - 0.6, -0.85)
-        ax.set_yticks([])
-    return ax.figure
+def interval_chart(rows: Sequence[IntervalRow], x_label: str) -> Chart:
+    """Return a chart with a dot and an interval for each row, from the top, with the name above it."""
+    known = [(row, math.isfinite(row.low) and math.isfinite(row.high)) for row in rows]
+    ends = [end for row, is_known in known for end in (row.mean, *((row.low, row.high) if is_known else ()))]
+    chart = Chart(Axis.around(ends, x_label), Axis(len(rows) - 0.4, -0.75), 46 + 33.0 * len(rows), has_y_ticks=False)
+    for y, (row, is_known) in enumerate(known):
+        # rounding may place the mean of equal values beside their interval
+        low, high = (min(row.low, row.mean), max(row.high, row.mean)) if is_known else (row.mean, row.mean)
+        chart.lines.append((Curve("", ((low, y), (high, y)), has_markers=False), 1))
+        chart.dots.append((row.mean, y, 5.0 if row.is_strong else 3.5, 1, False))
+        chart.names.append((y, row.name, row.is_strong))
+    return chart
 
 
-def bar_chart(rows: Sequence[tuple[str, float]], x_label: str) -> Any:
-    """Draw a bar to the left or right of zero for each (name, value), from the top."""
-    with _axes(40 + 19.0 * len(rows), x_label) as ax:
-        values = [value for _, value in rows]
-        ax.barh(range(len(rows)), values, 0.68, color=[LIGHT["s1" if value >= 0 else "s2"] for value in values])
-        ax.set_yticks(range(len(rows)), [_shortened(name, 0.42 * WIDTH) for name, _ in rows], color=LIGHT["ink"])
-        ax.axvline(0.0, color=LIGHT["quiet"], linewidth=1)
-        ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.grid(False, axis="y")
-    return ax.figure
+def bar_chart(rows: Sequence[tuple[str, float]], x_label: str) -> Chart:
+    """Return a chart with a bar to the left or right of zero for each (name, value), from the top."""
+    chart = Chart(
+        Axis.around([0.0, *(value for _, value in rows)], x_label), Axis(len(rows) - 0.4, -0.6), 40 + 19.0 * len(rows),
+        rows=[(y, _shortened(name, 0.42 * WIDTH)) for y, (name, _) in enumerate(rows)], has_y_ticks=False,
+    )  # fmt: skip
+    chart.bars = [(0.0, value, y - 0.34, y + 0.34, 1 if value >= 0 else 2) for y, (_, value) in enumerate(rows)]
+    chart.rules = [((0.0, chart.y.low), (0.0, chart.y.high), False)]
+    return chart
 
 
-def step_chart(values: Sequence[float], x_label: str, y_label: str) -> Any:
-    """Draw values in descending order as steps around zero; NaN is left out, more than `N_STEPS` become quantiles."""
+def step_chart(values: Sequence[float], x_label: str, y_label: str) -> Chart:
+    """Return a chart of values in descending order as steps around zero; more than `N_STEPS` become quantiles."""
     known = np.sort(np.asarray(values, dtype=np.float64))[::-1]
     known = known[np.isfinite(known)]
     n = min(len(known), N_STEPS)
     steps = known if len(known) == n else np.quantile(known, (n - 0.5 - np.arange(n)) / n)
-    edges = np.linspace(0, len(known), n + 1)
-    with _axes(HEIGHT, x_label, y_label) as ax:
-        for colour, sign in (("s1", 1.0), ("s2", -1.0)):
-            at = np.flatnonzero(sign * steps > 0)  # consecutive: the steps are sorted
-            if len(at):
-                ax.stairs(steps[at], edges[at[0] : at[-1] + 2], fill=True, color=LIGHT[colour])
-        ax.axhline(0.0, color=LIGHT["quiet"], linewidth=1)
-        ax.set_xlim(0, len(known))
-        ax.xaxis.get_major_locator().set_params(integer=True, nbins=5)
-    return ax.figure
+    edges = np.linspace(0, len(known), n + 1).tolist()
+    chart = Chart(Axis(0, max(len(known), 1), x_label, is_whole=True), Axis.around([0.0, *steps.tolist()], y_label))
+    chart.bars = [
+        (edges[k], edges[k + 1], 0.0, value, 1 if value > 0 else 2) for k, value in enumerate(steps.tolist()) if value
+    ]
+    chart.rules = [((0.0, 0.0), (len(known), 0.0), False)]
+    return chart
 
 
-def reliability_chart(bins: Sequence[tuple[float, float, int]], x_label: str, y_label: str) -> Any:
-    """Draw observed against predicted for bins (predicted, observed, number of rows); areas are numbers of rows."""
-    predicted, observed, n_rows = np.array(bins).T
-    with _axes(270.0, x_label, y_label) as ax:
-        ax.plot([0, 1], [0, 1], color=LIGHT["quiet"], linewidth=1, linestyle=(0, (4, 3)))
-        ax.plot(predicted, observed, color=LIGHT["s1"])
-        ax.scatter(predicted, observed, (5 + 12 * np.sqrt(n_rows / n_rows.max())) ** 2, color=LIGHT["s1"], linewidth=0)
-        ax.set_aspect("equal", anchor="W")
-        ax.set_xticks(np.arange(5) / 4)
-        ax.set_yticks(np.arange(5) / 4)
-    return ax.figure
+def reliability_chart(bins: Sequence[tuple[float, float, int]], x_label: str, y_label: str) -> Chart:
+    """Return observed against predicted for bins (predicted, observed, number of rows); areas are numbers of rows."""
+    most = max(n for _, _, n in bins)
+    chart = Chart(
+        Axis(0, 1, x_label), Axis(0, 1, y_label), 290.0, is_square=True, rules=[((0.0, 0.0), (1.0, 1.0), True)]
+    )
+    chart.lines = [(Curve("", tuple((a, b) for a, b, _ in bins), has_markers=False), 1)]
+    chart.dots = [(a, b, (5 + 12 * math.sqrt(n / most)) / 2, 1, False) for a, b, n in bins]
+    return chart
 
 
-@contextmanager
-def _axes(height: float, x_label: str, y_label: str = "") -> Iterator[Any]:
-    """Yield the axes of a new figure, with matplotlib's defaults instead of the user's settings."""
-    matplotlib = import_extra("matplotlib", "report")
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
-        ax = Figure((WIDTH / 72, height / 72), dpi=72, layout="constrained").subplots()
-        ax.set_xlabel(x_label)
-        ax.set_title(y_label)
-        ax.locator_params(nbins=6)
-        yield ax
+def standalone(drawing: str) -> str:
+    """Return an ``svg`` element as the content of a file, with the styles that a page defines."""
+    style = f"<style>{STYLE}\nsvg {{ background: var(--card); }}</style>"
+    head, rest = drawing.split(">", 1)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>\n{style}{rest}\n'
 
 
-def _log_axis(ax: Any, values: Sequence[float]) -> None:
-    """Draw x by its logarithm, with ticks at powers of ten, or at 1, 2 and 5 times these for less than two decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    ax.set_xscale("log")
-    subs = (1.0,) if max(values) / min(values) > 100 else (1.0, 2.0, 5.0)
-    ax.xaxis.set_major_locator(LogLocator(subs=subs, numticks=6))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _power(x)))
-
-
-def _power(x: float) -> str:
-    """Write a number of a logarithmic axis: as a power of ten below 0.001 and from 100,000 on."""
-    if 1e-3 <= x < 1e5:
-        return f"{x:g}"
-    factor, _, power = f"{x:.0e}".partition("e")
-    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return ("" if factor == "1" else f"{factor}·") + f"10{raised}"
+def _line(curve: Curve, style: int, place: Callable[[Point], Point]) -> list[str]:
+    points = [place(point) for point in curve.points]
+    parts = []
+    if curve.band:
+        lows = [place((x, low)) for (x, _), (low, _) in zip(curve.points, curve.band, strict=True)]
+        highs = [place((x, high)) for (x, _), (_, high) in zip(curve.points, curve.band, strict=True)]
+        parts.append(_path(f"band s{style}", [*lows, *highs[::-1]], "Z"))
+    dash = f' stroke-dasharray="{" ".join(map(str, DASHES[style - 1]))}"' if DASHES[style - 1] else ""
+    parts.append(_path(f"line s{style}", points, dash=dash))
+    if curve.has_markers:
+        parts += [_circle(x, y, 3.2, f"dot s{style}") for x, y in points]
+    return parts
 
 
-def _add_notes(ax: Any, curve: Curve) -> None:
+def _notes(curve: Curve, places: Sequence[Point], width: float, top: float) -> list[str]:
     """Label each point at a corner where the label covers no point and no other label, if there is one."""
-    if not curve.notes:
-        return
-    ax.margins(y=0.15)
-    ax.figure.draw_without_rendering()  # computes the layout
-    pixels, top = ax.transData.transform(curve.points), ax.bbox.y1
-    taken = [(x - 3, x + 3, y - 3, y + 3) for x, y in pixels]
-    for note, point, (x, y) in zip(curve.notes, curve.points, pixels, strict=True):
-        width = len(note) * _LETTER
-        corners = [(across, up) for up in (6, -14, 17, -25) for across in (5, -5 - width)]
-        boxes = [(x + across, x + across + width, y + up - 2, y + up + 10) for across, up in corners]
-        inside = [box[0] >= 0 and box[1] <= WIDTH and box[3] <= top for box in boxes]
-        free = [at for at, box in enumerate(boxes) if inside[at] and not _overlaps(box, taken)]
-        at = next(iter(free), inside.index(True) if any(inside) else 0)
-        taken.append(boxes[at])
-        ax.annotate(note, point, corners[at], textcoords="offset pixels", color=LIGHT["quiet"], in_layout=False)
+    taken = [(x - 3, x + 3, y - 3, y + 3) for x, y in places]
+    parts = []
+    for note, (x, y) in zip(curve.notes, places, strict=False):
+        size = len(note) * _LETTER
+        corners = [(x + across, y + down) for down in (-6, 14, -17, 25) for across in (5, -5 - size)]
+        boxes = [(a, a + size, b - 10, b + 2) for a, b in corners]
+        inside = [box[0] >= 0 and box[1] <= width and box[2] >= top for box in boxes]
+        free = [k for k, box in enumerate(boxes) if inside[k] and not _overlaps(box, taken)]
+        chosen = next(iter(free), inside.index(True) if any(inside) else 0)
+        taken.append(boxes[chosen])
+        parts.append(_text(*corners[chosen], note, "tick"))
+    return parts
 
 
 def _overlaps(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> bool:
     left, right, low, high = box
     return any(left < other[1] and other[0] < right and low < other[3] and other[2] < high for other in others)
+
+
+def _path(kind: str, points: Sequence[Point], end: str = "", dash: str = "") -> str:
+    return f'<path class="{kind}"{dash} d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in points)}{end}"/>'
+
+
+def _circle(x: float, y: float, radius: float, kind: str) -> str:
+    return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "") -> str:
+    look = f' class="{kind}"' if kind else ""
+    aligned = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text{look}{aligned} x="{x:.1f}" y="{y:.1f}">{escape(text, quote=False)}</text>'
 
 
 def _shortened(text: str, width: float) -> str:
@@ -226,63 +312,10 @@ def _shortened(text: str, width: float) -> str:
     return text if len(text) <= n else text[: n - 1] + "…"
 
 
-def to_svg(figure: Any, name: str, title: str, description: str, *, is_wide: bool = False) -> str:
-    """Return a figure as an ``svg`` element for a page."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
-    natural = figure.get_size_inches()
-    if is_wide:
-        figure.set_size_inches(natural[0] * WIDER, natural[1] * HIGHER)
-    for artist in figure.findobj():
-        artist.set_clip_on(False)  # everything lies inside the axes
-    buffer = io.StringIO()
-    with matplotlib.rc_context({key: _STYLE[key] for key in ("svg.fonttype", "svg.hashsalt")}):
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    figure.set_size_inches(natural)
-    root = ET.fromstring(buffer.getvalue())
-    content = "\n".join(_element(child, name) for child in root if child.tag == f"{_SVG}g")
-    labels = f'<title id="{name}-title">{escape(title)}</title>\n<desc id="{name}-desc">{escape(description)}</desc>'
-    frame = f'xmlns="http://www.w3.org/2000/svg" viewBox="{root.get("viewBox")}" role="img"'
-    return f'<svg {frame} aria-labelledby="{name}-title {name}-desc">\n{labels}\n{content}\n</svg>'
-
-
-def _element(node: ET.Element, name: str) -> str:
-    """Write an element of matplotlib's SVG: own ids, no fonts, the page's colours, one decimal."""
-    inside = "".join(_element(child, name) for child in node)
-    tag = node.tag.removeprefix(_SVG)
-    if tag == "g" and not node.get("transform"):
-        return inside
-    attributes = {}
-    for key, value in node.items():
-        if key == "style":
-            attributes[key] = _style(value)
-        elif key == "id":
-            attributes[key] = f"{name}-{value}"
-        elif key == _LINK:
-            attributes["href"] = f"#{name}-{value.removeprefix('#')}"
-        elif not (key == "transform" and value.startswith("rotate(-0 ")):
-            attributes[key] = _rounded(value)
-    texts = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items() if value)
-    content = escape((node.text or "").strip(), quote=False) + inside
-    return f"<{tag}{texts}>{content}</{tag}>" if content else f"<{tag}{texts}/>"
-
-
-def _style(text: str) -> str:
-    """Replace colours by variables of the page; the page chooses fonts."""
-    rules = [rule.strip() for rule in text.split(";") if rule.strip() and not re.match(r"\s*font-(size|family)", rule)]
-    return re.sub("#[0-9a-f]{6}", lambda found: _VARIABLES.get(found[0], found[0]), "; ".join(rules))
-
-
-def _rounded(text: str) -> str:
-    """Round coordinates to one decimal."""
-    short = re.sub(r"-?\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), " ".join(text.split()))
-    return re.sub(r" ?([MLQCHVzZ]) ?", r"\1", short)
-
-
-def standalone(drawing: str) -> str:
-    """Return an ``svg`` element as the content of a file, with the styles that a page defines."""
-    style = f"<style>{COLOURS}{PLOT}\nsvg {{ background: var(--paper); }}</style>"
-    head, rest = drawing.split(">", 1)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>\n{style}{rest}\n'
+def _power(x: float) -> str:
+    """Write a number of a logarithmic axis: as a power of ten below 0.001 and from 100,000 on."""
+    if 0.999e-3 <= x < 1e5:
+        return f"{x:g}"
+    factor, _, power = f"{x:.0e}".partition("e")
+    raised = str(int(power)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return ("" if factor == "1" else f"{factor}·") + f"10{raised}"

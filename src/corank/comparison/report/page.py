@@ -8,13 +8,17 @@ from html import escape
 from corank._version import __version__
 
 LIGHT = {
-    "paper": "#ffffff", "raised": "#f3f5f8", "ink": "#1b1f24", "quiet": "#565d66", "line": "#c9ced6", "link": "#0b5cad",
+    "paper": "#f6f6f3", "card": "#ffffff", "ink": "#1c2329", "soft": "#56616b", "line": "#d9dcd8", "accent": "#23587c",
+    "accent-ink": "#ffffff", "accent-soft": "#e4eef5", "good": "#1d6b45", "good-soft": "#e2f2e9", "bad": "#9a2f24",
+    "bad-soft": "#fbe9e6", "focus": "#b4560a", "shadow": "#1c232966",
     "s1": "#014c9c", "s2": "#e16817", "s3": "#461556", "s4": "#018863", "s5": "#c41040", "s6": "#20461f",
 }  # fmt: skip
-"""Colours on white; the six series also differ in lightness, so that grey prints stay readable."""
+"""Colours of all pages, those of the lab too; the six series also differ in lightness, for grey prints."""
 
 DARK = {
-    "paper": "#15181d", "raised": "#20242b", "ink": "#e7e9ec", "quiet": "#a9b0ba", "line": "#434a55", "link": "#8cc0ff",
+    "paper": "#14181b", "card": "#1d2327", "ink": "#e7eaec", "soft": "#a5b0b8", "line": "#353e44", "accent": "#8cc3e8",
+    "accent-ink": "#0d1a23", "accent-soft": "#203544", "good": "#8fd6b0", "good-soft": "#1b3427", "bad": "#f2a79d",
+    "bad-soft": "#3d211d", "focus": "#f0a862", "shadow": "#000000b3",
     "s1": "#67b6fe", "s2": "#ffc96e", "s3": "#c25eb8", "s4": "#89fed0", "s5": "#fd6862", "s6": "#f0f7fd",
 }  # fmt: skip
 
@@ -32,30 +36,40 @@ COLOURS = f"""
 """
 
 PLOT = """
-svg { font: 11.5px system-ui, sans-serif; overflow: visible; stroke-linejoin: round; }
-svg text { fill: var(--ink); font-variant-numeric: tabular-nums; }
+.chart { font: 11.5px system-ui, sans-serif; overflow: visible; stroke-linejoin: round; display: block; width: 100%;
+  height: auto; }
 /* an outline in the background colour keeps text readable over grid lines */
-svg text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }"""
+.chart text { fill: var(--ink); font-variant-numeric: tabular-nums; paint-order: stroke; stroke: var(--card);
+  stroke-width: 3px; }
+.chart .tick { fill: var(--soft); } .chart .strong { font-weight: bold; }
+.chart path { fill: none; }
+.chart .grid { stroke: var(--line); stroke-width: .7; } .chart .edge { stroke: var(--soft); }
+.chart .dashed { stroke-dasharray: 4 3; } .chart .line { stroke: var(--series); stroke-width: 2; }
+.chart .band { fill: var(--series); opacity: .12; } .chart .dot, .chart .fill { fill: var(--series); }
+.chart .ring { fill: none; stroke: var(--ink); stroke-width: 1.6; }
+.broad { display: none; }
+@media (min-width: 44rem) { .slim { display: none; } .broad { display: block; } }
+""" + " ".join(f".s{number} {{ --series: var(--s{number}); }}" for number in range(1, len(DASHES) + 1))
 
 PAGE = """
 * { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 auto;
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--card); margin: 0 auto;
   max-width: 100rem; padding: 1.5rem 1rem 3rem; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: .3rem 0 .8rem; }
 h2 { font-size: 1.3rem; margin: 2.4rem 0 .6rem; }
 h3 { font-size: 1.05rem; margin: 1.6rem 0 .4rem; }
 p, ul, ol { max-width: 46rem; }
-a { color: var(--link); }
-:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }
-.skip { position: absolute; left: -100vw; background: var(--paper); padding: .5rem 1rem; }
+a { color: var(--accent); }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+.skip { position: absolute; left: -100vw; background: var(--card); padding: .5rem 1rem; }
 .skip:focus { left: 1rem; top: .5rem; z-index: 1; }
 nav ul { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0; margin: 0; max-width: none; }
 nav a { display: inline-block; padding: .25rem 0; }
-.verdict { font-size: 1.1rem; border-left: 4px solid var(--link); background: var(--raised); padding: .8rem 1rem; }
-.note, figcaption, footer { color: var(--quiet); font-size: .9rem; }
+.verdict { font-size: 1.1rem; border-left: 4px solid var(--accent); background: var(--paper); padding: .8rem 1rem; }
+.note, figcaption, footer { color: var(--soft); font-size: .9rem; }
 /* the shade at the right edge shows that a table continues; it is covered at the end of the table */
 .wide { overflow-x: auto; max-width: 100%; width: fit-content; margin: 1.4rem 0 .4rem; background:
-  linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to left, var(--card) 40%, transparent) right / 3rem 100% no-repeat local,
   linear-gradient(to left, color-mix(in srgb, var(--ink) 30%, transparent), transparent)
   right / .9rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -68,24 +82,21 @@ thead th { border-bottom-color: var(--ink); vertical-align: bottom; }
 th:first-child { padding-left: 0; }
 .number { text-align: right; }
 tbody .number { white-space: nowrap; }
-tbody th, thead th:first-child { position: sticky; left: 0; background: var(--paper); }
-tbody tr:hover > * { background: var(--raised); }
+tbody th, thead th:first-child { position: sticky; left: 0; background: var(--card); }
+tbody tr:hover > * { background: var(--paper); }
 .plots { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); }
 figure { margin: 0; max-width: 34rem; break-inside: avoid; }
 figure.alone { max-width: 72rem; }
-.broad { display: none; }
-@media (min-width: 44rem) { .narrow { display: none; } .broad { display: block; } }
-figure svg { display: block; width: 100%; height: auto; }
 figcaption { margin-top: .3rem; }
 img { max-width: 100%; height: auto; background: #fff; }
 details { margin: 1rem 0; }
-summary { cursor: pointer; color: var(--link); padding: .25rem 0; width: fit-content; }
-pre { background: var(--raised); padding: .7rem 1rem; overflow-x: auto; }
+summary { cursor: pointer; color: var(--accent); padding: .25rem 0; width: fit-content; }
+pre { background: var(--paper); padding: .7rem 1rem; overflow-x: auto; }
 code { font: .9em ui-monospace, monospace; }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.5rem, 1fr)); gap: .8rem 1.2rem; margin: 1rem 0;
   max-width: 66rem; }
 dl div { display: flex; flex-direction: column; justify-content: end; }
-dt { color: var(--quiet); font-size: .9rem; }
+dt { color: var(--soft); font-size: .9rem; }
 dd { margin: 0; font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: .8rem; }
 @media (max-width: 30rem) {
@@ -105,6 +116,9 @@ footer { border-top: 1px solid var(--line); margin-top: 3rem; padding-top: .8rem
 }
 """
 
+STYLE = COLOURS + PLOT
+"""Colours and charts, for other pages that show them."""
+
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """Content-Security-Policy of every page: no scripts, no requests; images are part of the page."""
 
@@ -118,7 +132,7 @@ def page(title: str, body: str, sections: Sequence[tuple[str, str]] = ()) -> str
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">',
         f"<title>{escape(title)}</title>",
         '<link rel="icon" href="data:,">',  # otherwise browsers request /favicon.ico
-        f"<style>{COLOURS}{PAGE}{PLOT}</style>",
+        f"<style>{STYLE}{PAGE}</style>",
     ]
     lines = [
         "<!doctype html>",

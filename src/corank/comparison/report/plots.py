@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 from corank.comparison.report.blocks import Plot
 from corank.comparison.report.charts import (
     N_LINES,
+    Chart,
     Curve,
-    Interval,
+    IntervalRow,
     bar_chart,
     interval_chart,
     line_chart,
     reliability_chart,
     step_chart,
-    to_svg,
 )
 
 if TYPE_CHECKING:
     from corank.comparison.values import MethodOutcome, Study
 
-Drawing = tuple[str, Any, str, str]
+Drawing = tuple[str, Chart, str, str]
 """Title, figure, description for screen readers and caption of a plot."""
 
 PLOTS: dict[str, tuple[str, Callable[[Study], Drawing | None]]] = {}
@@ -48,18 +48,15 @@ def study_plot(name: str, section: str) -> Callable[[Callable[[Study], Drawing |
 
 
 def plots_of(study: Study, section: str) -> tuple[Plot, ...]:
-    """Draw the plots of one section. Raises `MissingExtra` without matplotlib."""
-    found = {name: draw(study) for name, (place, draw) in PLOTS.items() if place == section}
-    known = {name: drawn for name, drawn in found.items() if drawn is not None}
+    """Draw the plots of one section."""
+    drawn = {name: draw(study) for name, (place, draw) in PLOTS.items() if place == section}
+    known = {name: drawing for name, drawing in drawn.items() if drawing is not None}
     # several plots share the width of the window, a lone one has it for itself
     is_lone = len(known) == 1
     return tuple(
-        Plot(
-            name, title, to_svg(figure, name, title, description), caption,
-            to_svg(figure, f"{name}-wide", title, description, is_wide=True) if is_lone else "",
-        )
-        for name, (title, figure, description, caption) in known.items()
-    )  # fmt: skip
+        Plot.of(chart, name, title, description, caption, is_lone=is_lone)
+        for name, (title, chart, description, caption) in known.items()
+    )
 
 
 def reference_of(study: Study) -> MethodOutcome | None:
@@ -73,7 +70,7 @@ def reference_of(study: Study) -> MethodOutcome | None:
 def intervals(study: Study) -> Drawing | None:
     """Draw the mean and interval of every complete method, the best first."""
     rows = [
-        Interval(one.title, one.evaluation[study.metric].mean, one.low, one.high, one.name == study.winner)
+        IntervalRow(one.title, one.evaluation[study.metric].mean, one.low, one.high, one.name == study.winner)
         for one in study.outcomes
         if one.evaluation is not None
     ]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from corank.comparison.report.blocks import (
     BulletList,
     Code,
-    Details,
+    Collapsed,
+    Document,
     Facts,
     PageBlock,
     Paragraph,
@@ -20,12 +21,11 @@ from corank.comparison.report.blocks import (
     plot_file,
 )
 from corank.comparison.report.charts import standalone
-from corank.comparison.report.page import page
 from corank.comparison.report.plots import PLOTS, plots_of, reference_of
 from corank.data.durable.atomic import atomic_file, require_place
-from corank.errors import InputError, MissingExtra, import_extra
+from corank.errors import InputError
 from corank.metrics.conventions import CONVENTIONS, Convention
-from corank.tables import Cell, ReportTable, escape_markdown
+from corank.tables import Cell, ReportTable
 
 if TYPE_CHECKING:  # not needed at run time; importing them is slow
     from corank.comparison.values import Study
@@ -37,12 +37,12 @@ N_WORST = 20
 
 def study_html(study: Study) -> str:
     """Return a study as one self-contained HTML page, without scripts, images or fonts to load."""
-    return _html(study, _sections(study))
+    return _document(study).html()
 
 
 def study_markdown(study: Study) -> str:
     """Return a study as Markdown with links to the plots that `write` saves."""
-    return _markdown(study, _sections(study))
+    return _document(study).markdown()
 
 
 def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = False) -> tuple[Path, ...]:
@@ -50,9 +50,10 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     place = Path(folder)
     if not place.is_dir():
         raise InputError(f"{folder} is not a folder; create it before writing a report to it.")
-    sections = _sections(study)
+    report = _document(study)
+    sections = [part for part in report.blocks if isinstance(part, Section)]
     plots = [plot for part in sections for block in part.blocks for plot in _plots_in(block)]
-    texts = {"report.html": _html(study, sections), "report.md": _markdown(study, sections)}
+    texts = {"report.html": report.html(), "report.md": report.markdown()}
     texts |= {plot.file: standalone(plot.drawing) for plot in plots}
     for name in texts:  # check all files before writing the first
         require_place(place / name, overwrite=overwrite)
@@ -65,15 +66,8 @@ def write(study: Study, folder: str | os.PathLike[str], *, overwrite: bool = Fal
     return tuple(place / name for name in texts)
 
 
-def _html(study: Study, sections: Sequence[Section]) -> str:
-    links = [(part.anchor, part.name) for part in sections]
-    body = "\n".join(block.html() for block in (*_opening(study), *sections))
-    return page(_title(study), body, links)
-
-
-def _markdown(study: Study, sections: Sequence[Section]) -> str:
-    blocks = (*_opening(study), *sections)
-    return "\n\n".join([f"# {escape_markdown(_title(study))}", *(block.markdown() for block in blocks)]) + "\n"
+def _document(study: Study) -> Document:
+    return Document(_title(study), (*_opening(study), *_sections(study)))
 
 
 def _title(study: Study) -> str:
@@ -89,8 +83,7 @@ def _plots_in(block: PageBlock) -> Iterator[Plot]:
 
 
 def _sections(study: Study) -> list[Section]:
-    """Return the sections that have content."""
-    parts = [
+    return [
         Section("data", "The data", _data(study)),
         Section("leaderboard", "Methods", _leaderboard(study)),
         Section("curve", "How many judgements are needed", _curve(study)),
@@ -100,26 +93,17 @@ def _sections(study: Study) -> list[Section]:
         Section("tuning", "How methods were tuned", _tuning(study)),
         Section("repeat", "How to repeat the study", _repeat(study)),
     ]
-    return [part for part in parts if part.blocks]
 
 
 def _plots(study: Study, section: str) -> list[PageBlock]:
-    """Return the plots of a section, in a grid if there are several; none without matplotlib."""
-    try:
-        plots = plots_of(study, section)
-    except MissingExtra:
-        return []
+    """Return the plots of a section, in a grid if there are several."""
+    plots = plots_of(study, section)
     return [PlotGrid(plots)] if len(plots) > 1 else list(plots)
 
 
 def _opening(study: Study) -> list[PageBlock]:
-    notes = study.notes
-    try:
-        import_extra("matplotlib", "report")
-    except MissingExtra as error:
-        notes = (*notes, f"The report has no plots: {error}.")
     blocks: list[PageBlock] = [Paragraph(study.verdict, "verdict"), Paragraph(study.rule)]
-    return [*blocks, BulletList(notes)] if notes else blocks
+    return [*blocks, BulletList(study.notes)] if study.notes else blocks
 
 
 def _data(study: Study) -> list[PageBlock]:
@@ -165,7 +149,7 @@ def _leaderboard(study: Study) -> list[PageBlock]:
     blocks: list[PageBlock] = [Paragraph(f"{study.metric}, {direction}. {_convention(study)}")]
     blocks += [*_plots(study, "leaderboard"), leaderboard(study)]
     if study.tests:
-        blocks.append(Details("All paired tests", paired_table(study)))
+        blocks.append(Collapsed("All paired tests", paired_table(study)))
     return blocks
 
 
@@ -186,7 +170,7 @@ def _curve(study: Study) -> list[PageBlock]:
     )
     columns = ("method", "share scored", "queries", study.metric, "low", "high", "draws")
     table = ReportTable("Learning curves", columns, rows, formats=("", ".3g", *[""] * 5))
-    return [*_plots(study, "curve"), Details("Values of the plot", table)]
+    return [*_plots(study, "curve"), Collapsed("Values of the plot", table)]
 
 
 def _winner(study: Study) -> list[PageBlock]:
@@ -202,7 +186,7 @@ def _winner(study: Study) -> list[PageBlock]:
         weights = tuple((one.column, one.scaled, one.weight) for one in study.coefficients)
         columns = ("column", "weight × deviation", "weight")
         table = ReportTable("Weights of the columns", columns, weights, formats=("", ".4g", ".6g"))
-        blocks.append(Details("All weights", table))
+        blocks.append(Collapsed("All weights", table))
     return blocks
 
 
@@ -236,7 +220,7 @@ def _error_bounds(bounds: Sequence[Bound]) -> list[PageBlock]:
         ReportTable("Intervals of the expected error", columns, rows, note=note, formats=("", "", "", "", "g", "", "")),
         Paragraph("Assumptions:"),
         BulletList(tuple(assumed)),
-        Details("Terms of the bounds", terms),
+        Collapsed("Terms of the bounds", terms),
     ]
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from corank.comparison.report.blocks import BulletList, Code, Facts, PageBlock, Paragraph, Plot, Section
-from corank.comparison.report.charts import Interval, interval_chart, to_svg
-from corank.comparison.report.page import page
+from corank.comparison.report.blocks import BulletList, Code, Document, Facts, PageBlock, Paragraph, Plot, Section
+from corank.comparison.report.charts import IntervalRow, interval_chart
 from corank.tables import ReportTable
 
 if TYPE_CHECKING:
@@ -29,29 +28,27 @@ def leaderboard_page(board: Leaderboard, title: str, command: str = "") -> str:
         Section("result", "Leaderboard", [Paragraph(first, "verdict"), Facts(facts), _intervals(board), board.table()]),
         Section("wins", "Win probabilities", [_matrix(board)]),
         Section(
-            "groups", "Items that cannot be told apart", [BulletList(tuple(", ".join(one) for one in board.groups_))]
+            "groups",
+            "Items that cannot be told apart",
+            [BulletList(tuple(", ".join(group) for group in board.groups_))],
         ),
         Section("judges", "Judges", [board.judge_table()] if board.judges_ else []),
         Section("next", "Next votes", [_next(board)]),
         Section("notes", "Notes", [BulletList(tuple(rest))] if rest else []),
         Section("repeat", "How to repeat", [Code(command)] if command else []),
     ]
-    kept = [part for part in sections if part.blocks]
-    return page(title, "\n".join(part.html() for part in kept), [(part.anchor, part.name) for part in kept])
+    return Document(title, sections).html()
 
 
 def _intervals(board: Leaderboard) -> PageBlock:
     rows = [
-        Interval(name, float(board.scores_[at]), float(board.lower_[at]), float(board.upper_[at]), is_strong=at == 0)
+        IntervalRow(name, float(board.scores_[at]), float(board.lower_[at]), float(board.upper_[at]), is_strong=at == 0)
         for at, name in enumerate(board.items_[:MAX_INTERVALS])
     ]
-    figure = interval_chart(rows, "score, difference to the mean item")
+    chart = interval_chart(rows, "score, difference to the mean item")
     described = "; ".join(f"{row.name} {row.mean:.2f}, {row.low:.2f} to {row.high:.2f}" for row in rows)
     caption = f"Score of each item with its {board.level:.0%} interval."
-    drawings = [
-        to_svg(figure, name, "Scores", described, is_wide=name.endswith("wide")) for name in ("scores", "scores-wide")
-    ]
-    return Plot("scores", "Scores", drawings[0], caption, drawings[1])
+    return Plot.of(chart, "scores", "Scores", described, caption, is_lone=True)
 
 
 def _matrix(board: Leaderboard) -> PageBlock:

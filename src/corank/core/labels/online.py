@@ -42,7 +42,7 @@ from corank.core.rows.access import add_scaled, dot, list_row
 # the set of those labels, the best label
 ORDER, TOP, SET, BEST = 0, 1, 2, 3
 # losses
-SHARE, KENDALL, FOOTRULE = 0, 1, 2
+SHARE, KENDALL, FOOTRULE, GIVEN = 0, 1, 2, 3
 
 SEEN, CUMULATED, UPDATES = np.uint64(0), np.uint64(1), np.uint64(2)
 N_TALLIES = 3
@@ -56,6 +56,7 @@ class StepPlan(NamedTuple):
     projection: int
     average: bool  # whether z is kept
     fit_intercept: bool  # whether every row has one more column, of ones
+    given: float = 0.0  # the loss of the example, if it is computed elsewhere
 
 
 class StepState(NamedTuple):
@@ -146,7 +147,9 @@ def _step(targets, plan, i, u, betas, out, scratch, tally):  # type: ignore[no-u
     if violated == 0.0:
         return 0.0
     loss = violated / n
-    if plan.loss != SHARE:
+    if plan.loss == GIVEN:
+        loss = plan.given
+    elif plan.loss != SHARE:
         loss = _distance(targets.levels[i], targets.sides[i], u, plan, scratch)
     tally[CUMULATED] += loss
     if loss > 0.0:

@@ -43,9 +43,9 @@ from corank.metrics.judgements import Judgements
 from corank.parameters import check_values, rng_of, seed
 
 Floats = NDArray[np.float64]
-_TAIL = 50
+_TAIL = 200
 """Draws expected beyond each end of the interval."""
-_MOST_DRAWS = 1_000_000
+_MAX_DRAWS = 4_000_000
 _BLOCK = 4_000_000
 """Weights in memory at a time."""
 _MAX_GRADES = 100
@@ -107,15 +107,15 @@ def _usage(n_models: int) -> str:
 def _ends(n: int, tail: float, rng: np.random.Generator, values: Any) -> tuple[float, float]:
     """Return quantiles of the two values of each vector of n + 1 weights, which are exponential and not normalised."""
     n_draws = ceil(_TAIL / tail)
-    if n_draws > _MOST_DRAWS:
+    if n_draws > _MAX_DRAWS:
         raise InputError(
             f"delta / n_models is {2.0 * tail:g}, which needs {n_draws:,} draws; pass a larger delta or fewer "
             "models, or use kpartite_interval."
         )
     step = max(1, _BLOCK // (n + 1))
     sizes = [min(step, n_draws - at) for at in range(0, n_draws, step)]
-    found = [values(rng.standard_exponential((size, n + 1))) for size in sizes]
-    lows, highs = (np.concatenate(part) for part in zip(*found, strict=True))
+    drawn = [values(rng.standard_exponential((size, n + 1))) for size in sizes]
+    lows, highs = (np.concatenate(part) for part in zip(*drawn, strict=True))
     return float(np.quantile(lows, tail)), float(np.quantile(highs, 1.0 - tail))
 
 

@@ -3,39 +3,86 @@ Documents instead of queries: which documents to grade, and the estimate from th
 gains.
 
 DCG, P and RBP are W_s · g: the weights W_sd of a system are known from its ranks (divided by N, for the mean over
-queries), and g is the gain of a document. Document d is drawn with a probability π_d proportional to √Σ_s (W_sd −
-W̄_d)², its weight in the differences of systems; documents that all systems rank alike are hardly drawn. With m_d =
-a + b c_d the least-squares line of human on cheap gains in the sample, the difference estimator (GREG) is
+queries), and g is the gain of a document.
+
+**Draw.** Documents are drawn one after the other without replacement, each with a probability proportional to its size
+z_d = √Σ_s (W_sd − W̄_d)² · √(c_d/max c + 1/6): its weight in the differences of systems, times a guess of the deviation
+of human gains, which grows with the cheap gain c. Documents that all systems rank alike are hardly drawn. With
+exponential times of rate z_d, the first n documents are drawn before the time T of the next one, and π_d = 1 −
+exp(−z_d T) makes Σ y_d/π_d unbiased for Σ y_d (rank conditioning; Rosén 1997; Duffield, Lund and Thorup 2007). The
+first documents of the list are themselves such a draw.
+
+**Estimate** (difference estimator, model-assisted): m_d is a ridge regression of human gains on the cheap gains of all
+judges and on √ of the share of systems that return the document, with an effect of each query; the variance of these
+effects is chosen by the leave-one-out error. Then
 
     θ̂_s = Σ_d W_sd m_d + Σ_{d drawn} W_sd (g_d − m_d)/π_d,
 
-unbiased for every fixed line, whatever the judge's bias. The draw is systematic in random order, of fixed size; its
-variance is n/(n − 1) Σ (1 − π_d)(e_d − A)² with e_d = (W_ad − W_bd)(g_d − m_d)/π_d and A = Σ (1 − π_d) e_d/Σ (1 −
-π_d) (Hájek). It is the value of the listed queries; documents that no run returns in its first k have no weight.
+unbiased for every fixed m, whatever the bias of the judges. The variance is n/(n − 1) Σ (1 − π_d)(e_d − A)² with e_d =
+(W_ad − W_bd) r_d/π_d, r_d the leave-one-out residual, so that the cost of learning m is inside, and A = Σ (1 − π_d)
+e_d/Σ (1 − π_d) (Hájek). It is the value of the listed queries; documents that no run returns in its first k have no
+weight.
+
+**At any time.** Given the documents before it, the i-th one is drawn with the known probability p_i = z_i/Σ z of those
+left. For m learnt from earlier documents only, x_i = Σ_{drawn before} W_d g_d + Σ_{others} W_d m_d + W_i (g_i −
+m_i)/p_i has the mean θ given the past (Des Raj 1956). A test of such terms may be looked at after every document.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.io.trec import Qrels, Run
 from corank.errors import InputError
 from corank.metrics.cheap.estimate import Floats, Interval
-from corank.metrics.cheap.values import GradedRuns
+from corank.metrics.cheap.values import GradedRuns, map_to_gold
 from corank.metrics.conventions import Convention
 from corank.metrics.names import parse_metric
+from corank.tables import ReportTable
 
 LINEAR = ("DCG", "P", "RBP")
 """Metrics that are linear in the gains of documents."""
+MIN_DOCUMENTS = 10
+QUERY_VARIANCES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Variances of the effects of queries that are tried, in units of the variance of residuals."""
+_BLOCK = 10  # documents between two fits of the model of the test
 
 
 class SampledDocuments(NamedTuple):
-    """Documents to grade, and the probability with which each was drawn."""
+    """
+    Documents in the order of the draw.
+
+    probabilities: Of being among them. shares: Of what was left at their turn. times: Of the draw, in units of T.
+    """
 
     documents: NDArray[np.int64]
     probabilities: Floats
+    shares: Floats
+    times: Floats
+
+    def graded(self, is_graded: NDArray[np.bool_]) -> tuple[SampledDocuments, str]:
+        """Return the documents with grades, as a sample of their own, and what was assumed."""
+        n, k = len(is_graded), int(is_graded.sum())
+        if k == n:
+            return self, ""
+        pi = self.probabilities
+        if is_graded[:k].all() and (pi < 1.0).any():
+            # the first k are those drawn before the time of the next
+            said = f"the first {k} of {n} drawn documents have human grades; they are a smaller draw."
+            return SampledDocuments(
+                self.documents[:k], 1.0 - (1.0 - pi[:k]) ** self.times[k], self.shares[:k], self.times[:k]
+            ), said
+        kept = np.flatnonzero(is_graded)
+        said = (
+            f"{k} of {n} drawn documents have human grades; it is assumed that the others lack grades by chance. Grade "
+            "them in the order of the file, or all."
+        )
+        return SampledDocuments(self.documents[kept], pi[kept] * k / n, self.shares[kept], self.times[kept]), said
 
 
 class DocumentEstimate(NamedTuple):
@@ -57,6 +104,15 @@ class DocumentEstimate(NamedTuple):
         half = float(stdtrit(n - 2, 0.5 + level / 2.0)) * error
         p = 2.0 * float(stdtr(n - 2, -abs(value) / error)) if error > 0.0 else float(value == 0.0)
         return Interval(value, value - half, value + half, error, p)
+
+
+def with_frame(runs: Mapping[str, Run], judges: Sequence[Any]) -> GradedRuns:
+    """Match runs and judgements, so that all documents of the runs are listed, graded or not."""
+    rows = dict.fromkeys(
+        pair for run in runs.values() for pair in zip(run.qid.tolist(), run.docids.tolist(), strict=True)
+    )
+    queries, documents = (np.array(column, dtype=object) for column in zip(*rows, strict=True))
+    return GradedRuns.of(runs, [*judges, Qrels(queries, documents, np.zeros(len(rows)))])
 
 
 def document_weights(graded: GradedRuns, metric: str, convention: Convention) -> Floats:
@@ -87,50 +143,186 @@ def document_weights(graded: GradedRuns, metric: str, convention: Convention) ->
 def gains(grades: Floats, metric: str, convention: Convention) -> Floats:
     """Return the gain of each grade in a metric of `LINEAR`; NaN stays."""
     parsed = parse_metric(metric)
-    known = np.isnan(grades)
     if parsed.measure.name == "DCG":
         y = np.maximum(grades, 0.0)
         return np.asarray(np.exp2(y) - 1.0 if convention.gain == "exp" else y)
     threshold = dict(parsed.params).get("rel") or convention.relevant_from
-    return np.where(known, np.nan, (grades >= threshold).astype(float))
+    return np.where(np.isnan(grades), np.nan, (grades >= threshold).astype(float))
 
 
-def sample_documents(W: Floats, number: int, rng: np.random.Generator) -> SampledDocuments:
-    """Draw documents with probabilities proportional to their weight in differences of systems, at most 1."""
+def sample_documents(W: Floats, cheap: Floats, number: int, rng: np.random.Generator) -> SampledDocuments:
+    """
+    Draw documents one after the other, with probabilities proportional to their size.
+
+    W (S, D): weights. cheap (D, J): gains by the cheap judges, NaN for none; J may be 0.
+    """
     size = np.sqrt(((W - W.mean(axis=0)) ** 2).sum(axis=0)) if len(W) > 1 else W[0].copy()
-    useful = int((size > 0).sum())
-    if useful == 0:
+    c = _features(cheap)
+    c = ((c - c.min(axis=0)) / np.maximum(np.ptp(c, axis=0), 1e-12)).sum(axis=1)
+    if c.max(initial=0.0) > c.min(initial=0.0):
+        size *= np.sqrt((c - c.min()) / (c.max() - c.min()) + 1.0 / 6.0)
+    useful = np.flatnonzero(size > 0)
+    if not len(useful):
         raise InputError("the runs return the same documents at the same ranks, so there is no difference to measure.")
-    pi = np.zeros(len(size))
-    certain = np.zeros(len(size), dtype=bool)
-    number = min(number, useful)
-    while True:
-        rest = np.where(certain, 0.0, size)
-        n_left = number - int(certain.sum())
-        pi = np.where(certain, 1.0, n_left * rest / rest.sum() if n_left and rest.sum() > 0 else 0.0)
-        if not (over := (pi >= 1.0) & ~certain).any():
-            break
-        certain |= over
-    order = rng.permutation(np.flatnonzero(pi > 0))
-    ticks = np.cumsum(pi[order]) - rng.random()
-    # a tick between two whole numbers: systematic sampling
-    drawn = order[np.diff(np.floor(np.concatenate([[ticks[0] - pi[order[0]]], ticks]))) > 0]
-    return SampledDocuments(np.sort(drawn), pi[np.sort(drawn)])
+    times = rng.exponential(size=len(useful)) / size[useful]
+    order = np.argsort(times)
+    n = min(number, len(useful))
+    drawn = useful[order[:n]]
+    left = size[useful].sum() - np.concatenate([[0.0], np.cumsum(size[drawn])[:-1]])
+    shares = np.minimum(size[drawn] / left, 1.0)
+    if n == len(useful):
+        return SampledDocuments(drawn, np.ones(n), shares, np.arange(1.0, n + 1.0) / (n + 1.0))
+    T = times[order[n]]
+    return SampledDocuments(drawn, 1.0 - np.exp(-size[drawn] * T), shares, times[order[:n]] / T)
 
 
-def estimate_documents(W: Floats, cheap: Floats, sampled: SampledDocuments, human: Floats) -> DocumentEstimate:
+def estimate_documents(
+    W: Floats, cheap: Floats, query: NDArray[np.int64], sampled: SampledDocuments, human: Floats
+) -> DocumentEstimate:
     """
     Estimate the means of systems from the gains of sampled documents.
 
-    W (S, D): weights. cheap (D,): cheap gains, 0 for none. human (n,): human gains of the sampled documents.
+    W (S, D): weights. cheap (D, J): cheap gains, NaN for none. query (D,): queries of documents. human (n,): human
+    gains of the sampled documents.
     """
-    at, pi = sampled
-    if len(at) < 5:
-        raise InputError(f"{len(at)} sampled documents have grades; grade at least 5.")
-    c = cheap[at]
-    centre = np.average(c, weights=1.0 / pi)
-    spread = float(((c - centre) ** 2 / pi).sum())
-    slope = float(((c - centre) * human / pi).sum()) / spread if spread > 1e-12 else 0.0
-    line = np.average(human, weights=1.0 / pi) + slope * (cheap - centre)
-    terms = W[:, at] * (human - line[at]) / pi
-    return DocumentEstimate(W @ line + terms.sum(axis=1), terms, pi)
+    at, pi = sampled.documents, sampled.probabilities
+    if len(at) < MIN_DOCUMENTS:
+        raise InputError(f"{len(at)} sampled documents have grades; grade at least {MIN_DOCUMENTS}.")
+    model, residuals = _model(_inputs(W, cheap), query, at, human)
+    values = W @ model + (W[:, at] * (human - model[at]) / pi).sum(axis=1)
+    return DocumentEstimate(values, W[:, at] * residuals / pi, pi)
+
+
+def sequential_terms(
+    w: Floats, cheap: Floats, W: Floats, query: NDArray[np.int64], sampled: SampledDocuments, human: Floats
+) -> tuple[Floats, float]:
+    """
+    Return terms x_i, each with the mean w·g given those before it, and a bound of their size.
+
+    w (D,): difference of the weights of two systems. human (n,): gains of the sampled documents in the order of the
+    draw. W, cheap, query: as in `estimate_documents`.
+    """
+    at, shares = sampled.documents, sampled.shares
+    X, top = _inputs(W, cheap), float(max(human.max(initial=0.0), np.nanmax(cheap, initial=0.0)))
+    model, terms = np.full(len(w), top / 2.0), np.empty(len(at))
+    known = np.zeros(len(w), dtype=bool)
+    for i, document in enumerate(at.tolist()):
+        if i >= MIN_DOCUMENTS and i % _BLOCK == 0:
+            model = np.clip(_model(X, query, at[:i], human[:i])[0], 0.0, top)
+            model[at[:i]] = human[:i]
+        terms[i] = w @ model + w[document] * (human[i] - model[document]) / shares[i]
+        known[document], model[document] = True, human[i]
+    # w·m of all grades between 0 and the highest, and the largest |w_d|/p_d at the first draw
+    bound = top * (max(w[w > 0].sum(), -w[w < 0].sum()) + float(np.max(np.abs(w[at]) / shares, initial=0.0)))
+    return terms, bound
+
+
+@dataclass(frozen=True, eq=False)
+class DocumentsEvaluation:
+    """
+    Result of `evaluate_documents`.
+
+    cheap (S,): means by the cheap grades alone. estimate: corrected estimates. sequential: terms and bound of the test
+    of each system against the first, empty if documents were not graded in order.
+    """
+
+    metric: str
+    systems: tuple[str, ...]
+    n_queries: int
+    n_drawn: int
+    n_graded: int
+    cheap: Floats
+    estimate: DocumentEstimate
+    sequential: tuple[tuple[Floats, float], ...]
+    notes: tuple[str, ...]
+
+    def tables(self, level: float = 0.95) -> tuple[ReportTable, ...]:
+        """Return the table of means and that of differences from the first system."""
+        rows = [
+            (system, float(self.cheap[at]), *self.estimate.interval(at, level=level)[:3])
+            for at, system in enumerate(self.systems)
+        ]
+        columns = ("system", "cheap", "corrected", "low", "high")
+        means = ReportTable(f"{self.metric}: means", columns, tuple(rows))
+        differences = []
+        for at, system in enumerate(self.systems[1:], 1):
+            one = self.estimate.interval(at, 0, level)
+            differences.append((system, float(self.cheap[at] - self.cheap[0]), *one[:3], one.p_value))
+        formats = ("", *("+.4f",) * 4, ".2g")
+        title = f"{self.metric}: differences from {self.systems[0]}"
+        return means, ReportTable(title, (*columns, "p"), tuple(differences), formats=formats)
+
+
+def evaluate_documents(
+    gold: Qrels,
+    runs: Mapping[str, Run],
+    drawn: Sequence[tuple[str, str, float, float, float]],
+    metric: str = "DCG@10",
+    *,
+    cheap: Mapping[str, Any] | None = None,
+    convention: Convention,
+) -> DocumentsEvaluation:
+    """
+    Estimate a metric that is linear in gains from human grades of drawn documents, for the listed queries.
+
+    gold: human grades. drawn: query, document, probability, share and time of each, in the order of the draw.
+    """
+    judges = dict(cheap or {})
+    graded = with_frame(runs, [gold, *judges.values()])
+    notes: list[str] = []
+    grades = map_to_gold(graded.grades[:-1], list(judges), notes)
+    place = {
+        (graded.queries[q], name): at
+        for at, (q, name) in enumerate(zip(graded.documents[0].tolist(), graded.documents[1], strict=True))
+    }
+    for row in drawn:
+        if row[:2] not in place:
+            raise InputError(
+                f"document {row[1]!r} of query {row[0]!r} was drawn, but no run returns it; pass the runs for which it "
+                "was drawn."
+            )
+    columns = zip(*((place[row[:2]], *row[2:]) for row in drawn), strict=True)
+    at, pi, shares, times = (np.array(column) for column in columns)
+    has_grade = ~np.isnan(grades[0, at])
+    sampled, said = SampledDocuments(at, pi, shares, times).graded(has_grade)
+    W = document_weights(graded, metric, convention)
+    h, c = gains(grades[0], metric, convention)[sampled.documents], gains(grades[1:], metric, convention).T
+    query = graded.documents[0]
+    is_prefix = bool(has_grade[: len(sampled.documents)].all())
+    return DocumentsEvaluation(
+        str(parse_metric(metric)), graded.systems, len(graded.queries), len(at), len(sampled.documents),
+        W @ _features(c).mean(axis=1) if c.size else np.full(len(W), np.nan),
+        estimate_documents(W, c, query, sampled, h),
+        tuple(sequential_terms(row - W[0], c, W, query, sampled, h) for row in W[1:]) if is_prefix else (),
+        tuple(note for note in (*notes, said) if note),
+    )  # fmt: skip
+
+
+def _features(cheap: Floats) -> Floats:
+    """Return gains with the judge's mean for documents that it did not grade."""
+    known = ~np.isnan(cheap)
+    means = np.where(known, cheap, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return np.where(known, cheap, means)
+
+
+def _inputs(W: Floats, cheap: Floats) -> Floats:
+    return np.column_stack([_features(cheap), np.sqrt((W > 0).mean(axis=0))])
+
+
+def _model(X: Floats, query: NDArray[np.int64], at: NDArray[np.int64], human: Floats) -> tuple[Floats, Floats]:
+    """Return predicted gains of all documents, and leave-one-out residuals of the sampled ones."""
+    mean, deviation = X[at].mean(axis=0), X[at].std(axis=0)
+    Z = np.column_stack([np.ones(len(X)), (X - mean) / np.where(deviation > 1e-9, deviation, 1.0)])
+    penalty = np.eye(Z.shape[1])
+    penalty[0, 0] = 1e-9
+    numbers = query[at]
+    same, K, best = (numbers[:, None] == numbers).astype(float), Z[at], np.inf
+    for variance in QUERY_VARIANCES:
+        V = np.linalg.inv(np.eye(len(at)) + variance * same)
+        beta = np.linalg.solve(K.T @ V @ K + penalty, K.T @ V @ human)
+        Q = V - V @ K @ np.linalg.solve(K.T @ V @ K + penalty, K.T @ V)
+        left_out = (Q @ human) / np.diag(Q)
+        if (error := float(left_out @ left_out)) < best:
+            effects = np.bincount(numbers, variance * (V @ (human - K @ beta)), minlength=int(query.max()) + 1)
+            best, model, residuals = error, Z @ beta + effects[query], left_out
+    return np.asarray(model), np.asarray(residuals)

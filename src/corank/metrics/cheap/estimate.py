@@ -19,8 +19,11 @@ an infinite population), the variance of the mean over the listed queries is add
 prior guess that counts for some queries (moderated t, Smyth 2004): for a mean, the mean of s² over systems,
 `MEAN_PRIOR` queries; for a difference, the mean of s² over all differences times (1 + r_w)/2, `DIFFERENCE_PRIOR`
 queries, where r_w is the variance of the cheap judge's difference over all N queries, divided by its mean over
-differences: similar systems differ little. t has n − 1 degrees of freedom for means, whose noise is common to all
-systems, and `DIFFERENCE_PRIOR`/2 more for differences.
+differences: similar systems differ little. With few systems such means are unstable, too: they count S (S − 1 for
+differences) times, and `VALUE_PRIOR` times the mean variance of a value, by gold or by cheap grades, whichever is
+larger; for differences times the cheap judge's ratio of the variances of differences and of values, at most 1. t has
+n − 1 degrees of freedom for means, whose noise is common to all systems, and `DIFFERENCE_PRIOR`/2 more for
+differences.
 
 **Shrinkage** (Stein 1956; Efron and Morris 1973). z_s = deviation of (θ̂_s − C̄_s) is the bias of the judge plus
 noise of mean square v. With bias variance τ² over systems, the best estimate keeps the share f = τ²/(τ² + v) of the
@@ -44,8 +47,9 @@ from corank.errors import InputError
 Floats = NDArray[np.float64]
 
 MIN_GOLD_QUERIES = 5
-MEAN_PRIOR, DIFFERENCE_PRIOR = 16.0, 8.0
-"""Numbers of queries for which the prior guess counts in the variance of a mean and of a difference."""
+MEAN_PRIOR, DIFFERENCE_PRIOR, VALUE_PRIOR = 16.0, 8.0, 2.0
+"""Numbers of queries for which the prior guess counts in the variance of a mean and of a difference; and the number of
+systems for which a guess from the variance of values counts."""
 MIN_SHRUNK_SYSTEMS = 4
 """Number of systems from which the bias of a judge over systems is learnt."""
 _TINY = 1e-12
@@ -124,9 +128,16 @@ class Estimate:
         n = x.shape[1]
         own = np.var(_contrast(x, systems, bases), axis=1, ddof=1)
         weight = MEAN_PRIOR if bases is None else DIFFERENCE_PRIOR
-        guess = np.full(len(systems), _pooled(x, bases is not None))
-        if bases is not None and self.cheap is not None and (mean := _pooled(self.cheap, True)) > _TINY:
-            guess *= (1.0 + np.var(_contrast(self.cheap, systems, bases), axis=1, ddof=1) / mean) / 2.0
+        mean, spread = (0.0, 0.0) if self.cheap is None else (_pooled(self.cheap, True), _pooled(self.cheap, False))
+        level = max(_pooled(x, False), spread)
+        if bases is None:
+            guess = np.full(len(systems), (len(x) * _pooled(x, False) + VALUE_PRIOR * level) / (len(x) + VALUE_PRIOR))
+        else:
+            level *= min(1.0, mean / spread) if mean > _TINY else 1.0
+            guess = np.full(len(systems), (len(x) - 1) * _pooled(x, True) + VALUE_PRIOR * level)
+            guess /= len(x) - 1 + VALUE_PRIOR
+            if self.cheap is not None and mean > _TINY:
+                guess *= (1.0 + np.var(_contrast(self.cheap, systems, bases), axis=1, ddof=1) / mean) / 2.0
         return np.asarray((weight * guess + (n - 1) * own) / (weight + n - 1))
 
 
@@ -136,7 +147,7 @@ def _contrast(x: Floats, systems: NDArray[np.int64], bases: NDArray[np.int64] | 
 
 def _pooled(x: Floats, differences: bool) -> float:
     """Return the mean variance over all rows or over all differences of two rows: 2/(S − 1) Σ_s var(x_s − x̄)."""
-    if not differences:
+    if not differences or len(x) < 2:
         return float(np.mean(np.var(x, axis=1, ddof=1)))
     return 2.0 * float(np.var(x - x.mean(axis=0), axis=1, ddof=1).sum()) / (len(x) - 1)
 

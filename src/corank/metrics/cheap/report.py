@@ -6,7 +6,13 @@ from typing import Any
 from xml.etree import ElementTree
 
 from corank.metrics.cheap.runs import RunsEvaluation, SystemEstimates
+from corank.metrics.names import parse_metric
 from corank.tables import ReportTable
+
+HOLES = (
+    "On the gold queries: share of judged documents, the value of lists without unjudged documents, and the values if "
+    "all unjudged documents were irrelevant or relevant."
+)
 
 
 def tables(result: SystemEstimates) -> tuple[ReportTable, ...]:
@@ -17,9 +23,16 @@ def tables(result: SystemEstimates) -> tuple[ReportTable, ...]:
         human, ours = result.human.interval(at, level=level), result.corrected.interval(at, level=level)
         rows.append((system, human.value, human.low, human.high, float(result.cheap[at]), *ours[:3]))
     columns = ("system", "human", "low", "high", "cheap", "corrected", "low", "high")
-    means = ReportTable(f"{result.metric}: means", columns, tuple(rows))
+    means = [ReportTable(f"{result.metric}: means", columns, tuple(rows))]
+    if (result.holes[:, 0] < 1.0).any():
+        holes: list[tuple[Any, ...]] = [
+            (system, *row) for system, row in zip(result.systems, result.holes.tolist(), strict=True)
+        ]
+        depth = parse_metric(result.metric).cut
+        names = ("system", f"judged@{depth}" if depth else "judged", "condensed", "low", "high")
+        means.append(ReportTable(f"{result.metric}: documents without a human grade", names, tuple(holes), note=HOLES))
     if len(result.systems) < 2:
-        return (means,)
+        return tuple(means)
     rows = []
     for at, system in enumerate(result.systems[1:], 1):
         human, ours = (one.interval(at, 0, level) for one in (result.human, result.corrected))
@@ -29,7 +42,7 @@ def tables(result: SystemEstimates) -> tuple[ReportTable, ...]:
         f"{result.metric}: differences from {result.systems[0]}", (*columns, "p"), tuple(rows),
         formats=("", *("+.4f",) * 7, ".2g"),
     )  # fmt: skip
-    return means, differences
+    return *means, differences
 
 
 def sentences(result: SystemEstimates, these_queries: bool) -> list[str]:
@@ -102,6 +115,10 @@ def fields(found: RunsEvaluation, max_loss: float | None = None) -> dict[str, An
                  "cheap": float(result.cheap[a] - result.cheap[b]),
                  "corrected": result.corrected.interval(a, b, level)._asdict()}
                 for b in range(S) for a in range(b + 1, S)
+            ],
+            "holes": [
+                dict(zip(("system", "judged", "condensed", "low", "high"), (system, *row), strict=True))
+                for system, row in zip(result.systems, result.holes.tolist(), strict=True)
             ],
             "judges": [vars(judge) for judge in result.judges],
             "order": result.order, "n_decided": result.n_decided, "kept_share": result.corrected.kept,

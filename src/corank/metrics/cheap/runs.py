@@ -17,7 +17,7 @@ from corank.data.io.trec import Qrels, Run, read_qrels, read_run
 from corank.errors import InputError, suggest_names, warn
 from corank.metrics.cheap.estimate import Estimate, Floats, corrected, human_only
 from corank.metrics.cheap.stacking import stack
-from corank.metrics.cheap.values import GradedRuns, as_judges, common, is_same_scale, map_grades
+from corank.metrics.cheap.values import GradedRuns, as_judges, map_to_gold
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.names import parse_metric
 from corank.metrics.significance import sign_flip
@@ -63,6 +63,8 @@ class SystemEstimates:
     corrected: Estimate by both.
     judges: Worth of each cheap judge.
     level: Level of the intervals.
+    holes: What documents without a human grade leave open on the gold queries: judged@k, condensed value, and both
+    bounds of each system, shape (S, 4).
     """
 
     metric: str
@@ -72,6 +74,7 @@ class SystemEstimates:
     corrected: Estimate
     judges: tuple[JudgeWorth, ...]
     level: float
+    holes: Floats
 
     def mean(self, system: str) -> Any:
         """Return the corrected mean of a system with its interval."""
@@ -246,14 +249,18 @@ def evaluate_runs(
         {name: _as_run(run) for name, run in runs.items()}, [_as_qrels(one) for one in (gold, *judges.values())]
     )
     notes: list[str] = []
-    mapped = _mapped(matched.grades, list(judges), notes)
+    mapped = map_to_gold(matched.grades, list(judges), notes)
     tables = [matched.values(grades, names, rules) for grades in mapped]
+    holes = matched.holes(mapped[0], names, rules)
     results, used = {}, np.zeros(len(matched.queries), dtype=bool)
     for name in names:
         H, C = tables[0][name], np.array([table[name] for table in tables[1:]])
         is_gold = np.asarray(~np.isnan(H).any(axis=0))
         used |= is_gold
-        results[name] = _estimates(name, matched.systems, H, C, is_gold, list(judges), these_queries, level, notes)
+        results[name] = _estimates(
+            name, matched.systems, H, C, is_gold, list(judges), these_queries, level, holes[name], notes
+        )
+        notes += _hole_notes(results[name])
     notes += _sample_notes(tables, names[0], used, len(judges))
     queries = np.array(matched.queries, dtype=object)
     for note in notes:
@@ -279,35 +286,14 @@ def _is_object(source: Any) -> bool:
     return isinstance(source, Mapping) or hasattr(source, "columns") or hasattr(source, "to_dict")
 
 
-def _mapped(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
-    """Return the grades with those of cheap judges on the scale of the gold grades."""
-    out = grades.copy()
-    for at, name in enumerate(judges, 1):
-        given = ~np.isnan(grades[at])
-        both = common(grades[0], grades[at])
-        if not both.any():
-            raise InputError(
-                f"{name} graded no document that has a gold grade, so it cannot be corrected; let it grade the gold "
-                "queries, too."
-            )
-        if not is_same_scale(grades[0][~np.isnan(grades[0])], grades[at][given]):
-            out[at, given] = map_grades(grades[0, both], grades[at, both], grades[at, given])
-            low, high = float(grades[at, given].min()), float(grades[at, given].max())
-            notes.append(
-                f"{name} has grades from {low:g} to {high:g}, another scale than gold; they were mapped by "
-                f"equal percentiles of {int(both.sum())} documents with both grades."
-            )
-    return out
-
-
 def _estimates(
     name: str, systems: tuple[str, ...], H: Floats, C: Floats, is_gold: NDArray[np.bool_], judges: list[str],
-    these: bool, level: float, notes: list[str],
+    these: bool, level: float, holes: Floats, notes: list[str],
 ) -> SystemEstimates:  # fmt: skip
     gold = H[:, is_gold]
     if not len(C):
         human = human_only(gold, gold.shape[1], these=these)
-        return SystemEstimates(name, systems, human, np.full(len(H), np.nan), human, (), level)
+        return SystemEstimates(name, systems, human, np.full(len(H), np.nan), human, (), level, holes)
     known = np.asarray(~np.isnan(C).any(axis=1))  # (J, N)
     population = is_gold | known.all(axis=0)
     H, C, is_gold, known = H[:, population], C[:, :, population], is_gold[population], known[:, population]
@@ -341,7 +327,7 @@ def _estimates(
                 f"the gold queries do not show that {one.name} orders systems better than chance in {name} "
                 f"(agreement {one.agreement:+.2f})."
             )
-    return SystemEstimates(name, systems, human, combined.mean(axis=1), estimate, worth, level)
+    return SystemEstimates(name, systems, human, combined.mean(axis=1), estimate, worth, level, holes)
 
 
 def _worth(name: str, weight: float, estimate: Estimate, human: Estimate, gold: Floats, cheap: Floats) -> JudgeWorth:
@@ -355,6 +341,21 @@ def _worth(name: str, weight: float, estimate: Estimate, human: Estimate, gold: 
     is_clear = sign_flip(products).p_value < SIGN_LEVEL
     verdict = "not shown to be useful" if not is_clear else "useful" if products.mean() > 0 else "reversed"
     return JudgeWorth(name, weight, estimate.slopes[1], _saved(estimate, human), estimate.bias, agreement, verdict)
+
+
+def _hole_notes(result: SystemEstimates) -> list[str]:
+    """Say if documents without a human grade could change a difference from the first run by more than its size."""
+    sizes = result.holes[:, 3] - result.holes[:, 2]
+    values = result.corrected.values
+    unclear = [s for s in range(1, len(values)) if 0.0 < abs(values[s] - values[0]) < max(sizes[s], sizes[0])]
+    if not unclear:
+        return []
+    worst = max(unclear, key=lambda s: sizes[s])
+    return [
+        f"{len(unclear)} of {len(values) - 1} differences of {result.metric} are smaller than what documents without a "
+        f"human grade could change on the gold queries, such as that of {result.systems[worst]} (up to "
+        f"{max(sizes[worst], sizes[0]):.4f}); grade the top of every run."
+    ]
 
 
 def _sample_notes(tables: list[dict[str, Floats]], metric: str, is_gold: NDArray[np.bool_], n_judges: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from corank.data.cheap import is_same_scale, map_grades
 from corank.data.collection import Collection
 from corank.data.io.trec import Qrels, Run
 from corank.errors import InputError
 from corank.metrics.cheap.estimate import Floats
 from corank.metrics.conventions import Convention
-from corank.metrics.evaluation import evaluate
+from corank.metrics.evaluation import Evaluation, evaluate
 
 Integers = NDArray[np.int64]
 
@@ -88,6 +90,27 @@ class GradedRuns:
         NaN marks a query without grades, or one that the convention leaves out. A query that a run does not answer
         counts as an empty list.
         """
+        found = self._evaluated(grades, metrics, convention)
+        return {name: self._table(found, result.values) for name, result in found.items()}
+
+    def holes(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> dict[str, Floats]:
+        """Return judged@k, the condensed value, and both bounds of each system, shape (S, 4), means over queries."""
+        found = self._evaluated(grades, metrics, convention)
+        tables = {}
+        for name in found:
+            holes = found.holes(name) or ()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # the mean of no value
+                tables[name] = np.stack([np.nanmean(self._table(found, one), axis=1) for one in holes], axis=1)
+        return tables
+
+    def _table(self, found: Evaluation, values: Floats) -> Floats:
+        S, N = len(self.systems), len(self.queries)
+        table = np.full(S * N, np.nan)
+        table[found.query_ids.astype(np.int64)] = values
+        return table.reshape(S, N)
+
+    def _evaluated(self, grades: Floats, metrics: Sequence[str], convention: Convention) -> Evaluation:
         S, N = len(self.systems), len(self.queries)
         graded = np.flatnonzero(~np.isnan(grades))
         has_grades = np.zeros(N, dtype=bool)
@@ -100,7 +123,7 @@ class GradedRuns:
         missed = graded[at]
         y = np.where(known, grades[self.document], np.nan)[kept]
         n_missed = len(missed)
-        found = evaluate(
+        return evaluate(
             np.concatenate([y, grades[missed]]),
             np.concatenate([self.score[kept], np.zeros(n_missed)]),
             np.concatenate([self.system[kept] * N + self.query[kept], missed_system * N + self.documents[0][missed]]),
@@ -111,13 +134,6 @@ class GradedRuns:
             else None,
             retrieved=np.arange(len(y) + n_missed) < len(y),
         )
-        place = found.query_ids.astype(np.int64)
-        tables = {}
-        for name, result in found.items():
-            table = np.full(S * N, np.nan)
-            table[place] = result.values
-            tables[name] = table.reshape(S, N)
-        return tables
 
 
 def _names(judged: Qrels | Collection) -> tuple[list[str], list[str]]:
@@ -127,32 +143,25 @@ def _names(judged: Qrels | Collection) -> tuple[list[str], list[str]]:
     return [str(query) for query in judged.qid.tolist()], [str(document) for document in judged.docids.tolist()]
 
 
-def is_same_scale(gold: Floats, cheap: Floats) -> bool:
-    """Return whether the cheap grades are grades of the gold scale: whole numbers between its ends."""
-    whole = bool((cheap == np.round(cheap)).all())
-    return whole and float(cheap.max()) <= float(gold.max()) and float(cheap.min()) >= min(float(gold.min()), 0.0)
-
-
-def map_grades(gold: Floats, cheap: Floats, grades: Floats) -> Floats:
-    """
-    Map grades of another scale to the gold scale, by equal percentiles.
-
-    The thresholds between mapped grades are those quantiles of the cheap grades at which the gold grades change, on
-    documents that both judges graded: monotone, and with the base rates of the gold judge as far as ties allow.
-
-    gold, cheap (n,): grades of the same documents. grades: cheap grades to map.
-    """
-    levels, counts = np.unique(gold, return_counts=True)
-    shares = np.cumsum(counts)[:-1] / len(gold)
-    values, sizes = np.unique(cheap, return_counts=True)
-    below = (np.cumsum(sizes) - sizes / 2) / len(cheap)  # mid-ranks, as ties have no order
-    at = np.searchsorted(shares, np.interp(grades, values, below), side="right")
-    return np.asarray(levels[at])
-
-
-def common(first: Floats, second: Floats) -> NDArray[np.bool_]:
-    """Return the mask of documents with a grade by both judges."""
-    return ~(np.isnan(first) | np.isnan(second))
+def map_to_gold(grades: Floats, judges: list[str], notes: list[str]) -> Floats:
+    """Return grades (J, n_documents), gold first, with those of cheap judges on the gold scale; add what was mapped."""
+    out = grades.copy()
+    for at, name in enumerate(judges, 1):
+        given = ~np.isnan(grades[at])
+        both = ~np.isnan(grades[0]) & given
+        if not both.any():
+            raise InputError(
+                f"{name} graded no document that has a gold grade, so it cannot be corrected; let it grade the gold "
+                "queries, too."
+            )
+        if not is_same_scale(grades[0][~np.isnan(grades[0])], grades[at][given]):
+            out[at, given] = map_grades(grades[0, both], grades[at, both], grades[at, given])
+            low, high = float(grades[at, given].min()), float(grades[at, given].max())
+            notes.append(
+                f"{name} has grades from {low:g} to {high:g}, another scale than gold; they were mapped by "
+                f"equal percentiles of {int(both.sum())} documents with both grades."
+            )
+    return out
 
 
 def as_judges(cheap: Any) -> dict[str, Any]:

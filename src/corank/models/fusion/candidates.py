@@ -18,16 +18,49 @@ from numpy.typing import NDArray
 from corank.models.fusion.definition import Term
 from corank.models.fusion.lists import TRANSFORMS, Floats, RetrievedLists
 
-# prior probabilities of equal weights, of one retriever alone, and of each concentration of Dirichlet weights; chosen
-# on sets of runs of TREC DL 2021 and 2019 and on four collections, see docs/experiments/fusion.md
-EQUAL, ALONE = 0.5, 0.25
 CONCENTRATIONS = (0.3, 1.0, 3.0)
 N_DRAWS = 40
-# lists that share few documents agree rarely, and what both return is good: then flat reciprocal ranks and presence,
-# which count agreement, gain up to MAX_GAIN in the metric over min-max scores; this counts as so many queries
-FEW_SHARED, GAIN_SLOPE, MAX_GAIN, GAIN_QUERIES = 0.25, 0.15, 0.03, 10.0
+EQUAL_WEIGHTS, ONE_RETRIEVER, DRAWN_WEIGHTS = 0, 1, 2
 WINDOW = 50
 """Rank down to which shared documents are counted."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """
+    How probable candidates are before any judgement, and how much judgements count.
+
+    Lists that share few documents agree rarely, and what both return is good: then flat reciprocal ranks and presence,
+    which count agreement, lose little to min-max scores at most and may gain much. The logarithm of their prior odds
+    is `agreement` times the gain that is expected, 0.3 (0.3 − share of common documents) and at most 0.05.
+
+    equal, alone: probability of equal weights, and of one retriever alone; the others are Dirichlet weights.
+    learnt: probability of all least-squares solutions together.
+    agreement: odds of the families that count agreement, see above.
+    evidence, noise, noise_queries: β σ², σ₀ and ν of `corank.models.fusion.posterior`.
+    """
+
+    equal: float = 0.6
+    alone: float = 0.25
+    learnt: float = 0.25
+    agreement: float = 150.0
+    evidence: float = 0.05
+    noise: float = 0.12
+    noise_queries: float = 2.0
+
+    def log(self, kinds: NDArray[np.int64], family: NDArray[np.int64], shared: float) -> Floats:
+        """
+        Return logarithms of probabilities of candidates; those of families that are no rules are as if they were.
+
+        kinds: whether weights are equal, of one retriever, or drawn.
+        shared: mean share of documents that two lists have in common.
+        """
+        mass = np.array([self.equal, self.alone, 1.0 - self.equal - self.alone])
+        n = np.bincount(kinds[family == 0], minlength=3)
+        gain = min(max(0.3 * (0.3 - shared), 0.0), 0.05)
+        bonus = np.array([self.agreement * gain * item.counts_agreement for item in FAMILIES])
+        bonus -= np.log(np.exp(bonus[[item.is_rule for item in FAMILIES]]).sum())
+        return np.asarray(np.log(mass / np.maximum(n, 1))[kinds] + bonus[family])
 
 
 @dataclass(frozen=True)
@@ -54,7 +87,7 @@ FAMILIES = (
     Family("steep reciprocal ranks", {"steep": 1.0}, ("rrf", None)),
     Family("min-max scores", {"minmax": 1.0}, ("linear", "minmax")),
     Family("min-max scores and steep reciprocal ranks", {"minmax": 1.0, "steep": 1.0}),
-    Family("min-max scores and presence", {"minmax": 1.0, "presence": 1.0}),
+    Family("min-max scores, reciprocal ranks and presence", {"minmax": 1.0, "flat": 1.0, "presence": 1.0}),
     Family("reciprocal ranks and presence", {"flat": 1.0, "presence": 1.0}, counts_agreement=True),
     Family("scores of unit length", {"l2": 1.0}, ("linear", "l2"), is_rule=False),
     Family("positive z-scores", {"positive_zscore": 1.0}, ("linear", "zscore"), is_rule=False),
@@ -130,12 +163,14 @@ class Candidates:
 
     W (n_columns · m, C): their weights.
     p (C, m): weights of the retrievers, with sum 1.
+    kinds (C,): whether weights are equal, of one retriever, or drawn.
     family (C,): position in `FAMILIES`.
     log_prior (C,): logarithms of prior probabilities; those of families that are no rules are as if they were.
     """
 
     W: Floats
     p: Floats
+    kinds: NDArray[np.int64]
     family: NDArray[np.int64]
     log_prior: Floats
     is_rule: NDArray[np.bool_] = field(init=False)
@@ -145,33 +180,25 @@ class Candidates:
         object.__setattr__(self, "is_rule", rules[self.family])
 
     @classmethod
-    def of(cls, features: Features, shared: float, beta: float, rng: np.random.Generator) -> Candidates:
+    def of(cls, features: Features, shared: float, prior: Prior, rng: np.random.Generator) -> Candidates:
         """
         Draw candidates.
 
         shared: mean share of documents that two lists have in common.
-        beta: weight of the metric in the posterior, see `corank.models.fusion.posterior`.
         """
         m = features.m
         p = [np.full((1, m), 1.0 / m), np.eye(m), *(rng.dirichlet(np.full(m, a), N_DRAWS) for a in CONCENTRATIONS)]
-        masses = [EQUAL, ALONE, *[(1.0 - EQUAL - ALONE) / len(CONCENTRATIONS)] * len(CONCENTRATIONS)]
-        prior = np.concatenate([np.full(len(part), mass / len(part)) for part, mass in zip(p, masses, strict=True)])
+        kinds = np.repeat([EQUAL_WEIGHTS, ONE_RETRIEVER, DRAWN_WEIGHTS], [1, m, len(CONCENTRATIONS) * N_DRAWS])
         weights = np.vstack(p)
-        gain = min(max(GAIN_SLOPE * (FEW_SHARED - shared), 0.0), MAX_GAIN)
-        bonus = np.array([beta * GAIN_QUERIES * gain * family.counts_agreement for family in FAMILIES])
-        rules = np.array([family.is_rule for family in FAMILIES])
-        bonus -= np.log(np.exp(bonus[rules]).sum())
         W = []
         for family in FAMILIES:
             part = np.zeros((len(features.covariance), len(weights)))
             for name, share in family.mixture.items():
                 part[features.places(name)] = share / features.deviation(name) * weights.T
             W.append(part)
-        number = np.repeat(np.arange(len(FAMILIES)), len(weights))
-        return cls(
-            features.unit(np.hstack(W)), np.tile(weights, (len(FAMILIES), 1)), number,
-            np.tile(np.log(prior), len(FAMILIES)) + bonus[number],
-        )  # fmt: skip
+        number, kinds = np.repeat(np.arange(len(FAMILIES)), len(weights)), np.tile(kinds, len(FAMILIES))
+        log_prior = prior.log(kinds, number, shared)
+        return cls(features.unit(np.hstack(W)), np.tile(weights, (len(FAMILIES), 1)), kinds, number, log_prior)
 
 
 def shared_documents(lists: RetrievedLists) -> float:

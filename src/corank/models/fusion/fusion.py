@@ -9,7 +9,7 @@ its metric on the judged queries (`corank.models.fusion.posterior`). The average
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,13 +24,11 @@ from corank.data.queries import Queries
 from corank.data.routing import how_to_pass_qid
 from corank.errors import InputError, warn
 from corank.metrics.significance import sign_flip
-from corank.models.fusion.candidates import FAMILIES, Candidates, Features, shared_documents
+from corank.models.fusion.candidates import FAMILIES, Candidates, Features, Prior, shared_documents
 from corank.models.fusion.definition import EngineForm, Estimate, FusionDefinition
 from corank.models.fusion.least_squares import Squares
 from corank.models.fusion.lists import Floats, RetrievedLists
 from corank.models.fusion.posterior import (
-    BETA,
-    BETA_CONDENSED,
     MAX_HOLES,
     Evidence,
     Mask,
@@ -43,6 +41,7 @@ from corank.parameters import Rule, Rules, boolean, number, one_of, rng_of, seed
 
 _METRIC = re.compile(r"ndcg@([1-9]\d{0,3})", re.IGNORECASE)
 _LEVEL = 0.95
+PRIOR, CONDENSED = Prior(), 0.5
 FUSION, RRF, MEAN = "fusion", "RRF", "mean of min-max scores"
 
 
@@ -235,16 +234,16 @@ class Fusion(Learner):
         return _Fitted(definition, len(lists.queries), left_out, judged.condensed)
 
     def _evidence(self, features: Features, lists: RetrievedLists, judged: _Judged, queries: JudgedQueries) -> Evidence:
-        beta = BETA_CONDENSED if judged.condensed else BETA
-        candidates = Candidates.of(
-            features, shared_documents(lists), beta, rng_of(0 if self.random_state is None else self.random_state)
-        )
+        # condensed lists say less about the top of whole lists
+        prior = replace(PRIOR, evidence=PRIOR.evidence * (CONDENSED if judged.condensed else 1.0))
+        rng = rng_of(0 if self.random_state is None else self.random_state)
+        candidates = Candidates.of(features, shared_documents(lists), prior, rng)
         if judged.sources is not None:
             candidates = restricted(candidates, judged.sources)
-            return Evidence.of(features, candidates, queries, None, beta)
+            return Evidence.of(features, candidates, queries, None, prior)
         whole = judged.y if judged.condensed else np.nan_to_num(judged.y)
         squares = Squares.of(features, lists, whole, judged.weights, queries)
-        return Evidence.of(features, candidates, queries, squares, beta, nonnegative=not self.allow_negative)
+        return Evidence.of(features, candidates, queries, squares, prior, nonnegative=not self.allow_negative)
 
     def _judge(self, lists: RetrievedLists, y: Floats, weights: Floats, names: tuple[str, ...]) -> _Judged:
         """Apply the policy to the rows of judged queries."""
@@ -451,7 +450,7 @@ def _rule_values(features: Features, judged: JudgedQueries, names: tuple[str, ..
 
 def _main_families(evidence: Evidence) -> str:
     """Return the families with the largest posterior probability, in words."""
-    p, rule = evidence.posterior(np.full(len(evidence), True)), evidence.candidates.is_rule
+    p, rule = evidence.posterior(), evidence.candidates.is_rule
     shares = np.bincount(evidence.candidates.family[rule], p[: int(rule.sum())], len(FAMILIES))
     parts = {family.name: float(share) for family, share in zip(FAMILIES, shares, strict=True)}
     if evidence.is_average.any():

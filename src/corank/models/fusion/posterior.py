@@ -7,6 +7,15 @@ Let V[q, c] be the metric of candidate c in judged query q, and π_c its prior p
 
 is the distribution that minimises the mean loss Σ_c P(c) (−Σ_q V[q, c]) + KL(P ‖ π)/β (Catoni, 2007). Few queries leave
 it near the prior, and many concentrate it on the best candidates; the fusion is the mean of the weights under P.
+
+How much a query says depends on how much paired differences vary between queries: those of a collection with one
+relevant document per query vary several times as much as those with dozens of graded ones. With d[q, c] = V[q, c] −
+Σ_c π_c V[q, c],
+
+    β = `Prior.evidence` / σ²,    σ² = (Σ_c π_c Σ_q (d[q, c] − d̄_c)² + ν σ₀²) / (n − 1 + ν),
+
+the variance of normal differences with a conjugate prior of ν queries.
+
 Least-squares solutions take part with the values that they have on queries left out of them. Leaving out query q
 subtracts β V[q, ·] and uses the solutions without q, so that the values of the whole method on left-out queries cost
 little more than one fit.
@@ -14,22 +23,19 @@ little more than one fit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from corank.models.fusion.candidates import FAMILIES, Candidates, Features
+from corank.models.fusion.candidates import FAMILIES, Candidates, Features, Prior
 from corank.models.fusion.least_squares import EXPERTS, FORM_ALPHA, Squares
 from corank.models.fusion.lists import Floats, RetrievedLists, reciprocal_rank
 from corank.models.fusion.values import JudgedQueries
 
-BETA, BETA_CONDENSED = 10.0, 5.0
-"""β, and β of condensed lists, which say less about the top of whole lists."""
 MAX_HOLES = 0.1
 """Share of unjudged documents in RRF's top up to which whole lists are evaluated."""
-LEARNT = 0.35
-"""Prior probability of all least-squares solutions together."""
 # in long lists, only rows that could be among the first are scored for all candidates
 MAX_SCORED, MAX_RANK, MAX_TOP = 300, 30, 60
 
@@ -56,7 +62,7 @@ class Evidence:
     learnt: Floats
     without: Floats
     solved: tuple[tuple[str, ...], ...]
-    beta: float
+    prior: Prior
 
     @classmethod
     def of(
@@ -65,7 +71,7 @@ class Evidence:
         candidates: Candidates,
         judged: JudgedQueries,
         squares: Squares | None,
-        beta: float,
+        prior: Prior,
         *,
         nonnegative: bool = True,
     ) -> Evidence:
@@ -85,7 +91,7 @@ class Evidence:
             without[q] = features.unit(without[q])
             U[q] = judged.ndcg_of(q, features.values[judged.rows[q]] @ without[q])
         solved = tuple(names for names, _, _ in solvers)
-        return cls(features, candidates, judged, V, U, features.unit(learnt), without, solved, beta)
+        return cls(features, candidates, judged, V, U, features.unit(learnt), without, solved, prior)
 
     def __len__(self) -> int:
         return len(self.V)
@@ -95,30 +101,54 @@ class Evidence:
         """Which learnt solutions take part in the average; the others only serve as engine forms."""
         return np.array([names in EXPERTS for names in self.solved], dtype=bool)
 
-    def posterior(self, is_kept: Mask, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
+    @cached_property
+    def betas(self) -> Floats:
+        """β without each query, and of all queries (n + 1,)."""
+        n, rule, learnt = len(self), self.candidates.is_rule, self.is_average
+        values = np.hstack([self.V[:, rule], self.U[:, learnt]])
+        p = _normalised(self._log_prior(rule, learnt))
+        gaps = values - (values @ p)[:, None]
+        totals = np.vstack([gaps.sum(axis=0) - gaps, gaps.sum(axis=0)])
+        squares = np.vstack([(gaps**2).sum(axis=0) - gaps**2, (gaps**2).sum(axis=0)])
+        kept = np.append(np.full(n, n - 1.0), n)[:, None]
+        spread = np.maximum(squares - totals**2 / np.maximum(kept, 1.0), 0.0) @ p
+        nu = self.prior.noise_queries
+        variance = (spread + nu * self.prior.noise**2) / (np.maximum(kept[:, 0] - 1.0, 0.0) + nu)
+        return np.asarray(self.prior.evidence / variance)
+
+    def _log_prior(self, rule: Mask, learnt: Mask) -> Floats:
+        prior = self.candidates.log_prior[rule]
+        odds = self.prior.learnt / (1.0 - self.prior.learnt) / max(int(learnt.sum()), 1)
+        return np.append(prior, np.full(int(learnt.sum()), np.logaddexp.reduce(prior) + np.log(odds)))
+
+    def posterior(self, left_out: int | None = None, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
         """Return probabilities of some candidates, all rules by default, followed by those of learnt solutions."""
         rule = self.candidates.is_rule if rule is None else rule
         learnt = self.is_average if learnt is None else learnt
-        prior = self.candidates.log_prior[rule]
-        log_p = prior + self.beta * self.V[np.ix_(is_kept, rule)].sum(axis=0)
-        if learnt.any():
-            share = np.logaddexp.reduce(prior)
-            mass = share + np.log(LEARNT / (1.0 - LEARNT) / learnt.sum())
-            log_p = np.concatenate([log_p, mass + self.beta * self.U[np.ix_(is_kept, learnt)].sum(axis=0)])
-        return _normalised(log_p)
+        values = np.append(self._sums[0][rule], self._sums[1][learnt])
+        if left_out is not None:
+            values = values - np.append(self.V[left_out, rule], self.U[left_out, learnt])
+        return _normalised(self._log_prior(rule, learnt) + self.betas[-1 if left_out is None else left_out] * values)
+
+    @cached_property
+    def _sums(self) -> tuple[Floats, Floats]:
+        return self.V.sum(axis=0), self.U.sum(axis=0)
 
     def weights(self, left_out: int | None = None, rule: Mask | None = None, learnt: Mask | None = None) -> Floats:
         """Return the mean weights under the posterior, of all queries or without one."""
         rule = self.candidates.is_rule if rule is None else rule
         learnt = self.is_average if learnt is None else learnt
-        is_kept = np.arange(len(self)) != (-1 if left_out is None else left_out)
-        solutions = self.learnt if left_out is None else self.without[left_out]
-        return np.hstack([self.candidates.W[:, rule], solutions[:, learnt]]) @ self.posterior(is_kept, rule, learnt)
+        solutions, p = (
+            self.learnt if left_out is None else self.without[left_out],
+            self.posterior(left_out, rule, learnt),
+        )
+        n_rules = len(p) - int(learnt.sum())
+        return np.asarray(self.candidates.W[:, rule] @ p[:n_rules] + solutions[:, learnt] @ p[n_rules:])
 
     def form_weights(self, form: tuple[str, str | None], left_out: int | None = None) -> tuple[Floats, int]:
         """Return the mean weights of one engine form under the posterior, and the number of its best family."""
-        is_kept = np.arange(len(self)) != (-1 if left_out is None else left_out)
-        evidence = self.candidates.log_prior + self.beta * self.V[is_kept].sum(axis=0)
+        total = self._sums[0] - (0.0 if left_out is None else self.V[left_out])
+        evidence = self.candidates.log_prior + self.betas[-1 if left_out is None else left_out] * total
         numbers = [number for number, family in enumerate(FAMILIES) if family.form == form]
         best = max(numbers, key=lambda number: float(np.logaddexp.reduce(evidence[self.candidates.family == number])))
         columns = tuple(FAMILIES[best].mixture)
@@ -140,8 +170,7 @@ def restricted(candidates: Candidates, sources: Mask) -> Candidates:
     """
     m = len(sources)
     is_fair = candidates.p[:, sources].sum(axis=1) >= sources.sum() / m - 1e-9
-    log_prior = np.where(is_fair, candidates.log_prior, -np.inf)
-    return Candidates(candidates.W, candidates.p, candidates.family, log_prior)
+    return replace(candidates, log_prior=np.where(is_fair, candidates.log_prior, -np.inf))
 
 
 def _likely_rows(features: Features, candidates: Candidates, judged: JudgedQueries) -> list[NDArray[np.int64]]:

@@ -45,7 +45,8 @@ class CRR(LinearDescent):
         Weight of ½‖w‖², relative to the mean loss (the paper's λ). None chooses it from the size and number of the
         differences of rows, see `corank.base.solvers.penalty`.
     fit_intercept : bool
-        Whether to learn a bias b, from the regression part and without penalty.
+        Whether to learn a bias b, from the regression part and without penalty. The paper penalises it: for that, pass
+        a column of ones with ``fit_intercept=False, scale=False``.
     solver : {"auto", "sgd", "exact"}
         ``"exact"`` finds the optimum for every loss but the hinge; ``"auto"`` as in `corank.SPD`.
     l1, query_weight, draw, scale, missing, tol, max_iter, rate, eta0, n_steps, average, project, warm_start

@@ -7,9 +7,10 @@ view v,
     min Σ_v [mean_P ℓ(t, w_v · p_v) + alpha_v/2 ‖w_v‖² + l1 ‖w_v‖₁] + coupling · Σ_{v,u} mean_P̂ (w_v · p_v − w_u · p_u)²
 
 over scored pairs P and unjudged pairs P̂ (two unjudged rows of one query, drawn independently). A step draws `batch`
-pairs of P and `unscored_batch` of P̂ and takes means over them. The paper takes sums; with means, `coupling` does not
-depend on the batch sizes. A step costs O((batch + unscored_batch) · nnz(p)) for any number of rows. coupling=0 is the
-paper's SPD-MV. With the squared loss, the default, the optimum is the solution of one linear system.
+pairs of P and `unscored_batch` of P̂ and takes means over them, so that `coupling` does not depend on the batch sizes.
+The paper takes sums over its k and l pairs: ``alpha=λ/k, coupling=μ·l/k`` with rates times k are the same steps. A step
+costs O((batch + unscored_batch) · nnz(p)) for any number of rows. coupling=0 is the paper's SPD-MV. With the squared
+loss, the default, the optimum is the solution of one linear system.
 
 mix > 0 replaces mean_P ℓ by mix · mean_D ℓ(y, w_v · x_v + b_v) + (1 − mix) · mean_P ℓ: combined regression and ranking
 with coupled views. This is not in the paper.

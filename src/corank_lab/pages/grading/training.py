@@ -28,7 +28,7 @@ from corank_lab.database.entries import utc_now
 from corank_lab.grading.features import RANK, SCORES, GradingFeatures
 from corank_lab.pages.texts import text
 
-LEAST_QUERIES = 5
+MIN_QUERIES = 5
 """Number of queries with two different grades that a comparison needs."""
 BUDGET = 600.0
 """Time limit of a comparison, in seconds."""
@@ -87,7 +87,7 @@ def too_few(y: np.ndarray[Any, Any], queries: np.ndarray[Any, Any]) -> str:
     """Return why the grades do not suffice; empty if they do."""
     graded = ~np.isnan(y)
     n = sum(len(set(y[graded & (queries == one)])) > 1 for one in np.unique(queries[graded]))
-    return "" if n >= LEAST_QUERIES else text("train.few", n=n, least=LEAST_QUERIES)
+    return "" if n >= MIN_QUERIES else text("train.few", n=n, least=MIN_QUERIES)
 
 
 def start(

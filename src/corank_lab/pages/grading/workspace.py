@@ -11,7 +11,7 @@ import numpy as np
 from markupsafe import Markup
 
 from corank.errors import InputError
-from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
 from corank_lab.grading import export
 from corank_lab.grading.features import GradingFeatures, grading_features, own_columns
@@ -21,7 +21,7 @@ from corank_lab.grading.task import GradingEntry, GradingScale, GradingTask, tit
 from corank_lab.pages.grading import training
 from corank_lab.pages.markup import card, clean, one_line, rich
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import MOST_TEXT, Export, NewProject, SaveResult, Setting, Workspace
+from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
 
 _SNIPPET = 200
 _SHOWN = 100
@@ -105,7 +105,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         else:
             with self.lock:
                 found, seen = self.session.open_for(judge), self.last
-            candidates = [Candidate(self.task.keys[one.number], one.slots) for one in found]
+            candidates = [ClaimableItem(self.task.keys[one.number], one.slots) for one in found]
             held = self.store.held_by(self.project.id, judge)
             at = next((at for at, one in enumerate(candidates) if one.item == held), None)
             if at:  # the same question until it is answered
@@ -137,7 +137,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
         is_asked = asked in mine  # a change, even if no document of the list is open
         if is_asked:
             lists = [found for found in lists if found[0].number in here]
-        groups = [[Candidate(self.task.keys[one.number], one.slots) for one in found] for found in lists]
+        groups = [[ClaimableItem(self.task.keys[one.number], one.slots) for one in found] for found in lists]
         claimed = [self._number(one) for one in self.store.claim_group(self.project.id, judge, groups, seen)]
         if not is_asked and not claimed:
             return None
@@ -393,7 +393,7 @@ class GradeWorkspace(Workspace):  # noqa: D101
 
     def _store(self, judge: str, number: int, action: str, grade: str, form: Mapping[str, str], by: str) -> SaveResult:
         document = self.task.documents[number]
-        note = clean(form.get("note", "")).strip()[:MOST_TEXT] if action != "undo" else ""
+        note = clean(form.get("note", "")).strip()[:MAX_CHARACTERS] if action != "undo" else ""
         if action in ("grade", "settle") and grade not in map(str, self.session.scale.grades):
             raise InputError(f"the grade is {grade!r}; choose one of the scale.")
         entry = GradingEntry(action, self.task.queries[document.query].id, document.id, grade, note, by)

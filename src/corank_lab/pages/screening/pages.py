@@ -17,8 +17,8 @@ from corank_lab.records.summary import summarise
 from corank_lab.screening.answers import find_conflicts
 from corank_lab.screening.reporting.methods import methods_paragraph
 
-MOST_GROUPS = 200
-MOST_SETTLED = 100
+MAX_GROUPS = 200
+MAX_SETTLED = 100
 
 
 def import_summary(page: PageRequest) -> Response:
@@ -33,7 +33,7 @@ def import_summary(page: PageRequest) -> Response:
             "evidence": "; ".join(group.evidence),
             "members": [_member(workspace, number, number == group.representative) for number in group.members],
         }
-        for group in groups[:MOST_GROUPS]
+        for group in groups[:MAX_GROUPS]
     ]
     return page.render(
         "screen_import.html", table=found.table(), sentences=found.sentences(), groups=shown, n_groups=len(groups),
@@ -60,7 +60,7 @@ def conflicts(page: PageRequest) -> Response:
             }
         rows = [
             {"item": session.records.ids[number], "title": one_line(session.records.titles[number]), "entry": entry}
-            for number, entry in reversed(settled[-MOST_SETTLED:])
+            for number, entry in reversed(settled[-MAX_SETTLED:])
         ]
     return page.render(
         "screen_conflicts.html", n_left=len(left), n_settled=len(settled), rows=rows, last=workspace.last,

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from corank.errors import InputError
-from corank_lab.database.database import Candidate, Database, Project, StoredAnswer
+from corank_lab.database.database import ClaimableItem, Database, Project, StoredAnswer
 from corank_lab.database.entries import entry_values, read_entry
-from corank_lab.pages.markup import clean, one_line, record_values, rich, split_words
-from corank_lab.pages.plots import curve
+from corank_lab.pages.markup import clean, curve, one_line, record_values, rich, split_words
 from corank_lab.pages.screening.results import Results, agreement_rows
 from corank_lab.pages.uploads import Upload
-from corank_lab.pages.workspaces import MOST_TEXT, Export, NewProject, SaveResult, Setting, Workspace
+from corank_lab.pages.workspaces import MAX_CHARACTERS, Export, NewProject, SaveResult, Setting, Workspace
 from corank_lab.records.duplicates import find_duplicates, restore_duplicates
 from corank_lab.records.records import Records, read_records, records_from_json
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry
@@ -30,7 +29,7 @@ from corank_lab.screening.stopping.rules import DEFAULT_RULE, REMOVED_RULES, STO
 MAX_REASONS = 9
 N_TELLING = 30
 N_SIMILAR = 6
-MOST_RECORDS = 200_000
+MAX_RECORDS = 200_000
 
 
 class ScreenWorkspace(Workspace):  # noqa: D101
@@ -83,8 +82,8 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                     message = message.replace(str(path), file.name)
                 raise InputError(message) from None
             records = _renamed(records, [file.name for file in upload.tables])
-        if not 1 <= len(records) <= MOST_RECORDS:
-            raise InputError(f"found {len(records)} records; from 1 to {MOST_RECORDS:,} can be screened.")
+        if not 1 <= len(records) <= MAX_RECORDS:
+            raise InputError(f"found {len(records)} records; from 1 to {MAX_RECORDS:,} can be screened.")
         groups = find_duplicates(records, report=lambda share: upload.report("duplicates", 0.2 + 0.7 * share))
         files = {
             f"{RECORDS}{number}/{path.name}": ("application/octet-stream", file.content)
@@ -217,7 +216,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
             entry = replace(entry, of=self.session.records.ids[other])
         elif action not in ("relevant", "not", "later"):
             raise InputError("the form has no answer; choose include, exclude or put aside.")
-        said = clean(form.get("note", note)).strip()[:MOST_TEXT]
+        said = clean(form.get("note", note)).strip()[:MAX_CHARACTERS]
         if said != note:
             self._store(judge, number, ScreeningEntry("note", id, text=said), f"{client_id}-note", keep_hold=True)
         saved = self._store(judge, number, entry, client_id)
@@ -356,7 +355,7 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 found, seen = self.session.open_for(judge, most), self.last
                 ids = self.session.records.ids
                 kept = self._held(judge, held) if held is not None else None
-            candidates = [Candidate(ids[one.number], one.slots) for one in found]
+            candidates = [ClaimableItem(ids[one.number], one.slots) for one in found]
             if kept is not None:  # the same question until it is answered
                 candidates.insert(0, kept)
             claimed = self.store.claim(self.project.id, judge, candidates, seen) if candidates else None
@@ -366,10 +365,10 @@ class ScreenWorkspace(Workspace):  # noqa: D101
                 return None
         return None
 
-    def _held(self, judge: str, held: str) -> Candidate | None:
+    def _held(self, judge: str, held: str) -> ClaimableItem | None:
         number = self.session.unique.find(held)
         slots = 0 if number is None else self.session.slots_for(judge, number)
-        return None if number is None or not slots else Candidate(self.session.records.ids[number], slots)
+        return None if number is None or not slots else ClaimableItem(self.session.records.ids[number], slots)
 
     def _number(self, item: str) -> int:
         number = self.everything.number.get(item)

@@ -40,6 +40,7 @@
     main.replaceChildren(...page.body.childNodes);
     for (const id of kept) { const box = document.getElementById(id); if (box) box[box.matches("details") ? "open" : "checked"] = true; }
     localTimes(main);
+    offerKeys();
     const title = main.querySelector("h1");
     const next = main.querySelector("[data-done]") || main.querySelector("[data-current]");
     if (next && title.textContent === before) return focusOn(next);
@@ -51,6 +52,39 @@
     item.focus({ preventScroll: true });
     item.scrollIntoView({ block: "nearest" });
   }
+
+  // The list of keys is made from the buttons of the page, so that it cannot be out of date.
+  const opener = document.getElementById("keys-open") || { hidden: true };
+  const names = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", " ": "␣" };
+
+  function offerKeys() {
+    opener.hidden = !main.querySelector("[data-key]");
+  }
+
+  function showKeys() {
+    const dialog = document.getElementById("keys");
+    const lines = new Map();
+    for (const button of main.querySelectorAll("[data-key]")) {
+      const label = button.labels && button.labels[0] || button.closest("label") || button;
+      const copy = label.cloneNode(true);
+      for (const one of copy.querySelectorAll("kbd, .hidden")) one.remove();
+      const keys = button.dataset.key.split(" ").map((key) => names[key] || key).join(" ");
+      if (!lines.has(keys)) lines.set(keys, (button.ariaLabel || copy.textContent).trim().replace(/\s+/g, " "));
+    }
+    if (main.querySelector("[data-item]")) lines.set("↑ ↓", words.move);
+    lines.set("?", words.help);
+    dialog.querySelector("dl").replaceChildren(...[...lines].map(([keys, text]) => {
+      const row = document.createElement("div");
+      const name = document.createElement("dt");
+      const does = document.createElement("dd");
+      for (const key of keys.split(" ")) { const mark = document.createElement("kbd"); mark.textContent = key; name.append(mark); }
+      does.textContent = text;
+      row.append(name, does);
+      return row;
+    }));
+    dialog.showModal();
+  }
+  if (opener.addEventListener) opener.addEventListener("click", showKeys);
 
   // An answer is sent until the server confirms it. The id in the form makes repetitions harmless.
   async function send(form, button) {
@@ -105,7 +139,7 @@
   addEventListener("beforeunload", (event) => { if (isSending) event.preventDefault(); });
 
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.repeat || document.querySelector("dialog[open]")) return;
     if (event.target.closest("input:not([type=radio]):not([type=checkbox]), textarea, select, summary, [contenteditable]")) {
       const isDone = event.key === "Enter" && event.target.matches("[data-answer] input");
       if (isDone) event.preventDefault(); // it would press the first button
@@ -122,6 +156,7 @@
       if (items[at]) focusOn(items[at]);
       return;
     }
+    if (key === "?" && !opener.hidden) { event.preventDefault(); showKeys(); return; }
     for (const button of main.querySelectorAll("[data-key]")) {
       const item = button.closest("[data-item]");
       if ((!item || item === current) && button.dataset.key.split(" ").includes(key)) {
@@ -194,6 +229,7 @@
   }
 
   localTimes(document);
+  offerKeys();
   revealTarget();
   const title = main.querySelector(location.search ? "[data-current]" : "h1") || main.querySelector("h1[tabindex]");
   if (title && title.matches("[tabindex]") && main.querySelector("[data-answer]")) title.focus({ preventScroll: true });

@@ -34,7 +34,7 @@ _MARK = re.compile(r'\\.|[{}"]', re.DOTALL)
 _BLANKS = re.compile(r"\s*")
 _GAP = re.compile(r"[\s,]*")
 _IGNORED = ("comment", "preamble")
-_MOST_DAMAGED = 100
+_MAX_DAMAGED = 100
 
 _ACCENTS = {
     '"': "\u0308", "'": "\u0301", "`": "\u0300", "^": "\u0302", "~": "\u0303", "=": "\u0304", ".": "\u0307",
@@ -116,10 +116,10 @@ class _Reader:
                 at = self._skip(found) if kind in _IGNORED else self._entry(found, record)
             except _Damaged:
                 self.damaged.append(line)
-                if len(self.damaged) > _MOST_DAMAGED:
+                if len(self.damaged) > _MAX_DAMAGED:
                     raise InputError(
                         f"{self.name}, line {self.damaged[0]}: braces or quotes do not match, as in more than "
-                        f"{_MOST_DAMAGED} other entries; export the file again."
+                        f"{_MAX_DAMAGED} other entries; export the file again."
                     ) from None
                 following = _LINE_ENTRY.search(self.text, found.end())
                 at = following.start() if following else len(self.text)

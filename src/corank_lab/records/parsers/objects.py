@@ -15,7 +15,7 @@ INVERTED = "abstract_inverted_index"
 _DEEPEST = 6
 """Levels of nested objects that become columns with dots in their names; deeper ones stay JSON."""
 
-_MOST_KEYS = 2_000
+_MAX_KEYS = 2_000
 
 
 def parse_json(text: str, name: str) -> ParsedFile:
@@ -104,7 +104,7 @@ def _add(record: RawRecord, key: str, value: Any, depth: int) -> None:
     if isinstance(value, list) and depth < _DEEPEST:
         for one in value:
             _add(record, key, one, depth + 1)
-    elif isinstance(value, dict) and depth < _DEEPEST and len(record) < _MOST_KEYS:
+    elif isinstance(value, dict) and depth < _DEEPEST and len(record) < _MAX_KEYS:
         known = _person(value) or _date(value)
         if known:
             record.setdefault(key, []).append(known)

@@ -25,7 +25,7 @@ from corank.data import (
     separator_of,
 )
 from corank.errors import InputError, import_extra
-from corank_lab.records.columns import MOST_COLUMNS, fields_of, find_columns, is_known
+from corank_lab.records.columns import MAX_COLUMNS, fields_of, find_columns, is_known
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, columns_of
 
 SEPARATORS = {",": "CSV", ";": "CSV", "\t": "TSV", "|": "CSV"}
@@ -70,8 +70,8 @@ def parse_rows(rows: list[NumberedRow], name: str, format: str, unit: str) -> Pa
     header = [restore(cell.strip()) for cell in rows[place][1]]
     while header and not header[-1]:
         header.pop()
-    if len(header) > MOST_COLUMNS:
-        raise InputError(f"{name} has {len(header):,} columns, more than {MOST_COLUMNS:,}; check that it is an export.")
+    if len(header) > MAX_COLUMNS:
+        raise InputError(f"{name} has {len(header):,} columns, more than {MAX_COLUMNS:,}; check that it is an export.")
     remarks = []
     if place:
         remarks.append(f"{place} row{'s' * (place != 1)} above the header {'was' if place == 1 else 'were'} skipped.")
@@ -115,7 +115,7 @@ def find_header(rows: Sequence[Sequence[str]]) -> int | None:
     best, most = None, (False, 0)
     for at, row in enumerate(rows):
         names = [cell.strip() for cell in row if cell.strip()]
-        if not names or len(names) > MOST_COLUMNS or not any(is_known(one) for one in names if len(one) < 100):
+        if not names or len(names) > MAX_COLUMNS or not any(is_known(one) for one in names if len(one) < 100):
             continue
         known = find_columns(names)
         score = ("title" in known, len(known))
@@ -222,7 +222,7 @@ def parse_labelled(text: str, name: str) -> ParsedFile:
     return ParsedFile("Ovid", records, places, find_columns(columns_of(records)))
 
 
-MOST_ROWS = 1_048_576
+MAX_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
 
 MAX_SHEET_COLUMNS = 16_384
@@ -311,7 +311,7 @@ def _sheet_rows(sheet: Any, budget: Budget, name: str) -> list[NumberedRow]:
     """Return the rows that are not empty; a sheet may claim more rows and columns than it has."""
     sheet.reset_dimensions()
     rows: list[NumberedRow] = []
-    for at, row in enumerate(islice(sheet.iter_rows(values_only=True, max_row=MOST_ROWS), MOST_ROWS), 1):
+    for at, row in enumerate(islice(sheet.iter_rows(values_only=True, max_row=MAX_ROWS), MAX_ROWS), 1):
         budget.take("cells", len(row) + ROW_CELLS * bool(row), name)
         cells = ["" if cell is None else _text(cell) for cell in row[:MAX_SHEET_COLUMNS]]
         while cells and not cells[-1]:

@@ -25,24 +25,17 @@ PUBMED_FIELDS = {
     "keywords": ("Keyword", "DescriptorName"), "references": ("Reference",),
 }  # fmt: skip
 
-_GROUPS = frozenset(
-    [
-        "secondary-authors",
-        "tertiary-authors",
-        "subsidiary-authors",
-        "translated-authors",
-        "pdf-urls",
-        "image-urls",
-        "text-urls",
-    ]
-)
+_GROUPS = frozenset((
+    "secondary-authors", "tertiary-authors", "subsidiary-authors", "translated-authors", "pdf-urls", "image-urls",
+    "text-urls",
+))  # fmt: skip
 _FORBIDDEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|&#(?:[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F])|0*(?:[0-8]|1[124-9]|2\d|3[01]));"
 )
 _NAMED = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][A-Za-z0-9]{1,31});")
 _BARE = re.compile(r"&(?!#?\w{1,32};)")
 _DEEPEST = 12
-_MOST_LEVELS = 500
+_MAX_LEVELS = 500
 
 
 def parse_xml(text: str, name: str) -> ParsedFile:
@@ -92,8 +85,8 @@ def _shallow(root: Any, name: str) -> Any:
     level, depth = [root], 0
     while level:
         level, depth = [child for one in level for child in one if len(child)], depth + 1
-        if depth > _MOST_LEVELS:
-            raise InputError(f"{name} has more than {_MOST_LEVELS} levels of XML elements; check that it is an export.")
+        if depth > _MAX_LEVELS:
+            raise InputError(f"{name} has more than {_MAX_LEVELS} levels of XML elements; check that it is an export.")
     return root
 
 

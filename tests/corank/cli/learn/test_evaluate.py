@@ -128,6 +128,8 @@ def test_a_run_file_against_letor_text_is_joined_by_document(files):
     (files / "run").write_text("".join(f"{q} Q0 {d} 1 {s} tag\n" for q, d, s in reversed(rows)))
     by_run = json.loads(run(files / "truth.txt", files / "run", "--unjudged=-1", "--json"))
     by_score = json.loads(run(files / "truth.txt", files / "scores.txt", "--unjudged=-1", "--json"))
+    for metric in by_run["metrics"].values():
+        assert 0 <= metric.pop("holes")["judged"] <= 1
     assert by_run == by_score
 
 

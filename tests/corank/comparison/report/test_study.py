@@ -246,15 +246,9 @@ def test_every_convention_has_words_of_its_own(name):
     assert describe_convention(CONVENTIONS[name]) not in others
 
 
-def test_tables_are_written_without_matplotlib(monkeypatch, tmp_path):
-    for name in [one for one in sys.modules if one.split(".")[0] == "matplotlib"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    page = Page(study_html(STUDY))
-    assert not page.all("svg")
-    assert [table.caption for table in page.tables] == [escape_markdown(table.caption) for table in PAGE.tables]
-    (note,) = [text for text in page.text_of("li") if "matplotlib" in text]
-    assert note == ("The report has no plots: matplotlib is not installed; run: pip install 'corank[report]'.")
-    assert [path.name for path in write(STUDY, tmp_path)] == ["report.html", "report.md"]
+def test_plots_need_no_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert len(Page(study_html(STUDY)).all("svg")) == len(PAGE.all("svg")) > 0
 
 
 def test_a_plot_of_a_section_without_plots_is_refused():

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from corank import QueryKFold, QueryScaler, RankRLS, make_ranking
 from corank.data.queries import Queries
 from corank.errors import InputError
-from corank.metrics.bounds import cv_bound
+from corank.metrics.bounds import cv_bound, randomised_bound, ranking_distance
 from corank.metrics.bounds.cross_validation import list_distances, mean_ranks
 
 RNG = np.random.default_rng(0)
@@ -113,6 +113,46 @@ def test_against_the_sum_by_hand():
     assert bound.high == pytest.approx(min(1.0, high))
     assert bound.high < 1.0
     assert bound.high == pytest.approx(bound.error + sum(value for name, value in bound.parts[3:]))
+
+
+def test_the_printed_form_is_equation_2_with_one_fold_drawn_for_each_unjudged_query():
+    delta, K = 0.4, 4
+    folds = list(QueryKFold(K).split(X, qid=QID))
+    models = [RankRLS().fit(X[train], Y[train], qid=QID[train]) for train, _ in folds]
+    scores, others = RankRLS().fit(X, Y, qid=QID).predict(FURTHER[0]), [g.predict(FURTHER[0]) for g in models]
+    lists = [FURTHER[1] == q for q in np.unique(FURTHER[1])]
+    # each pair of a query and a fold is drawn equally often over many seeds
+    means = [
+        cv_bound(RankRLS(), X, Y, QID, FURTHER, cv=K, delta=delta, form="printed", random_state=s) for s in range(6)
+    ]
+    possible = np.array([[distance(scores[rows], other[rows]) for rows in lists] for other in others])
+    for bound in means:
+        parts = dict(bound.parts)
+        assert possible.min(axis=0).mean() - 1e-12 <= parts["distance to the folds' models"]
+        assert parts["distance to the folds' models"] <= possible.max(axis=0).mean() + 1e-12
+        widths = [math.sqrt(math.log(2 * K / delta) / (2 * len(np.unique(QID[test])))) for _, test in folds]
+        assert parts["width of the folds"] == pytest.approx(np.mean(widths))
+        assert parts["width of the distance"] == pytest.approx(math.sqrt(math.log(2 / delta) / (2 * len(lists))))
+        assert bound.high >= cv_bound(RankRLS(), X, Y, QID, FURTHER, cv=K, delta=delta).high - 0.05
+    general = randomised_bound(scores, others, FURTHER[1], 0.3, delta=delta, random_state=0)
+    assert dict(general.parts)["distance to its rankers"] == dict(means[0].parts)["distance to the folds' models"]
+    assert general.high == pytest.approx(0.3 + sum(value for name, value in general.parts[3:]))
+
+
+def test_a_randomised_ranker_draws_by_its_weights_and_the_distance_is_a_mean():
+    scores, others = RNG.normal(size=(2, 60))
+    qid = np.repeat(np.arange(12), 5)
+    apart = np.mean([distance(scores[qid == q], others[qid == q]) for q in range(12)])
+    assert ranking_distance(scores, others, qid) == pytest.approx(apart)
+    certain = randomised_bound(scores, [scores, others], qid, 0.1, weights=[0, 2])
+    assert dict(certain.parts)["distance to its rankers"] == pytest.approx(apart)
+    assert dict(randomised_bound(scores, [scores], qid, 0.1).parts)["distance to its rankers"] == 0.0
+    for given, name in (
+        ({"weights": [1.0]}, "weights"), ({"weights": [-1.0, 2.0]}, "weights"), ({"upper": 1.5}, "upper"),
+        ({"others": []}, "weights"), ({"others": [scores[:3]]}, "scores"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=name):
+            randomised_bound(**{"scores": scores, "others": [scores, others], "qid": qid, "upper": 0.1, **given})
 
 
 def test_rows_may_come_in_many_forms():

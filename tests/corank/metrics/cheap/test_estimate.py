@@ -146,3 +146,16 @@ def test_stacking_prefers_the_better_judge_and_does_not_use_a_querys_own_gold():
 def test_too_few_gold_queries_are_refused():
     with pytest.raises(InputError, match="4 queries have gold grades"):
         human_only(np.zeros((2, 4)), 20)
+
+
+def test_two_systems_that_rarely_differ_are_covered():
+    """RR of two systems is often 1 for both, so that few gold queries show no variance."""
+    rng, hits = np.random.default_rng(8), []
+    for _ in range(300):
+        ranks = rng.geometric(0.75, size=(2, 45))
+        H = 1.0 / ranks
+        C = 1.0 / np.where(rng.random(ranks.shape) < 0.7, ranks, rng.geometric(0.6, size=ranks.shape))
+        gold = rng.permutation(45)[:8]
+        one = corrected(H[:, gold], C, gold, these=True).interval(1, 0)
+        hits.append(one.low <= H[1].mean() - H[0].mean() <= one.high)
+    assert np.mean(hits) > 0.9

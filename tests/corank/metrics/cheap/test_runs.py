@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from corank.cli import app
+from corank.data.cheap import map_grades
 from corank.data.io.trec import write_qrels, write_run
 from corank.errors import InputError, UsageWarning
 from corank.metrics import evaluate_run, evaluate_runs
 from corank.metrics.cheap.report import junit, losses
-from corank.metrics.cheap.values import map_grades
 
 
 def make(seed=0, n_queries=30, n_docs=25, noises=(1.0, 1.2, 3.0)):
@@ -142,6 +142,7 @@ def test_the_command_prints_tables_json_and_junit_and_fails(files):
     assert "nDCG@10: differences from s0" in said.output
     assert "llm: useful; it saves" in said.output
     gate = [*words, "--fail-if-worse", "0.01", "--junit", files / "gate.xml", "--json", "--these-queries"]
+    gate += ["--report", files / "page.html"]
     said = run(app, list(map(str, gate)), catch_exceptions=False)
     assert said.exit_code == 1
     report = json.loads(said.output)
@@ -149,6 +150,8 @@ def test_the_command_prints_tables_json_and_junit_and_fails(files):
     assert report["these_queries"] is True
     assert report["metrics"]["nDCG@10"]["differences"][0]["corrected"]["high"] < 0
     assert ElementTree.parse(files / "gate.xml").getroot().attrib["failures"] == "1"
+    page = (files / "page.html").read_text()
+    assert all(f"s0, {kind}" in page for kind in ("corrected", "cheap only", "human only"))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 
 from corank import Fusion, load_fusion
 from corank.errors import InputError, UsageWarning
-from corank.models.fusion.candidates import Candidates, Features, shared_documents
+from corank.models.fusion.candidates import Candidates, Features, Prior, shared_documents
 from corank.models.fusion.least_squares import Squares
 from corank.models.fusion.lists import RetrievedLists
-from corank.models.fusion.posterior import LEARNT, MAX_HOLES, Evidence, restricted, unknown_share
+from corank.models.fusion.posterior import MAX_HOLES, Evidence, restricted, unknown_share
 from corank.models.fusion.values import JudgedQueries, top_rows
 
 NAN = np.nan
@@ -38,9 +38,9 @@ def some_evidence(nonnegative=True):
     X, y, qid = some_problem(n_queries=4)
     lists = RetrievedLists.of(X, qid)
     features, judged = Features.of(lists, 60.0), JudgedQueries.of(y, lists.queries, 10)
-    candidates = Candidates.of(features, shared_documents(lists), 10.0, np.random.default_rng(0))
+    candidates = Candidates.of(features, shared_documents(lists), Prior(), np.random.default_rng(0))
     squares = Squares.of(features, lists, y, np.ones(len(y)), judged)
-    return Evidence.of(features, candidates, judged, squares, 10.0, nonnegative=nonnegative), X, y, qid
+    return Evidence.of(features, candidates, judged, squares, Prior(), nonnegative=nonnegative), X, y, qid
 
 
 def test_top_rows_equal_a_stable_sort_with_ties():
@@ -59,12 +59,17 @@ def test_values_and_posterior_by_hand():
     scores = evidence.features.values @ W
     np.testing.assert_allclose(np.mean([scores[qid == q].var(axis=0) for q in range(4)], axis=0), 1.0)
     np.testing.assert_allclose(np.exp(evidence.candidates.log_prior[rules]).sum(), 1.0)
+    learnt, nu, noise = Prior().learnt, Prior().noise_queries, Prior().noise
     for left_out in (None, 2):
         kept = np.arange(4) != (-1 if left_out is None else left_out)
+        values = np.hstack([evidence.V[kept][:, rules], evidence.U[kept][:, evidence.is_average]])
+        p = np.append(np.exp(evidence.candidates.log_prior[rules]) * (1 - learnt), np.full(3, learnt / 3))
+        spread = (values - (values @ p)[:, None]).var(axis=0, ddof=1) @ p
+        beta = Prior().evidence / (((kept.sum() - 1) * spread + nu * noise**2) / (kept.sum() - 1 + nu))
         solutions = (evidence.learnt if left_out is None else evidence.without[left_out])[:, evidence.is_average]
-        prior = np.exp(evidence.candidates.log_prior[rules]) * (1 - LEARNT)
-        a = prior * np.exp(10 * evidence.V[kept][:, rules].sum(axis=0))
-        b = LEARNT / 3 * np.exp(10 * evidence.U[kept][:, evidence.is_average].sum(axis=0))
+        prior = np.exp(evidence.candidates.log_prior[rules]) * (1 - learnt)
+        a = prior * np.exp(beta * evidence.V[kept][:, rules].sum(axis=0))
+        b = learnt / 3 * np.exp(beta * evidence.U[kept][:, evidence.is_average].sum(axis=0))
         expected = (W[:, rules] @ a + solutions @ b) / (a.sum() + b.sum())
         np.testing.assert_allclose(evidence.weights(left_out), expected)
 

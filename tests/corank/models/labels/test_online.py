@@ -81,6 +81,41 @@ def test_the_stream_is_learnt_as_the_paper_prints_it(kind, targets, y, conversio
     assert model.n_iter_ == 60
 
 
+@pytest.mark.parametrize("kernel", [None, "gaussian"])
+def test_any_function_is_a_loss(kernel):
+    """The distance that the kernels compute, and one that they do not know."""
+    ranks, how = -RANKS.astype(float), {"conversion": "all", "above_zero": "lowest"}
+
+    def kendall(example, utilities):
+        return kendall_distance(example.ranks(), positions(utilities))[0]
+
+    known = OnlineLabelRanker("kendall", "ranks", kernel, n_epochs=2, random_state=0, **how).fit(X, RANKS)
+    given = OnlineLabelRanker(kendall, "ranks", kernel, n_epochs=2, random_state=0, **how).fit(X, RANKS)
+    np.testing.assert_allclose(given.decision_function(X), known.decision_function(X), rtol=0, atol=1e-10)
+
+    def top_is_wrong(example, utilities):
+        return float(np.argmax(utilities) != np.argmin(example.ranks()[0]))
+
+    if kernel is None:
+        preferences = LabelPreferences.from_ranks(RANKS)
+        examples = [
+            constraints(level, side, (), **how)
+            for level, side in zip(preferences.levels, preferences.sides, strict=True)
+        ]
+        W, cumulated = algorithm_1(
+            np.hstack([X, np.ones((60, 1))]),
+            4,
+            examples,
+            lambda t, u: float(np.argmax(u) != np.argmax(ranks[t])),
+            average=True,
+        )
+        model = OnlineLabelRanker(top_is_wrong, "ranks", **how).partial_fit(X, RANKS)
+        np.testing.assert_allclose(np.column_stack([model.coef_, model.intercept_]), W, atol=1e-9)
+        assert model.cumulative_loss_ == pytest.approx(cumulated)
+    with pytest.raises(InputError, match="ranking_loss"):
+        OnlineLabelRanker(lambda example, utilities: -1.0, "ranks", kernel).fit(X, RANKS)
+
+
 def test_a_refit_to_rankings_forgets_the_zero_point():
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = corank.OnlineLabelRanker(targets="relevant").fit(X, (X > 0).astype(int))

@@ -35,6 +35,20 @@ def test_scikit_learn_accepts_the_descent(estimator, check):
     check(estimator)
 
 
+def test_a_column_of_ones_is_the_bias_of_the_paper():
+    """The bias is a component of w, so that the penalty covers it."""
+    ones, known = np.column_stack([X, np.ones(len(X))]), ~np.isnan(Y)
+    model = CRR("squared", 0.4, 0.5, fit_intercept=False, scale=False, solver="exact").fit(ones, Y, qid=QID)
+    a, b = np.nonzero((QID[:, None] == QID) & (Y[:, None] > Y))
+    D, t, Z = ones[a] - ones[b], Y[a] - Y[b], ones[known]
+    A = 0.4 * Z.T @ Z / len(Z) + 0.6 * D.T @ D / len(D) + 0.5 * np.eye(ones.shape[1])
+    w = np.linalg.solve(A, 0.4 * Z.T @ Y[known] / len(Z) + 0.6 * D.T @ t / len(D))
+    np.testing.assert_allclose(model.coef_, w, rtol=0, atol=1e-8)
+    free = CRR("squared", 0.4, 0.5, scale=False, solver="exact").fit(X, Y, qid=QID)
+    assert model.intercept_ == 0.0
+    assert abs(model.coef_[-1]) < abs(free.intercept_)
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge"])
 @pytest.mark.parametrize("mix", [0.0, 0.5, 1.0])
 def test_learns_from_rows_and_pairs(loss, mix):

@@ -49,6 +49,24 @@ def test_scikit_learn_accepts_the_descent(estimator, check):
     check(estimator)
 
 
+def test_sums_over_batches_are_means_with_other_weights():
+    """The paper's LCRA-k-l sums over k judged and l unjudged pairs; corank's means need alpha/k and coupling l/k."""
+    k, count, lam, mu = 2, 10, 0.3, 0.05
+    a, b = np.nonzero((QID[:, None] == QID) & (Y[:, None] > Y))
+    c, d = np.nonzero((QID[:, None] == QID) & np.isnan(Y)[:, None] & np.isnan(Y))
+    D, t, U = X[a] - X[b], Y[a] - Y[b], X[c] - X[d]  # a row drawn twice is a pair of difference 0
+    views = [np.arange(10), np.arange(10, 20)]
+
+    def expected_step(w):
+        """Slope of the paper's objective: expectations of sums over a batch."""
+        agreement = 4 * count * mu * (U[:, :10] @ w[:10] - U[:, 10:] @ w[10:]) / len(U)
+        own = [k * D[:, v].T @ (D[:, v] @ w[v] - t) / len(D) + lam * w[v] for v in views]
+        return np.concatenate(own) + np.concatenate([U[:, :10].T @ agreement, -U[:, 10:].T @ agreement])
+
+    model = LCRA(views, mu * count / k, "squared", alpha=lam / k, scale=False, solver="exact").fit(X, Y, qid=QID)
+    np.testing.assert_allclose(expected_step(model.view_coefs_.sum(axis=0)), 0.0, atol=1e-9)
+
+
 @pytest.mark.parametrize("changes", SETTINGS.values(), ids=SETTINGS)
 def test_learns_and_predicts_by_the_mean_of_its_views(changes):
     model = lcra(n_steps=10_000, **changes).fit(X, Y, qid=QID)

@@ -74,7 +74,8 @@ class CollaborativeGP(CollaborativePosterior):
         common prior and the noise 1 (ordinal likelihood).
     start : {"levels", "kernel"}
         Where the mean and Σ start. "levels": the mean of all ratings, and a covariance of which half is the kernel and
-        half a level per user. "kernel": mean 0 and the kernel itself, with sigma 0.1 (Gaussian) or 1, as in the paper.
+        half a level per user. "kernel": mean 0 and the kernel itself, as in the paper, for ratings minus each user's
+        mean (Gaussian). There sigma starts from 0.1 without a prior, as in the paper; with one, from the ratings.
     max_iter : int
         Largest number of iterations of expectation maximisation; 0 learns only the users' thresholds.
     tol : float

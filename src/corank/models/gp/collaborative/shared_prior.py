@@ -110,7 +110,7 @@ def scaled(rows: Any, kernel: Any) -> Any:
 _SQUARES = 11
 # largest number of distinct grades
 _MAX_LEVELS = 20
-# σ² of the paper's CGPR before the first iteration
+# σ² of the paper's CGPR, which has no prior, before the first iteration
 _PAPER_NOISE = 0.01
 
 
@@ -207,9 +207,11 @@ class SharedPrior:
         size = float(np.diagonal(gram).mean())  # K · size is the kernel itself
         if self.likelihood == "gaussian":
             likelihood = GaussianLikelihood(self.user_scales)
-            if self.start == "kernel":
-                return Population(np.zeros(n), size * K, _PAPER_NOISE), likelihood, ratings
             var = 0.5 * float(np.var(ratings.data)) or 1.0
+            if self.start == "kernel":
+                # where EM starts is also the mean of the prior, and so small a noise would be a strong one
+                noise = _PAPER_NOISE if self.prior_weight == 0.0 else var
+                return Population(np.zeros(n), size * K, noise), likelihood, ratings
             return Population(np.full(n, float(ratings.data.mean())), var * K, var), likelihood, ratings
         if len(levels) > _MAX_LEVELS:
             raise InputError(

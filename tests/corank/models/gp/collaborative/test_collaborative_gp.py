@@ -210,6 +210,19 @@ def test_free_thresholds_and_noise_maximise_the_evidence():
 
 
 @pytest.mark.long
+def test_a_prior_does_not_hold_the_noise_at_the_papers_start():
+    """The paper starts from sigma 0.1 without a prior; with one, that value would be a strong prior."""
+    rng = np.random.default_rng(0)
+    f = rng.multivariate_normal(np.zeros(N), GaussianKernel(0.3)(Z), size=40)
+    y = f + 0.8 * rng.normal(size=f.shape)
+    item, user = np.tile(np.arange(N), 40), np.repeat(np.arange(40), N)
+    model = CollaborativeGP("gaussian", GaussianKernel(0.3), start="kernel", user_scales=False, scale=False)
+    model.fit(item, y.ravel(), qid=user, items=np.arange(N), item_features=Z)
+    assert 0.7 < model.sigma_ < 0.9
+    paper = CollaborativeGP("gaussian", prior_weight=0, user_scales=False, start="kernel", max_iter=0)
+    assert paper.fit(item, y.ravel(), qid=user).sigma_ == pytest.approx(0.1)
+
+
 def test_with_complete_ratings_the_optimum_is_that_of_a_normal_distribution():
     rng = np.random.default_rng(0)
     full = rng.multivariate_normal([1.0, 2.0, 3.0], [[1.0, 0.5, 0.2], [0.5, 1.5, 0.0], [0.2, 0.0, 0.8]], size=60)
