@@ -22,7 +22,7 @@ from corank_lab.screening import simulate
 
 records = load_review()
 careful = simulate(records, starts=10)
-cheap = simulate(records, starts=10, rule="poisson")
+cheap = simulate(records, starts=10, rule="consecutive")
 
 # %%
 # On average over the ten starts:

@@ -100,6 +100,7 @@ def _others() -> list[tuple[str, Callable[[], Any], tuple[Any, ...], dict[str, A
         ("CalibratedLabelRanker relevant", corank.CalibratedLabelRanker, (X, RELEVANT), {}),
         ("NeighborLabelRanker", lambda: corank.models.NeighborLabelRanker(2), (X, RANKS), {}),
         ("NeighborLabelRanker relevant", lambda: corank.models.NeighborLabelRanker(2), (X, RELEVANT), {}),
+        ("ForestLabelRanker", lambda: corank.models.ForestLabelRanker(3, random_state=0), (X, RANKS), {}),
         ("PairwiseLabelRanker", corank.models.PairwiseLabelRanker, (X, RANKS), {}),
         ("AutoLabelRanker", lambda: corank.AutoLabelRanker(cv=2, random_state=0), (X, RANKS), {}),
         ("OnlineLabelRanker", lambda: corank.OnlineLabelRanker(random_state=0), (X, CLASSES), {}),

@@ -27,7 +27,7 @@ from experiments.options import ExperimentOptions
 Floats = NDArray[np.float64]
 
 SIZES, DRAWS = (30, 100, 300, 1000), 60
-JUDGES = ("gpt-4", "gpt-3.5", "gpt-4 reversed")
+JUDGES = ("gpt-4", "gpt-3.5", "gpt-4 reversed", "gpt-4 shuffled")
 WAYS = ("people only", "judge only", "judge times a slope", "pooled", "Leaderboard, people only", "Leaderboard")
 RIDGE = 0.5
 N_BEST, BEST_SIZES, BATCH = 20, (40, 80, 160, 320), 10
@@ -37,14 +37,17 @@ MIN_WORKER_VOTES = 20
 @cache
 def arena(name: str) -> Votes:
     """Return the votes of people or of a language model, with items in alphabetical order."""
-    base, _, is_reversed = name.partition(" ")
+    base, _, change = name.partition(" ")
     path = dataset("arena_votes").path(f"{base}.csv")
     votes = read_votes(path)
     votes = votes.on(sorted(votes.items))
     # votes in the order of their ids as text, so that all files have the same order
     _, rows = csv_rows(read_utf8(path), str(path))
     votes = part_of(votes, np.array(sorted(range(len(rows)), key=lambda row: str(rows[row][1]["num"]))))
-    return replace(votes, outcome=2 - votes.outcome) if is_reversed else votes
+    if change == "shuffled":  # a useless judge
+        items = np.random.default_rng(0).permutation(len(votes.items))
+        votes = replace(votes, first=items[votes.first], second=items[votes.second])
+    return replace(votes, outcome=2 - votes.outcome) if change == "reversed" else votes
 
 
 @cache
@@ -56,9 +59,8 @@ def permutations() -> list[Any]:
 
 def part_of(votes: Votes, rows: Any) -> Votes:
     """Return some of the votes."""
-    return replace(
-        votes, first=votes.first[rows], second=votes.second[rows], outcome=votes.outcome[rows], count=votes.count[rows]
-    )
+    part = {name: getattr(votes, name)[rows] for name in ("first", "second", "outcome", "count")}
+    return replace(votes, **part, judge=None, judges=(), group=None, both_bad=None)
 
 
 def bradley_terry(*parts: Votes) -> Floats:
@@ -148,12 +150,13 @@ def _all_votes() -> tuple[Floats, Any]:
     return scores, 1 + (scores[:, None] < scores).sum(axis=1)
 
 
-def _coverage(board: Leaderboard, at: Any) -> tuple[float, float]:
-    """Return the share of intervals that contain the score of all votes, and whether all sets contain its rank."""
+def _coverage(board: Leaderboard, at: Any) -> tuple[float, float, float]:
+    """Return the share of intervals that contain the score of all votes, whether all sets its rank, and their size."""
     scores, ranks = _all_votes()
     inside = (board.lower_[at] <= scores) & (scores <= board.upper_[at])
     sets = board.ranks_[at]
-    return float(inside.mean()), float(np.all((sets[:, 0] <= ranks) & (ranks <= sets[:, 1])))
+    right = np.all((sets[:, 0] <= ranks) & (ranks <= sets[:, 1]))
+    return float(inside.mean()), float(right), float(np.mean(sets[:, 1] - sets[:, 0] + 1))
 
 
 def workers() -> dict[str, float]:
@@ -296,10 +299,11 @@ def _covered(found: dict[Any, Any]) -> ReportTable:
     for judge in JUDGES:
         for way in ("Leaderboard, people only", "Leaderboard"):
             if way == "Leaderboard" or judge == JUDGES[0]:
-                for at, what in enumerate(("intervals", "sets of ranks")):
+                for at, what in enumerate(("intervals", "sets of ranks", "ranks in a set")):
                     means = (float(np.mean([one["covered"][way][at] for one in found[judge, n]])) for n in SIZES)
                     rows.append((f"{way}, {judge}" if way == "Leaderboard" else way, what, *means))
-    note = "Share of intervals that contain the score from all votes, and of draws in which all sets contain the ranks."
+    note = "Share of intervals with the score from all votes, and of draws in which all sets contain the ranks, "
+    note += "and the mean size of a set."
     return ReportTable(
         "Coverage at 95 %", ("way", "of", *(f"{n} votes" for n in SIZES)), tuple(rows), digits=3, note=note
     )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 STOPPING_RULES = {
     "agree": "A model and an exact test agree",
-    "decline": "A model of the finds alone",
-    "poisson": "A Poisson process, as of Sneyd and Stevenson",
     "hypergeometric": "An exact test on the ranking",
-    "draws": "An exact test on random draws",
+    "betting": "A test that holds however often it is looked at",
     "sample": "A proof by a random sample",
     "consecutive": "Fifty irrelevant records in a row; missed 95 % recall in 49 % of 240 replays",
 }

@@ -23,6 +23,7 @@ from corank.models.gp import CollaborativeGP
 from corank.models.labels import (
     AutoLabelRanker,
     CalibratedLabelRanker,
+    ForestLabelRanker,
     LabelPreferences,
     NeighborLabelRanker,
     OnlineLabelRanker,
@@ -140,6 +141,7 @@ LEARNERS: dict[str, Case] = {
     "OnlineLabelRanker": _labels(lambda: OnlineLabelRanker(random_state=0), _CLASSES),
     "OnlineLabelRanker kernel": _labels(lambda: OnlineLabelRanker(kernel="gaussian", random_state=0), _RANKS),
     "NeighborLabelRanker": _labels(NeighborLabelRanker, _RANKS),
+    "ForestLabelRanker": _labels(lambda: ForestLabelRanker(5, random_state=0), _RANKS),
     "PairwiseLabelRanker": _labels(PairwiseLabelRanker, _RANKS),
     "AutoLabelRanker": _labels(lambda: AutoLabelRanker(cv=2, random_state=0), _RANKS),
     "QueryScaler": _rows(

@@ -57,6 +57,18 @@ class Learner(BaseEstimator):
 
 
 L = TypeVar("L", bound=Learner)
+
+LIGHTGBM_ARGUMENTS = {
+    "init_score": "pass it as prior, to fit and to predict",
+    "callbacks": "set early_stopping=True, n_iter_no_change=5 and verbose=True, and read validation_errors_",
+    "eval_at": "set metric='nDCG@10'",
+    "eval_metric": "set metric='nDCG@10'",
+    "eval_names": "there is one eval_set, whose errors are validation_errors_",
+    "categorical_feature": "encode categories as columns of 0 and 1",
+    "feature_name": "pass a DataFrame, whose column names are kept",
+}
+"""Arguments of LightGBM's ``fit`` that have another name here, and what to write."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -70,6 +82,8 @@ def named_after_y(fit: F) -> F:
                 f"{type(self).__name__}.fit takes X and y by position, but {len(more)} more values were given; name "
                 "them, as in fit(X, y, qid=qid) or fit(X, y, group=sizes)."
             )
+        if strange := sorted(set(named) & set(LIGHTGBM_ARGUMENTS)):
+            raise InputTypeError(f"fit has no {strange[0]}; {LIGHTGBM_ARGUMENTS[strange[0]]}.")
         return fit(self, X, y, **named)
 
     return cast(F, checked)

@@ -86,7 +86,7 @@ def leaderboard(
     written = [path for path in (output, plot, report) if path is not None]
     if output is not None:
         with atomic_file(output, overwrite=force) as scratch:
-            scratch.write_text(csv_text(_rows(board)), encoding="utf-8")
+            scratch.write_text(csv_text(board.rows()), encoding="utf-8")
     if plot is not None:
         with atomic_file(plot, overwrite=force) as scratch:
             board.plot().savefig(scratch, dpi=150, format=plot.suffix[1:])
@@ -128,19 +128,9 @@ def _show(board: Leaderboard, following: list[Any], p_better: float | None, pair
         console.print(f"Vote next: {pairs}.")
 
 
-def _rows(board: Leaderboard) -> list[list[object]]:
-    """Return the rows of the CSV file."""
-    header: list[object] = ["item", "score", "std", "low", "high", "best_rank", "worst_rank", "votes"]
-    numbers = zip(board.scores_, board.std_, board.lower_, board.upper_, strict=True)
-    return [header] + [
-        [name, *(f"{value:.6g}" for value in values), *ranks.tolist(), int(n)]
-        for name, values, ranks, n in zip(board.items_, numbers, board.ranks_, board.n_votes_, strict=True)
-    ]
-
-
 def _record(board: Leaderboard, following: list[Any], p_better: float | None) -> dict[str, Any]:
     """Return the result as JSON fields."""
-    header, *rows = _rows(board)
+    header, *rows = board.rows()
     items = [
         {"item": row[0]} | {str(name): float(str(cell)) for name, cell in zip(header[1:], row[1:], strict=True)}
         for row in rows
@@ -150,7 +140,8 @@ def _record(board: Leaderboard, following: list[Any], p_better: float | None) ->
         "level": board.level, "n_votes": len(board.votes_), "n_ties": board.votes_.n_ties,
         "n_both_bad": board.votes_.n_both_bad, "items": items, "win_matrix": board.win_matrix().round(6),
         "groups": board.groups_, "votes_to_separate": board.votes_to_separate(), "slope": board.slope_,
-        "side_bias": board.side_bias_, "tie_weight": board.tie_weight_, "dispersion": board.dispersion_,
+        "correlation": board.correlation_, "side_bias": board.side_bias_, "tie_weight": board.tie_weight_,
+        "dispersion": board.dispersion_,
         "judges": [dict(zip(judges.columns, row, strict=True)) for row in judges.rows],
         "next": [{"first": a, "second": b, "judge": who} for a, b, who in following], "p_better": p_better,
         "notes": board.sentences(),

@@ -1,9 +1,9 @@
-from corank.metrics.agreement.coefficients import cohen_kappa as cohen_kappa
-from corank.metrics.agreement.coefficients import krippendorff_alpha as krippendorff_alpha
 from corank.metrics.agreement.report import JudgeAgreement as JudgeAgreement
 from corank.metrics.agreement.report import JudgePair as JudgePair
 from corank.metrics.agreement.report import aggregate_grades as aggregate_grades
+from corank.metrics.agreement.report import cohen_kappa as cohen_kappa
 from corank.metrics.agreement.report import judge_agreement as judge_agreement
+from corank.metrics.agreement.report import krippendorff_alpha as krippendorff_alpha
 from corank.metrics.binary import auc as auc
 from corank.metrics.binary import average_precision as average_precision
 from corank.metrics.binary import bpref as bpref

@@ -129,7 +129,7 @@ def _effort_table(replays: list[ScreeningReplay]) -> ReportTable:
     # expected position of that relevant record in a uniformly random order
     rows = [("random order, until 95 % are found", wanted * (n + 1) / (n_relevant + 1), wanted / n_relevant)]
     rows.append(("corank, until 95 % are found", _mean([replay.at(0.95) for replay in replays]), wanted / n_relevant))
-    for name, rule in (("cheap", "poisson"), ("careful", "agree")):
+    for name, rule in (("cheap", "consecutive"), ("careful", "agree")):
         stops = [stopping_rule(rule, n).replay(replay.found, np.random.default_rng(replay.start)) for replay in replays]
         found = _mean([n_known - 1 for _, n_known in stops]) / n_relevant
         rows.append((f"corank, until the {name} rule stops", _mean([read for read, _ in stops]), found))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from corank.cli import Force, Json, KeepFormulas, print_json, table_fields
+from corank.cli import Force, Json, KeepFormulas, make_console, print_json, show, table_fields
+from corank.console import printable
 from corank.errors import InputError
-
-if TYPE_CHECKING:
-    from corank_lab.records.duplicates import DuplicateGroups
-    from corank_lab.records.records import Records
-    from corank_lab.records.summary import ImportSummary
 
 
 def records(
@@ -49,7 +45,7 @@ def records(
     from corank_lab.records.duplicates import find_duplicates
     from corank_lab.records.records import read_records
     from corank_lab.records.references import match_references
-    from corank_lab.records.summary import summarise
+    from corank_lab.records.summary import duplicate_table, summarise
     from corank_lab.records.writer import require_records_suffix, write_records
 
     if (unique or references) and output is None:
@@ -63,7 +59,11 @@ def records(
     found = read_records(*source)
     fetched = ""
     if references:
-        found, fetched = _fetch(found, Path(f"{source[0]}.openalex.jsonl"), address, mail, key)
+        from corank_lab.records.openalex import fetch_references
+
+        cache = Path(f"{source[0]}.openalex.jsonl")
+        result = fetch_references(found, cache=cache, address=address, mail=mail, key=key)
+        found, fetched = result.records, str(result)
     groups = find_duplicates(found)
     summary = summarise(found, groups, match_references(found)[1].n_matched_inside)
     written = found.take(groups.representatives) if unique else found
@@ -71,65 +71,27 @@ def records(
     if output is not None:
         changes = write_records(output, written, overwrite=force, keep_formulas=keep_formulas)
     if as_json:
-        _print_json(summary, found, groups, duplicates, output, len(written), changes)
-    else:
-        if fetched:
-            typer.echo(fetched)
-        _print(summary, found, groups, duplicates, output, len(written), changes)
-
-
-def _fetch(found: Records, cache: Path, address: str, mail: str | None, key: str | None) -> tuple[Records, str]:
-    """Return the records with references of OpenAlex, and what was fetched."""
-    from corank_lab.records.openalex import fetch_references
-
-    fetched = fetch_references(found, cache=cache, address=address, mail=mail, key=key)
-    return fetched.records, str(fetched)
-
-
-def _print(
-    summary: ImportSummary,
-    found: Records,
-    groups: DuplicateGroups,
-    duplicates: bool,
-    output: Path | None,
-    n_written: int,
-    changes: tuple[str, ...],
-) -> None:
-    from corank.cli import make_console, show
-    from corank.console import printable
-    from corank_lab.records.summary import duplicate_table
-
+        fields = {
+            "output": output, "n_written": len(written) if output is not None else 0, "changes": changes,
+            "n_records": summary.n_records, "n_duplicates": summary.n_duplicates, "n_groups": summary.n_groups,
+            "n_relevant": summary.n_relevant, "n_irrelevant": summary.n_irrelevant,
+            "n_references": summary.n_references, "n_matched": summary.n_matched,
+            "files": [asdict(file) for file in summary.files], "remarks": summary.remarks,
+            "duplicates": table_fields(duplicate_table(found, groups)) if duplicates else None,
+        }  # fmt: skip
+        print_json("records", fields)
+        return
+    if fetched:
+        typer.echo(fetched)
     console = make_console()
     show(replace(summary.table(), note=""), console)
-    for sentence in summary.sentences():
-        typer.echo(printable(sentence))
+    for line in summary.sentences():
+        typer.echo(printable(line))
     if duplicates and groups.groups:
         show(duplicate_table(found, groups), console)
     elif groups.groups:
         typer.echo("--duplicates lists the groups of duplicates.")
     if output is not None:
-        typer.echo(printable(f"wrote {output}: {n_written} records"))
+        typer.echo(printable(f"wrote {output}: {len(written)} records"))
         for change in changes:
             typer.echo(printable(f"{output}: {change}"))
-
-
-def _print_json(
-    summary: ImportSummary,
-    found: Records,
-    groups: DuplicateGroups,
-    duplicates: bool,
-    output: Path | None,
-    n_written: int,
-    changes: tuple[str, ...],
-) -> None:
-    from corank_lab.records.summary import duplicate_table
-
-    fields = {
-        "output": output, "n_written": n_written if output is not None else 0, "changes": changes,
-        "n_records": summary.n_records, "n_duplicates": summary.n_duplicates, "n_groups": summary.n_groups,
-        "n_relevant": summary.n_relevant, "n_irrelevant": summary.n_irrelevant,
-        "n_references": summary.n_references, "n_matched": summary.n_matched,
-        "files": [asdict(file) for file in summary.files], "remarks": summary.remarks,
-        "duplicates": table_fields(duplicate_table(found, groups)) if duplicates else None,
-    }  # fmt: skip
-    print_json("records", fields)

@@ -185,12 +185,13 @@ class Importer:
         # a session of its own: Ctrl-C on the terminal is for the server
         child = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
         assert child.stdin is not None
-        with child.stdin as stdin:
-            # the address may hold a password, so it is not a word of the command
-            with suppress(OSError):
-                stdin.write(json.dumps([self._store.address, id]).encode() + b"\n")
-                stdin.flush()
-            status = child.wait()
+        # the address may hold a password, so it is not a word of the command; the process may have ended already
+        with suppress(OSError):
+            child.stdin.write(json.dumps([self._store.address, id]).encode() + b"\n")
+            child.stdin.flush()
+        status = child.wait()  # the input stays open until then
+        with suppress(OSError):
+            child.stdin.close()
         if status and status != AGAIN:
             fail_import(self._store, id, text("upload.ended", status=status))
         return status != AGAIN

@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files as package_files
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -218,7 +219,7 @@ def _home(page: PageRequest, error: str = "", status: int = 200) -> Response:
     return page.render(
         "home.html", status, projects=projects, error=error, imports=imports, client_id=secrets.token_urlsafe(9),
         tasks=[task for task, (kind, _) in TASKS.items() if kind in page.site.workspaces.kinds],
-        folder="" if "://" in page.site.store.address else page.site.store.address,
+        folder="" if "://" in page.site.store.address else "/".join(Path(page.site.store.address).parts[-2:]),
     )  # fmt: skip
 
 

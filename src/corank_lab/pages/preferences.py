@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import log
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from corank.data import Items, Votes, csv_text, has_votes, read_items, read_votes
 from corank.errors import InputError
@@ -26,9 +28,10 @@ from corank_lab.preferences.answers import (
     items_payload,
     pair_key,
 )
-from corank_lab.preferences.ranking import Ranking, agreement, judge_reliability
-from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceSession
+from corank_lab.preferences.ranking import agreement, judge_reliability
+from corank_lab.preferences.session import OVERLAP, REPEAT, TOL, Pair, PreferenceFit, PreferenceSession
 
+Floats = NDArray[np.float64]
 ACTIONS = PreferenceEntry.ACTIONS[:-1]
 MAX_VOTES = 100_000
 """Largest number of votes of a file; `corank leaderboard` takes more."""
@@ -95,7 +98,8 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         judges = [_NO_NAME.sub("-", judge)[:60].strip() or "unknown" for judge in votes.judges]
         for row, n in enumerate(votes.count.tolist()):
             a, b = int(votes.first[row]), int(votes.second[row])
-            action = ("left", "equal", "right")[int(votes.outcome[row])]
+            is_bad = votes.both_bad is not None and bool(votes.both_bad[row])
+            action = "bad" if is_bad else ("left", "equal", "right")[int(votes.outcome[row])]
             entry = entry_values(PreferenceEntry(action, items.names[a], items.names[b], "import"))
             judge = "votes" if votes.judge is None else judges[int(votes.judge[row])]
             answers += [(judge, pair_key((a, b)), entry)] * n
@@ -204,18 +208,15 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             model = self.session.model
             n_answers = sum(map(len, self.session.pairwise().values()))
             reliability = judge_reliability(self.session.judges)
+            actions = Counter(action for one in self.session.judges.values() for action, _ in one.kept)
             wins = self.session.wins() if len(self.items) <= 30 else None
             same, both = agreement({judge: one.pairwise for judge, one in self.session.judges.items()})
-        order, ticks = ([], []) if model is None else self._rows(model.ranking)
-        if model is not None and model.board is not None:
-            ranks = dict(zip(model.board.items_, model.board.ranks_.tolist(), strict=True))
-            for row in order:
-                best, worst = ranks[self.items.names[row["number"]]]
-                row["rank"] = str(best) if best == worst else f"{best}–{worst}"
+        order, ticks = ([], []) if model is None else self._rows(model)
         return {
             "template": "compare_overview.html",
             "n_items": len(self.items), "n_answers": n_answers, "order": order, "ticks": ticks,
             "has_votes": self.session.has_votes,
+            "n_ties": actions["equal"] + actions["bad"], "n_bad": actions["bad"],
             "expected_wrong": None if model is None else model.ranking.expected_disagreement,
             "is_behind": model is not None and model.n_answers < n_answers,
             "is_precise": model is not None and model.is_precise,
@@ -266,14 +267,17 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
             raise InputError("the address names a pair that this project does not have; open the project again.")
         return a, b
 
-    def _rows(self, ranking: Ranking) -> tuple[list[dict[str, Any]], list[tuple[float, str]]]:
-        """Return the rows of the order with their error bars, and the marks of the axis below."""
-        std = ranking.std
-        low, high = float((ranking.score - std).min()), float((ranking.score + std).max())
-        margin = 0.04 * (high - low) + 1e-9
+    def _rows(self, model: PreferenceFit) -> tuple[list[dict[str, Any]], list[tuple[float, str]]]:
+        """Return the rows of the order with their 95 % intervals, and the marks of the axis below."""
         from corank.comparison import Axis
 
-        axis = Axis(low - margin, high + margin)
+        ranking, order = model.ranking, model.ranking.order
+        ranks = [str(rank) for rank in range(1, len(order) + 1)]
+        if model.board is not None:
+            ranks = [str(best) if best == worst else f"{best}–{worst}" for best, worst in model.board.ranks_.tolist()]
+        low, high = self._intervals(model)
+        margin = 0.04 * float(high.max() - low.min()) + 1e-9
+        axis = Axis(float(low.min()) - margin, float(high.max()) + margin)
 
         def place(value: float) -> float:
             return round(100 * axis.place(value), 2)
@@ -281,13 +285,19 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         rows = [
             {
                 "rank": rank, "number": at, "name": one_line(self.items.names[at], 120),
-                "score": float(ranking.score[at]), "std": float(std[at]),
-                "x": place(ranking.score[at]), "x1": place(ranking.score[at] - std[at]),
-                "x2": place(ranking.score[at] + std[at]), "zero": place(0.0),
+                "score": float(ranking.score[at]), "std": float(ranking.std[at]),
+                "x": place(ranking.score[at]), "x1": place(low[k]), "x2": place(high[k]), "zero": place(0.0),
             }
-            for rank, at in enumerate(ranking.order.tolist(), 1)
+            for k, (rank, at) in enumerate(zip(ranks, order.tolist(), strict=True))
         ]  # fmt: skip
         return rows, [(place(value), label) for value, label in axis.ticks(4)]
+
+    def _intervals(self, model: PreferenceFit) -> tuple[Floats, Floats]:
+        """Return the ends of the 95 % intervals, in the order of the ranking."""
+        if model.board is not None:
+            return model.board.lower_, model.board.upper_
+        score, std = model.ranking.score[model.ranking.order], model.ranking.std[model.ranking.order]
+        return score - 1.96 * std, score + 1.96 * std
 
     def _matrix(self, wins: np.ndarray[Any, Any], order: Sequence[int]) -> list[dict[str, Any]]:
         return [
@@ -305,16 +315,12 @@ class PreferenceWorkspace(Workspace):  # noqa: D101
         if model is None:
             raise InputError("there are no answers yet; answer some questions first.")
         if model.board is not None:
-            ranked = model.board
-            header: list[object] = ["item", "score", "std", "low", "high", "best_rank", "worst_rank", "votes"]
-            numbers = zip(ranked.scores_, ranked.std_, ranked.lower_, ranked.upper_, strict=True)
-            lines = zip(ranked.items_, numbers, ranked.ranks_.tolist(), ranked.n_votes_.tolist(), strict=True)
-            return csv_text([header, *([name, *(f"{x:.6g}" for x in four), *two, n] for name, four, two, n in lines)])
+            return csv_text(model.board.rows())
         rows: list[list[object]] = [["rank", "name", "score", "std", "low", "high"]]
-        for rank, at in enumerate(model.ranking.order.tolist(), 1):
-            score, std = float(model.ranking.score[at]), float(model.ranking.std[at])
-            values = [f"{value:.6g}" for value in (score, std, score - 1.96 * std, score + 1.96 * std)]
-            rows.append([rank, self.items.names[at], *values])
+        ends = zip(model.ranking.order.tolist(), *self._intervals(model), strict=True)
+        for rank, (at, low, high) in enumerate(ends, 1):
+            values = (model.ranking.score[at], model.ranking.std[at], low, high)
+            rows.append([rank, self.items.names[at], *(f"{value:.6g}" for value in values)])
         return csv_text(rows)
 
     def _pairs(self) -> str:

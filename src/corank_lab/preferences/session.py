@@ -302,7 +302,10 @@ class PreferenceSession:
         values = Posterior(board.scores_[at], board.covariance_[np.ix_(at, at)])
         # the normal distribution with the variance of the logistic one, which is 2 sigma²
         learnt = ItemPosterior(values, np.pi / np.sqrt(6.0), np.column_stack([better, worse]))
-        ahead = suggest_pairs(learnt, n=n_ahead, asked=[], tol=self.tol if len(rows) >= len(names) else 0.0).tolist()
+        # one vote of thousands tells little: questions are about items whose sets of ranks overlap, until none do
+        low, high = board.ranks_[at].T
+        open_pairs = np.argwhere(np.triu((low[:, None] <= high) & (low <= high[:, None]), 1))
+        ahead = suggest_pairs(learnt, n=n_ahead, candidates=open_pairs, asked=[]).tolist() if len(open_pairs) else []
         pairs = tuple((min(pair), max(pair)) for pair in ahead)
         best = pairs[0] if pairs else None
         return PreferenceFit(len(rows), learnt, Ranking.of(values), pairs, best, board=board)
@@ -319,14 +322,16 @@ class PreferenceSession:
         chosen: list[Choice] = []
         if is_repeat and repeatable:
             chosen.append(Choice(repeatable[rng.integers(len(repeatable))], True))
-        if is_overlap and theirs:
+        if is_overlap and theirs and (model is None or model.board is None):
             chosen.append(Choice(theirs[rng.integers(len(theirs))], True))
         if model is not None and model.repeats_pairs:
             # judges differ, so a pair that another judge answered may still be the most informative one
-            pairs = list(dict.fromkeys([*model.ahead, *self._drawn(rng)]))
-            pairs = [pair for pair in pairs if pair not in mine_asked]
+            pairs = list(model.ahead)
+            if model.board is None:
+                pairs = [pair for pair in dict.fromkeys([*pairs, *self._drawn(rng)]) if pair not in mine_asked]
             values = model.gains(pairs, judge)
-            if not len(values) or (values.max() < self.tol and model.n_answers >= len(self.items)):
+            is_over = model.board is None and model.n_answers >= len(self.items) and values.max(initial=0.0) < self.tol
+            if not len(values) or is_over:
                 return []
             return chosen + [Choice(pairs[k], pairs[k] in theirs) for k in np.argsort(-values, kind="stable")]
         everyones = mine_asked.union(theirs)

@@ -31,6 +31,7 @@ from corank_lab.records.labels import (
     label_of_notes,
     settle,
 )
+from corank_lab.records.parsers.documents import load_folder
 from corank_lab.records.parsers.parsed import ParsedFile, RawRecord, load_file
 from corank_lab.records.parsers.recognise import parse_file
 from corank_lab.records.records import RecordDetails, Records, RecordSource
@@ -303,7 +304,7 @@ def read_files(paths: Sequence[str | os.PathLike[str]], title: str | None = None
     entries: list[ReadRecord] = []
     sources = []
     for path, source in zip(paths, names, strict=True):
-        loaded = load_file(path)
+        loaded = load_folder(path) if os.path.isdir(path) else load_file(path)
         parsed = parse_file(loaded)
         present = {field: column for field, column in named.items() if column in parsed.columns}
         seen |= dict.fromkeys(parsed.columns)

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from corank.tables import ReportTable
 from corank_lab.records.identity import normalise_doi
 from corank_lab.records.records import Records
 
+if TYPE_CHECKING:  # it imports rapidfuzz
+    from corank_lab.records.duplicates import DuplicateGroups
+
 TITLE = 80
 """Letters of a title in the table of duplicates."""
 LISTED = 5
 """Number of groups that a remark names."""
-
-
-class Group(Protocol):
-    """A group of duplicates."""
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        """Numbers of the records."""
-
-    @property
-    def representative(self) -> int:
-        """Number of the record that is judged."""
-
-    @property
-    def evidence(self) -> tuple[str, ...]:
-        """Why they are duplicates."""
-
-
-class FoundGroups(Protocol):
-    """Groups of duplicates, as `corank_lab.records.duplicates.find_duplicates` returns them."""
-
-    @property
-    def groups(self) -> Sequence[Group]:
-        """Groups of at least two records."""
-
-    @property
-    def representatives(self) -> Sequence[int]:
-        """Numbers of the records to judge."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +106,7 @@ class ImportSummary:
         return ReportTable("Import", tuple(columns[at] for at in kept), shown, note=" ".join(self.sentences()))
 
 
-def summarise(records: Records, groups: FoundGroups | None = None, matched: int | None = None) -> ImportSummary:
+def summarise(records: Records, groups: DuplicateGroups | None = None, matched: int | None = None) -> ImportSummary:
     """Summarise an import."""
     judged = None if groups is None else set(groups.representatives)
     listed = [source.name for source in records.sources]
@@ -158,7 +132,7 @@ def summarise(records: Records, groups: FoundGroups | None = None, matched: int 
     )
 
 
-def duplicate_table(records: Records, groups: FoundGroups) -> ReportTable:
+def duplicate_table(records: Records, groups: DuplicateGroups) -> ReportTable:
     """Return the groups of duplicates as a table with the evidence; a star marks the record that is judged."""
     rows = [
         (
@@ -203,7 +177,7 @@ def _matched(records: Records) -> int:
     )
 
 
-def _contradictions(records: Records, groups: FoundGroups | None) -> tuple[str, ...]:
+def _contradictions(records: Records, groups: DuplicateGroups | None) -> tuple[str, ...]:
     """Name groups of duplicates whose labels differ."""
     found = [
         group

@@ -1,4 +1,4 @@
-"""Write records with their judgements as RIS, CSV, TSV, Excel, BibTeX, PubMed's .nbib or JSON lines."""
+"""Write records with their judgements as RIS, CSV, TSV, Excel, BibTeX, PubMed's .nbib, JSON lines or load file."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from corank.data import SUFFIXES, atomic_file, csv_text, defuse, suffix_of, writ
 from corank.errors import InputError, import_extra
 from corank_lab.records.columns import fields_of
 from corank_lab.records.output import BETWEEN, KINDS, OWN, OutputRecord, one_cell, output_records
+from corank_lab.records.parsers.documents import load_file_text
 from corank_lab.records.records import Records
 from corank_lab.records.text_writers import bibtex_text, jsonl_text, nbib_text, ris_text
 
@@ -204,9 +205,12 @@ def _without_times(book: io.BytesIO) -> bytes:
 
 
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
-TEXTS = {".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text}
+TEXTS = {
+    ".ris": ris_text, ".bib": bibtex_text, ".nbib": nbib_text, ".jsonl": jsonl_text, ".ndjson": jsonl_text,
+}  # fmt: skip
+LOAD_FILE = ".dat"
 EXCEL = ".xlsx"
-WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".bib", ".nbib", ".jsonl")
+WRITTEN = (".ris", ".csv", ".tsv", EXCEL, ".bib", ".nbib", ".jsonl", LOAD_FILE)
 """Suffixes of files that can be written."""
 
 
@@ -244,6 +248,8 @@ def write_records(
             return write_excel(scratch, table_rows(rows), keep_formulas=keep_formulas)
     if suffix in SEPARATORS:
         text = csv_text(table_rows(rows), separator=SEPARATORS[suffix], keep_formulas=keep_formulas)
+    elif suffix == LOAD_FILE:
+        text = load_file_text(table_rows(rows))
     else:
         text = TEXTS[suffix](rows)
     with write_text(path, overwrite=overwrite) as stream:

@@ -9,6 +9,7 @@ only. The id of a record without one was its place in the file; it is still take
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +24,10 @@ from corank_lab.records.references import ReferenceCounts, match_references
 if TYPE_CHECKING:
     from corank_lab.records.duplicates import DuplicateGroups
 
+FAMILY_COLUMNS = (
+    "family", "family id", "group identifier", "begattach", "beg attach", "begin attachment", "attachment range",
+)  # fmt: skip
+"""Columns with one value for all documents of a family, in small letters."""
 MAX_DIGITS = 10
 """Longest place in a file."""
 
@@ -90,6 +95,10 @@ class UniqueRecords:
         """Return why records are duplicates."""
         return self._evidence.get(int(self.originals[number]), ())
 
+    def family(self, number: int) -> tuple[int, ...]:
+        """Return the other documents of a family, such as an e-mail and its attachments, in the order of the files."""
+        return tuple(one for one in self._families.get(number, ()) if one != number)
+
     def keys(self, number: int) -> tuple[str, ...]:
         """Return the keys of a record and of its duplicates."""
         return tuple(dict.fromkeys(key for one in self.members(number) for key in self.everything.keys[one]))
@@ -119,6 +128,17 @@ class UniqueRecords:
     def _evidence(self) -> dict[int, tuple[str, ...]]:
         groups = () if self.groups is None else self.groups.groups
         return {number: tuple(group.evidence) for group in groups for number in group.members}
+
+    @cached_property
+    def _families(self) -> dict[int, list[int]]:
+        """The family of each record that has one with several members, by a column such as ``Family``."""
+        families: dict[str, list[int]] = {}
+        for number, fields in enumerate(self.unique.fields):
+            named = {" ".join(re.split(r"[\W_]+", column.lower())): column for column in fields}
+            column = next((named[name] for name in FAMILY_COLUMNS if name in named), None)
+            if column is not None and (value := " ".join(fields[column]).strip()):
+                families.setdefault(value, []).append(number)
+        return {number: members for members in families.values() if len(members) > 1 for number in members}
 
     @cached_property
     def _index(self) -> IdentityIndex:

@@ -23,7 +23,7 @@ from corank_lab.screening.journal import ScreeningJournal
 from corank_lab.screening.matching import UniqueRecords
 from corank_lab.screening.model import ScreeningModel, choose_first
 from corank_lab.screening.stopping import DEFAULT_RULE, StoppingRule, stopping_rule
-from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress
+from corank_lab.screening.stopping.forecast import Forecaster, ScreeningAdvice, ScreeningProgress, advice_sentence
 from corank_lab.screening.stopping.sampling import RandomSample
 from corank_lab.screening.team import OpenRecord, TeamAnswers
 from corank_lab.screening.views import Views, make_views
@@ -51,9 +51,9 @@ class Screening(TeamAnswers):
     overlap: Share of the records that several judges read nevertheless. A hash of the record draws them, so that all
         judges draw the same.
     readers: Number of judges who read a record of that share; all by default.
-    rule: When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an exact
-        test agrees: "agree" (default). By a model alone: "decline", "poisson". By an exact test: "hypergeometric",
-        "draws". By a proof: "sample". Rule of thumb, which missed the target in half of the replays: "consecutive".
+    rule: When reading may stop (see `corank_lab.screening.stopping.rules`). By a model of the finds with which an urn
+        test agrees: "agree" (default). By tests: "hypergeometric", and "betting", which holds however often it is
+        looked at. By a proof: "sample". Rule of thumb, which missed the target in half of the replays: "consecutive".
     target: Recall to reach.
     confidence: Required probability that the target is reached.
     random_state: Random seed.
@@ -207,6 +207,7 @@ class Screening(TeamAnswers):
         return ScreeningProgress(
             len(self.records), len(team.relevant), team.n_found, estimate, advice.may_stop, advice.to_sample,
             advice.evidence, len(self._mine.later), self._n_elsewhere(), advice.lines, advice.advised_since,
+            advice.sentence,
         )  # fmt: skip
 
     @property
@@ -241,8 +242,9 @@ class Screening(TeamAnswers):
         """
         Return the records that a judge may read next, by decreasing priority.
 
-        Records that others have read and that need another judge come first, then a random sample, then the records
-        that the model finds most likely relevant. What the judge put aside comes after these, and last what others did.
+        Records that others have read and that need another judge come first, then a random sample, the rest of the
+        family of the last record, and the records that the model finds most likely relevant. What the judge put aside
+        comes after these, and last what others did.
         """
         later, is_open = self.answers_of(judge).later, self._is_open(judge)
         aside = [number for number, judges in self._aside.items() if judges - {judge} and is_open[number]]
@@ -257,7 +259,10 @@ class Screening(TeamAnswers):
         again = set(np.flatnonzero(is_open & (self._n_read > 0)).tolist())
         second = [number for number in self.team.relevant if number in again] if again else []
         is_open[second] = False
-        chosen: list[int] = [*second, *drawn, *self._ranked(np.flatnonzero(is_open), most), *last]
+        last_read = self.answers_of(judge).last
+        family = [] if last_read is None else [one for one in self.unique.family(last_read) if is_open[one]]
+        is_open[family] = False
+        chosen: list[int] = [*second, *drawn, *family, *self._ranked(np.flatnonzero(is_open), most), *last]
         return [OpenRecord(number, int(self._needed[number] - self._n_read[number])) for number in chosen[:most]]
 
     def why(self, number: int, judge: str | None = None) -> ScreeningEntry:
@@ -290,14 +295,15 @@ class Screening(TeamAnswers):
 
     @property
     def advice(self) -> ScreeningAdvice:
-        """The last advice; it is withheld if the answers no longer fit it, until the next one is set."""
-        if self._advice.evidence == "all read":
-            holds = len(self.team.relevant) == len(self.records)
-        else:
-            holds = self._advice.n_found == self.team.n_found
+        """The last advice; it is withheld if answers were withdrawn or a find was added since it was computed."""
+        n_answers, finds = self._advice.given
+        n_now = len(self.team.relevant)
+        holds = n_now >= n_answers and tuple(self.team.finds) == finds
+        if holds and self._advice.evidence == "all read":
+            holds = n_now == len(self.records)
         if holds:
             return self._advice
-        return replace(self._advice, may_stop=False, evidence=None, advised_since=None)
+        return replace(self._advice, may_stop=False, evidence=None, advised_since=None, sentence="")
 
     @advice.setter
     def advice(self, advice: ScreeningAdvice) -> None:
@@ -307,26 +313,29 @@ class Screening(TeamAnswers):
         """Return a function that computes the advice for the answers so far, in any thread."""
         team, rule, sample = self.team, self.rule, self._sample()
         finds, n_ranked, n_known = list(team.finds), len(team.ranked), team.n_known
-        n_found, n_other = team.n_found, len(team.relevant) - len(team.ranked)
-        unread = len(self.records) - len(team.relevant)
+        n_answers = len(team.relevant)
+        unread = len(self.records) - n_answers
         to_sample = len(sample.left) if sample is not None else 0
         sampled = sample.lines() if sample is not None and team.is_sampled else None
         if self._forecaster.rule is not rule:
             self._forecaster = Forecaster(rule)
-        forecaster = self._forecaster
+        forecaster, given = self._forecaster, (n_answers, tuple(finds))
 
         def compute() -> ScreeningAdvice:
-            advises = sample is not None if rule.needs_sample else rule.advises(finds, n_ranked, n_known)
-            may_stop = not unread or (advises and not to_sample)
-            by_rule = "sample" if rule.needs_sample else "model"
-            evidence = None if not may_stop else by_rule if unread else "all read"
-            since = None
-            if evidence == "model":
-                since = n_other + (rule.advised_since(finds, n_ranked, n_known) or 0)
+            since, evidence, sentence = None, None, ""
+            if not unread:
+                evidence, sentence = "all read", "All records are read."
+            elif rule.needs_sample:
+                if sample is not None and not to_sample:
+                    evidence, sentence = "sample", "You may stop: the random sample proves the target recall."
+            else:
+                since, sentence = advice_sentence(rule, finds, n_ranked, n_known, before=n_answers - n_ranked)
+                evidence = "rule" if since is not None else None
+            may_stop = evidence is not None
             if sampled is not None and unread:
-                return ScreeningAdvice(sampled, may_stop, to_sample, evidence, n_found=n_found)
+                return ScreeningAdvice(sampled, may_stop, to_sample, evidence, None, sentence, given=given)
             figures = forecaster.forecast(finds, n_ranked, n_known)
-            return ScreeningAdvice(figures.lines(), may_stop, to_sample, evidence, since, figures, n_found)
+            return ScreeningAdvice(figures.lines(), may_stop, to_sample, evidence, since, sentence, figures, given)
 
         return compute
 

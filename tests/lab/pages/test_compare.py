@@ -232,7 +232,7 @@ def test_a_judge_who_answers_at_random_is_flagged(app, store, owner):
 
 
 VOTES = "model_a,model_b,winner,worker\n" + "".join(
-    f"m{a},m{b},{'model_a' if (a + b + k) % 4 else 'tie'},w{k % 2}\n"
+    f"m{a},m{b},{'model_a' if (a + b + k) % 4 else 'both bad' if k < 2 else 'tie'},w{k % 2}\n"
     for k in range(8)
     for a in range(4)
     for b in range(a + 1, 4)
@@ -248,6 +248,9 @@ def test_a_file_of_votes_becomes_a_leaderboard_that_goes_on(app, store, owner):
     overview = words(owner.get(path).text)
     assert "48 answers about 4 items" in overview
     assert "Sets of ranks hold together" in overview
+    assert "12 answers are ties, of which 3 are both bad" in overview
+    export = owner.get(f"{path}/export/pairs").text
+    assert (export.count(",bad,"), export.count(",equal,")) == (3, 9)
     rows = list(csv.DictReader(io.StringIO(owner.get(f"{path}/export/scores").text)))
     assert [row["item"] for row in rows] == ["m0", "m1", "m2", "m3"]
     assert rows[0]["best_rank"] == "1"
@@ -260,3 +263,16 @@ def test_a_file_of_votes_becomes_a_leaderboard_that_goes_on(app, store, owner):
     workspace.background.wait()
     assert "49 answers" in words(owner.get(path).text)
     assert workspace.session.model.board.judges_ == ("w0", "w1")
+
+
+def test_votes_go_on_until_all_ranks_are_decided(app, store, owner):
+    rows = [f"a,b,{'model_a' if k % 2 else 'model_b'}\n" for k in range(200)] + ["a,c,model_a\n", "b,c,model_a\n"] * 40
+    path = new_project(owner, files=[("votes.csv", ("model_a,model_b,winner\n" + "".join(rows)).encode())])
+    workspace = app.app.state.site.workspaces.get(store.project(path[3:]))
+    workspace.background.wait()
+    for _ in range(3):  # one vote tells little, and the judge may vote on a pair again
+        html = owner.get(f"{path}/judge").text
+        assert {fields(html)["left"], fields(html)["right"]} == {"0", "1"}
+        answer(owner, path, "left", html)
+        workspace.background.wait()
+    assert "No further answer would tell much" not in words(owner.get(path).text)

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from corank_lab.database.transfer import (
-    MOST_ATTEMPTS,
+    MAX_ATTEMPTS,
     add_import,
     begin_import,
     files_of_import,
@@ -114,10 +114,10 @@ def test_a_crash_while_a_project_is_saved_leaves_nothing(store, small, monkeypat
 
 def test_reading_that_kills_the_server_ends(store, small):
     add_import(store, "x", "screen", "", [("bees.ris", bees(5).encode())])
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         begin_import(store, "x")
     assert imports.Importer(store)._read("x")
-    assert f"was begun {MOST_ATTEMPTS} times" in find_import(store, "x").error
+    assert f"was begun {MAX_ATTEMPTS} times" in find_import(store, "x").error
     assert files_of_import(store, "x") == []
 
 

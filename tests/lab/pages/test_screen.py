@@ -446,7 +446,7 @@ def test_an_old_project_with_a_removed_rule_opens_and_says_so(app, store, owner)
     store.change_project(project.id, name=project.name, settings=settings, is_archived=False)
     shown = owner.get(path)
     assert shown.status_code == 200
-    assert "the stopping rule 'knee' of corank 0.2 was removed; choose one of agree" in words(shown.text)
+    assert "the stopping rule 'knee' was removed; choose one of agree" in words(shown.text)
     assert owner.get(f"{path}/judge").status_code == 200
-    assert owner.post(f"{path}/settings", {**SETTINGS, "rule": "decline"}).status_code == 303
+    assert owner.post(f"{path}/settings", {**SETTINGS, "rule": "betting"}).status_code == 303
     assert "was removed" not in words(owner.get(path).text)

@@ -13,7 +13,7 @@ from corank_lab.pages.imports import TASKS
 from corank_lab.pages.markup import rich
 from corank_lab.pages.texts import TEXTS
 
-USED_BY_PREFIX = ("answered.", "export.", "compare.left", "compare.right", "nav.", "screen.stop.", "upload.stage.")
+USED_BY_PREFIX = ("answered.", "export.", "compare.left", "compare.right", "nav.", "upload.stage.")
 FOLDER = Path(corank_lab.pages.__file__).parent
 
 

@@ -27,22 +27,12 @@ from corank.errors import InputError, suggest_names
 
 Integers = NDArray[np.int64]
 
+MAX_COUNT = 10**12
+"""Largest number of equal votes in a row."""
 FIRST, TIE, SECOND = 0, 1, 2
 """Outcomes of a vote: the first item wins, neither, the second."""
-_STEMS = (
-    "model",
-    "",
-    "item",
-    "system",
-    "option",
-    "candidate",
-    "player",
-    "variant",
-    "experiment",
-    "run",
-    "design",
-    "name",
-)
+_STEMS = ("model", "", "item", "system", "option", "candidate", "player", "variant", "experiment", "run", "design",
+          "name")  # fmt: skip
 _SIDES = (("a", "b"), ("left", "right"), ("1", "2"), ("first", "second"), ("x", "y"))
 _WINNERS = ("winner", "label", "vote", "outcome", "preference", "result", "choice", "verdict", "preferred", "action",
             "judgement", "judgment", "answer", "better", "winnermodel")  # fmt: skip
@@ -70,7 +60,7 @@ class Votes:
     count (n,): number of equal votes.
     judge, group (n,): positions in `judges` and `groups`; None if unknown.
     has_sides: whether the order of the items is that on the screen; not so for winners and losers.
-    n_both_bad: ties that were votes for "both bad".
+    both_bad (n,): whether a tie was a vote for "both bad"; None if none was.
     notes: how the file was read, one sentence each.
     """
 
@@ -84,7 +74,7 @@ class Votes:
     group: Integers | None = None
     groups: tuple[str, ...] = ()
     has_sides: bool = True
-    n_both_bad: int = 0
+    both_bad: NDArray[np.bool_] | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -97,6 +87,11 @@ class Votes:
     def n_ties(self) -> int:
         """Number of ties, "both bad" included."""
         return int(self.count[self.outcome == TIE].sum())
+
+    @property
+    def n_both_bad(self) -> int:
+        """Number of votes for "both bad"."""
+        return 0 if self.both_bad is None else int(self.count[self.both_bad].sum())
 
     def on(self, items: Sequence[str]) -> Votes:
         """Return the same votes with item numbers of another list of names, which contains all items."""
@@ -117,14 +112,9 @@ class Votes:
 
 
 def read_votes(
-    path: str | os.PathLike[str],
-    *,
-    items: tuple[str, str] | None = None,
-    winner: str | None = None,
-    judge: str | None = None,
-    group: str | None = None,
-    count: str | None = None,
-) -> Votes:
+    path: str | os.PathLike[str], *, items: tuple[str, str] | None = None, winner: str | None = None,
+    judge: str | None = None, group: str | None = None, count: str | None = None,
+) -> Votes:  # fmt: skip
     """Read votes from a file; parameters name columns that have unusual names."""
     suffix, name = suffix_of(path), str(path)
     if suffix == ".parquet":
@@ -161,33 +151,20 @@ def as_votes(votes: Any, **columns: Any) -> Votes:
         )
     lengths = {len(values) for values in table.values()}
     if len(lengths) > 1:
-        raise InputError(
-            f"columns of votes have different lengths, {min(lengths)} and {max(lengths)}; pass equal ones."
-        )
+        raise InputError(f"columns of votes have {min(lengths)} and {max(lengths)} values; pass columns of one length.")
     return _Reader(table, "votes", lambda row: f"votes, row {row}", **columns).votes()
 
 
 def pair_votes(winners: Any, losers: Any, *, judge: Any = None, group: Any = None, ties: Any = None) -> Votes:
     """Return votes of arrays of winners and losers; `ties` marks votes without a winner."""
-    table = {"winner": list(winners), "loser": list(losers)}
-    if len(table["winner"]) != len(table["loser"]):
-        raise InputError(
-            f"there are {len(table['winner'])} winners and {len(table['loser'])} losers; pass one each per vote."
-        )
-    for name, values in (("judge", judge), ("group", group)):
-        if values is not None:
-            table[name] = list(values)
-            if len(table[name]) != len(table["winner"]):
-                raise InputError(
-                    f"{name} has {len(table[name])} values for {len(table['winner'])} votes; pass one per vote."
-                )
+    given = {"winner": winners, "loser": losers, "judge": judge, "group": group, "ties": ties}
+    table = {name: list(values) for name, values in given.items() if values is not None}
+    for name, values in table.items():
+        if len(values) != len(table["winner"]):
+            raise InputError(f"{name} has {len(values)} values for {len(table['winner'])} winners; pass one per vote.")
+    is_tie = np.asarray(table.pop("ties", []), dtype=bool)
     votes = _Reader(table, "votes", lambda row: f"votes, row {row}").votes()
-    if ties is None:
-        return votes
-    is_tie = np.asarray(ties, dtype=bool)
-    if is_tie.shape != votes.outcome.shape:
-        raise InputError(f"ties has {is_tie.size} values for {len(votes.outcome)} votes; pass one per vote.")
-    return replace(votes, outcome=np.where(is_tie, TIE, votes.outcome))
+    return replace(votes, outcome=np.where(is_tie, TIE, votes.outcome)) if len(is_tie) else votes
 
 
 def looks_like_votes(columns: Iterable[str]) -> bool:
@@ -229,19 +206,14 @@ class _Reader:
         """Columns of winners and losers."""
         if self.items or self.winner:
             return None
-        found = [pair for pair in _LOSERS if pair[0] in self.folded and pair[1] in self.folded]
-        return (self.folded[found[0][0]], self.folded[found[0][1]]) if found else None
+        return self._both(_LOSERS)
 
     def pair(self) -> tuple[str, str] | None:
         """Columns of the two items."""
         if self.items:
             return self.items
-        for one, other in _SIDES:
-            for stem in _STEMS:
-                for names in ((stem + one, stem + other), (one + stem, other + stem)):
-                    if names[0] in self.folded and names[1] in self.folded:
-                        return self.folded[names[0]], self.folded[names[1]]
-        return None
+        sides = ((a, b, stem) for a, b in _SIDES for stem in _STEMS)
+        return self._both(names for a, b, stem in sides for names in ((stem + a, stem + b), (a + stem, b + stem)))
 
     def winner_column(self) -> str | None:
         """Column of the winners."""
@@ -249,11 +221,14 @@ class _Reader:
 
     def wide(self) -> tuple[str, str, str | None] | None:
         """Columns of the numbers of votes for the first, the second and neither item."""
-        for one, other in _SIDES:
-            for names in ((f"wins{one}", f"wins{other}"), (f"{one}wins", f"{other}wins"), (f"win{one}", f"win{other}")):
-                if names[0] in self.folded and names[1] in self.folded:
-                    return self.folded[names[0]], self.folded[names[1]], self._usual(("ties", "tie", "draws"))
-        return None
+        names = ((form.format(a), form.format(b)) for a, b in _SIDES for form in ("wins{}", "{}wins", "win{}"))
+        pair = self._both(names)
+        return None if pair is None else (*pair, self._usual(("ties", "tie", "draws")))
+
+    def _both(self, names: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+        """The first pair of names that are both columns."""
+        both = (pair for pair in names if pair[0] in self.folded and pair[1] in self.folded)
+        return next(((self.folded[a], self.folded[b]) for a, b in both), None)
 
     def _usual(self, names: Iterable[str]) -> str | None:
         return next((self.folded[name] for name in names if name in self.folded), None)
@@ -285,7 +260,9 @@ class _Reader:
             if name is not None:
                 used.append(name)
                 numbers[role], who[role] = _codes([_text(cell) for cell in self.table[name]])
-        counted = self.count or next((one for one in map(self.folded.get, _COUNTS) if one and one not in used), None)
+        counted = self.count or next(
+            (name for name in map(self.folded.get, _COUNTS) if name and name not in used), None
+        )
         count = np.ones(n, dtype=np.int64) if counted is None else self._counts(counted)
         used += [counted] if counted else []
         first, second, items = _both_codes(*texts)
@@ -301,7 +278,6 @@ class _Reader:
             bad = np.zeros(len(columns["count"]), dtype=bool)
         kept = (columns["outcome"] >= 0) & (columns["count"] > 0)
         kept &= self._uncorrected(columns, column)
-        n_both_bad = int(columns["count"][kept & bad].sum())
         columns = {name: values[kept] for name, values in columns.items()}
         if not kept.any():
             raise InputError(f"{self.name} has no votes; write one row per vote, such as model_a,model_b,winner.")
@@ -314,13 +290,13 @@ class _Reader:
             notes.append(f"{self.name}: not used: column{'s' * (len(unused) > 1)} {_listed(unused)}")
         return Votes(
             tuple(items[at] for at in present), **columns, judges=who.get("judge", ()), groups=who.get("group", ()),
-            has_sides=losers is None, n_both_bad=n_both_bad, notes=tuple(notes),
+            has_sides=losers is None, both_bad=bad[kept] if bad[kept].any() else None, notes=tuple(notes),
         )  # fmt: skip
 
     def _role(self, names: Iterable[str], used: Sequence[str]) -> str | None:
         """Find a column by its usual name, with or without "id"; the id comes first."""
-        found = (self.folded.get(name + end) for name in names for end in ("id", "", "name"))
-        return next((one for one in found if one is not None and one not in used), None)
+        columns = (self.folded.get(name + end) for name in names for end in ("id", "", "name"))
+        return next((column for column in columns if column is not None and column not in used), None)
 
     def _outcomes(
         self, column: str, used: list[str], texts: list[list[str]], notes: list[str]
@@ -330,10 +306,8 @@ class _Reader:
         codes, values = _codes(cells)
         sides, numbers = self._words(used), _numeric(values)
         if numbers:
-            meaning = ", ".join(
-                f"{value} means {('the first wins', 'a tie', 'the second wins')[code]}"
-                for value, code in numbers.items()
-            )
+            words = ("the first wins", "a tie", "the second wins")
+            meaning = ", ".join(f"{value} means {words[code]}" for value, code in numbers.items())
             notes.append(f"{self.name}: column {column!r} holds numbers; {meaning}")
         decoded = np.array([numbers.get(value, _decoded(value, sides)) for value in values], dtype=np.int64)
         outcome = decoded[codes] if len(codes) else np.empty(0, dtype=np.int64)
@@ -355,9 +329,9 @@ class _Reader:
     def _words(self, used: list[str]) -> dict[str, int]:
         """Words for the outcomes: the columns' own names, sides, ties, none."""
         words = dict.fromkeys(_TIES + _BAD, TIE) | dict.fromkeys((*_NONE, "undo"), -1)
-        for one, other in _SIDES[:2] + _SIDES[3:]:
+        for a, b in _SIDES[:2] + _SIDES[3:]:
             for stem in _STEMS:
-                words |= {stem + one: FIRST, one + stem: FIRST, stem + other: SECOND, other + stem: SECOND}
+                words |= {stem + a: FIRST, a + stem: FIRST, stem + b: SECOND, b + stem: SECOND}
         words |= {"win": FIRST, "loss": SECOND, "lose": SECOND}
         return words | {_fold(used[0]): FIRST, _fold(used[1]): SECOND}
 
@@ -368,44 +342,35 @@ class _Reader:
                 value = float(_text(cell) or 0.0)
             except ValueError:
                 value = np.nan
-            if not (value >= 0.0 and value == int(min(value, 2**53))):
+            if not (0.0 <= value <= MAX_COUNT and value == int(value)):
                 raise InputError(
                     f"{self.place(row)}: the number of votes in column {column!r} is {shortened(cell)}; expected a "
-                    "whole number of at least 0."
+                    f"whole number from 0 to {MAX_COUNT:,}."
                 )
             numbers[row] = int(value)
         return numbers
 
     def _require_items(
-        self,
-        first: Integers,
-        second: Integers,
-        items: tuple[str, ...],
-        texts: list[list[str]],
-        voted: NDArray[np.bool_],
+        self, first: Integers, second: Integers, items: tuple[str, ...], texts: list[list[str]], voted: Any
     ) -> None:
-        for side in texts:
-            if "" in side and voted[side.index("")]:
-                raise InputError(
-                    f"{self.place(side.index(''))}: the name of an item is empty; name both items of a vote."
-                )
+        for row in np.flatnonzero(voted).tolist() if "" in items else ():
+            if "" in (texts[0][row], texts[1][row]):
+                raise InputError(f"{self.place(row)}: the name of an item is empty; name both items of a vote.")
         same = np.flatnonzero((first == second) & voted)
         if len(same):
             row = int(same[0])
-            raise InputError(
-                f"{self.place(row)}: {texts[0][row]!r} is compared with itself; expected two different items."
-            )
+            name = texts[0][row]
+            raise InputError(f"{self.place(row)}: {name!r} is compared with itself; expected two different items.")
         if 0 < len(set(items) - {""}) < 2:
             raise InputError(f"{self.name} has one item only, {items[0]!r}; votes compare two items.")
 
     def _uncorrected(self, columns: dict[str, Any], column: str | None) -> NDArray[np.bool_]:
         """Mark rows of a journal that no later "undo" or "change" of the same judge withdrew."""
         kept = np.ones(len(columns["outcome"]), dtype=bool)
-        actions = (
-            [] if column is None or _fold(column) != "action" else [_fold(_text(one)) for one in self.table[column]]
-        )
-        by = self.folded.get("by")
-        changes = [False] * len(actions) if by is None else [_fold(_text(one)) == "change" for one in self.table[by]]
+        if column is None or _fold(column) != "action":
+            return kept
+        actions, by = [_fold(_text(cell)) for cell in self.table[column]], self.folded.get("by")
+        changes = [False] * len(actions) if by is None else [_fold(_text(cell)) == "change" for cell in self.table[by]]
         if "undo" not in actions and not any(changes):
             return kept
         judge = columns.get("judge", np.zeros(len(actions), dtype=np.int64))
@@ -464,36 +429,29 @@ def _json_votes(text: str, name: str) -> tuple[list[dict[str, Any]], list[str]]:
         for number, element in enumerate(value if isinstance(value, list) else [value], 1):
             place = f"{where}, element {number}" if isinstance(value, list) else where
             if not isinstance(element, dict):
-                raise InputError(
-                    f"{place}: found {shortened(element)}; expected an object with model_a, model_b and winner."
-                )
-            found = _json_rows(element)
-            rows += found
-            lines += [place] * len(found)
+                expected = "an object with model_a, model_b and winner"
+                raise InputError(f"{place}: found {shortened(element)}; expected {expected}.")
+            votes = _json_rows(element)
+            rows += votes
+            lines += [place] * len(votes)
     return rows, lines
 
 
 def _json_rows(value: dict[str, Any]) -> list[dict[str, Any]]:
     """Return one row per vote of an object: itself, or all pairs of its scores."""
     nested = (at_path(value, *path, "scores") for path in ((), ("feedback",), ("evaluation",), ("result",)))
-    scores = next((one for one in nested if isinstance(one, dict)), None)
-    if scores is not None and len(scores) > 1 and all(isinstance(one, int | float) for one in scores.values()):
-        rest = {name: one for name, one in value.items() if not isinstance(one, dict | list)}
+    scores = next((part for part in nested if isinstance(part, dict)), None)
+    if scores is not None and len(scores) > 1 and all(isinstance(score, int | float) for score in scores.values()):
+        rest = {name: part for name, part in value.items() if not isinstance(part, dict | list)}
+        pairs = [(a, b, scores[a] - scores[b]) for a, b in combinations(scores, 2)]
         return [
-            {
-                **rest,
-                "model_a": a,
-                "model_b": b,
-                "winner": a if scores[a] > scores[b] else b if scores[b] > scores[a] else "tie",
-            }
-            for a, b in combinations(scores, 2)
+            rest | {"model_a": a, "model_b": b, "winner": a if d > 0 else b if d < 0 else "tie"} for a, b, d in pairs
         ]
     for name in _NAME_LISTS:
         pair = value.get(name)
         if isinstance(pair, list) and len(pair) == 2:
-            both = [at_path(one, "name") or at_path(one, "id") or one for one in pair]
-            rest = {key: one for key, one in value.items() if key != name}
-            return [{**rest, "model_a": both[0], "model_b": both[1]}]
+            a, b = (at_path(item, "name") or at_path(item, "id") or item for item in pair)
+            return [{**{key: part for key, part in value.items() if key != name}, "model_a": a, "model_b": b}]
     return [value]
 
 

@@ -2,8 +2,14 @@
 
 from corank.data.io.judgements.judgement_list import JudgementList
 from corank.data.io.judgements.reading import read_judgements
-from corank.metrics.agreement.coefficients import cohen_kappa, krippendorff_alpha
-from corank.metrics.agreement.report import JudgeAgreement, JudgePair, aggregate_grades, judge_agreement
+from corank.metrics.agreement.report import (
+    JudgeAgreement,
+    JudgePair,
+    aggregate_grades,
+    cohen_kappa,
+    judge_agreement,
+    krippendorff_alpha,
+)
 
 __all__ = [
     "JudgeAgreement",

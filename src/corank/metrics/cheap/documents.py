@@ -150,17 +150,23 @@ def gains(grades: Floats, metric: str, convention: Convention) -> Floats:
     return np.where(np.isnan(grades), np.nan, (grades >= threshold).astype(float))
 
 
+def document_sizes(W: Floats, cheap: Floats) -> Floats:
+    """Return z (D,): with W (S, D) and the gains (D, J) of the cheap judges, NaN for none."""
+    size = np.sqrt(((W - W.mean(axis=0)) ** 2).sum(axis=0)) if len(W) > 1 else W[0].copy()
+    c = _features(cheap)
+    c = ((c - c.min(axis=0)) / np.maximum(np.ptp(c, axis=0), 1e-12)).sum(axis=1)
+    if c.max(initial=0.0) > c.min(initial=0.0):
+        size *= np.sqrt((c - c.min()) / (c.max() - c.min()) + 1.0 / 6.0)
+    return np.asarray(size)
+
+
 def sample_documents(W: Floats, cheap: Floats, number: int, rng: np.random.Generator) -> SampledDocuments:
     """
     Draw documents one after the other, with probabilities proportional to their size.
 
     W (S, D): weights. cheap (D, J): gains by the cheap judges, NaN for none; J may be 0.
     """
-    size = np.sqrt(((W - W.mean(axis=0)) ** 2).sum(axis=0)) if len(W) > 1 else W[0].copy()
-    c = _features(cheap)
-    c = ((c - c.min(axis=0)) / np.maximum(np.ptp(c, axis=0), 1e-12)).sum(axis=1)
-    if c.max(initial=0.0) > c.min(initial=0.0):
-        size *= np.sqrt((c - c.min()) / (c.max() - c.min()) + 1.0 / 6.0)
+    size = document_sizes(W, cheap)
     useful = np.flatnonzero(size > 0)
     if not len(useful):
         raise InputError("the runs return the same documents at the same ranks, so there is no difference to measure.")
@@ -194,13 +200,19 @@ def estimate_documents(
 
 
 def sequential_terms(
-    w: Floats, cheap: Floats, W: Floats, query: NDArray[np.int64], sampled: SampledDocuments, human: Floats
+    w: Floats,
+    cheap: Floats,
+    W: Floats,
+    size: Floats,
+    query: NDArray[np.int64],
+    sampled: SampledDocuments,
+    human: Floats,
 ) -> tuple[Floats, float]:
     """
     Return terms x_i, each with the mean w·g given those before it, and a bound of their size.
 
     w (D,): difference of the weights of two systems. human (n,): gains of the sampled documents in the order of the
-    draw. W, cheap, query: as in `estimate_documents`.
+    draw. size (D,): sizes for which they were drawn. W, cheap, query: as in `estimate_documents`.
     """
     at, shares = sampled.documents, sampled.shares
     X, top = _inputs(W, cheap), float(max(human.max(initial=0.0), np.nanmax(cheap, initial=0.0)))
@@ -212,8 +224,10 @@ def sequential_terms(
             model[at[:i]] = human[:i]
         terms[i] = w @ model + w[document] * (human[i] - model[document]) / shares[i]
         known[document], model[document] = True, human[i]
-    # w·m of all grades between 0 and the highest, and the largest |w_d|/p_d at the first draw
-    bound = top * (max(w[w > 0].sum(), -w[w < 0].sum()) + float(np.max(np.abs(w[at]) / shares, initial=0.0)))
+    # w·m of all grades between 0 and the highest, and the largest |w_d|/p_d of any document at any draw
+    drawable = size > 0
+    largest = float((np.abs(w[drawable]) / size[drawable]).max()) * float(size.sum())
+    bound = top * (max(float(w[w > 0].sum()), -float(w[w < 0].sum())) + largest)
     return terms, bound
 
 
@@ -288,12 +302,18 @@ def evaluate_documents(
     W = document_weights(graded, metric, convention)
     h, c = gains(grades[0], metric, convention)[sampled.documents], gains(grades[1:], metric, convention).T
     query = graded.documents[0]
-    is_prefix = bool(has_grade[: len(sampled.documents)].all())
+    size = document_sizes(W, gains(graded.grades[1:-1], metric, convention).T)
+    is_known = bool(np.isclose(shares[0], size[at[0]] / size.sum(), rtol=1e-3))
+    if not is_known:
+        notes.append(
+            "the documents were drawn for other runs, metric or cheap grades; the statement at any time needs the same."
+        )
+    is_prefix = is_known and bool(has_grade[: len(sampled.documents)].all())
     return DocumentsEvaluation(
         str(parse_metric(metric)), graded.systems, len(graded.queries), len(at), len(sampled.documents),
         W @ _features(c).mean(axis=1) if c.size else np.full(len(W), np.nan),
         estimate_documents(W, c, query, sampled, h),
-        tuple(sequential_terms(row - W[0], c, W, query, sampled, h) for row in W[1:]) if is_prefix else (),
+        tuple(sequential_terms(row - W[0], c, W, size, query, sampled, h) for row in W[1:]) if is_prefix else (),
         tuple(note for note in (*notes, said) if note),
     )  # fmt: skip
 

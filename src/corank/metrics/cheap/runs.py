@@ -15,8 +15,7 @@ from corank.data.collection import Collection
 from corank.data.io.run_objects import qrels_of, run_of
 from corank.data.io.trec import Qrels, Run, read_qrels, read_run
 from corank.errors import InputError, suggest_names, warn
-from corank.metrics.cheap.estimate import Estimate, Floats, corrected, human_only
-from corank.metrics.cheap.stacking import stack
+from corank.metrics.cheap.estimate import Estimate, Floats, corrected, human_only, stack
 from corank.metrics.cheap.values import GradedRuns, as_judges, map_to_gold
 from corank.metrics.conventions import Convention, find_convention
 from corank.metrics.names import parse_metric

@@ -17,17 +17,20 @@ again f = s₀ + g.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from corank.base.base import Ranker
 from corank.base.docs import shared_parameters
 from corank.base.held_out import HeldOut
 from corank.base.kernels.basis import Terms
 from corank.base.missing import MISSING
+from corank.base.priors import ColumnMean
 from corank.data.ranking import RankingData
 from corank.data.rows import with_names
 from corank.data.scoring import score_columns
@@ -36,10 +39,18 @@ from corank.errors import InputError, suggest_names
 from corank.metrics import parse_metric
 from corank.metrics.significance import few_note
 from corank.models.auto.averaging import choose_weights
-from corank.models.auto.candidates import chosen_candidates, deployable, export_targets
+from corank.models.auto.candidates import chosen_candidates, deployable, export_targets, n_columns
 from corank.models.auto.leaderboard import CandidateTable, interval
-from corank.models.auto.left_out import ONE_QUERY, SHARED_ROWS, LeftOut, is_constant_inside, spread_inside
+from corank.models.auto.left_out import (
+    ONE_QUERY,
+    SHARED_ROWS,
+    LeftOut,
+    inside_deviation,
+    is_constant_inside,
+    spread_inside,
+)
 from corank.models.auto.trials import Trial, Trials
+from corank.models.rls import RankRLS
 from corank.parameters import Rules, boolean, items, none, number, one_of, seed, text
 from corank.progress import progress
 
@@ -50,6 +61,8 @@ MIN_QUERIES = 10
 
 # parts of the queries, and random weightings of them, for the estimate, where each part has its own choice of weights
 _NESTED_PARTS, _NESTED_REPEATS = 5, 1
+# rows on which importances of columns are measured
+_IMPORTANCE_ROWS = 100
 # smallest factor of the prior, relative to the spread of the learnt part, if the judgements contradict it
 _CONTRADICTED = 1e-6
 
@@ -66,6 +79,7 @@ class FittedAutoRanker:
     skipped: tuple[str, ...]
     coef: Floats | None = None
     deploy_cost: Floats | None = None
+    column_importances: Floats | None = None
 
 
 @shared_parameters
@@ -97,7 +111,8 @@ class AutoRanker(Ranker):
     Attributes
     ----------
     members_ : list of Ranker
-        The rankers of the average, fitted to all judgements.
+        The rankers of the average, fitted to all judgements. Linear ones are added up, as are those of one kernel and
+        the same basis rows; the sum has the parameters of the first.
     weights_, scales_ : arrays of shape (n_members,)
         Weight of each member, and the number by which its scores are divided.
     leaderboard_ : CandidateTable
@@ -142,6 +157,8 @@ class AutoRanker(Ranker):
     members_: list[Ranker]
     weights_: Floats
     scales_: Floats
+    deploy_cost_: Floats
+    column_importances_: Floats
 
     def __init__(
         self,
@@ -252,6 +269,13 @@ class AutoRanker(Ranker):
         for member in self.members_:
             member._check_state()
 
+    @property
+    def feature_importances_(self) -> Floats:
+        """Importances of the columns, with sum 1: how much scores change inside queries without a column."""
+        if not hasattr(self, "column_importances_"):
+            raise AttributeError("this AutoRanker has no feature_importances_: its rows were sparse, or it is older")
+        return self.column_importances_
+
     def summary(self) -> str:
         """Say in two or three sentences what was chosen, how sure that is, and what more certainty would cost."""
         board = self.leaderboard_
@@ -357,11 +381,77 @@ def _combined(
     if data.prior is not None:
         # f = s₀ + g; a prior that the judgements contradict nearly vanishes
         scales = [scale * max(slope, _CONTRADICTED) for scale in scales]
+    members, kept, scales = add_up_alike(members, kept, scales)
     factors = np.array(kept) / np.array(scales)
     coef = None
     if all(hasattr(member, "coef_") for member in members):
         coef = sum((c * member.coef_ for c, member in zip(factors, members, strict=True)), np.zeros(data.n_features))
     return FittedAutoRanker(
         members, np.array(kept), np.array(scales), replace(board, seconds=seconds).sorted(), estimate,
-        tuple(work.skipped), coef,
+        tuple(work.skipped), coef, column_importances=_importances(members, factors, data),
     )  # fmt: skip
+
+
+def add_up_alike(
+    members: list[Ranker], weights: list[float], scales: list[float]
+) -> tuple[list[Ranker], list[float], list[float]]:
+    """Add up members that are linear, or have the same kernel and basis rows: the same scores in less time."""
+    groups: list[list[int]] = []
+    for k, member in enumerate(members):
+        home = next((group for group in groups if _is_like(members[group[0]], member)), None)
+        if home is None:
+            groups.append([k])
+        else:
+            home.append(k)
+    sums: list[tuple[Ranker, float, float]] = []
+    for group in groups:
+        # coefficients of ColumnMean cannot be set
+        first = next((k for k in group if not isinstance(members[k], ColumnMean)), None)
+        if len(group) == 1 or first is None:
+            sums += [(members[k], weights[k], scales[k]) for k in group]
+            continue
+        total, name = sum(weights[k] for k in group), "coef_" if hasattr(members[first], "coef_") else "dual_coef_"
+        one = copy(members[first])
+        setattr(one, name, sum((weights[k] / scales[k] / total) * getattr(members[k], name) for k in group))
+        if hasattr(one, "intercept_"):
+            one.intercept_ = 0.0
+        sums.append((one, total, 1.0))
+    return [part[0] for part in sums], [part[1] for part in sums], [part[2] for part in sums]
+
+
+def _is_like(a: Ranker, b: Ranker) -> bool:
+    if hasattr(a, "coef_") or hasattr(b, "coef_"):
+        return hasattr(a, "coef_") and hasattr(b, "coef_")
+    if not (isinstance(a, RankRLS) and isinstance(b, RankRLS)) or a.basis_ is None or b.basis_ is None:
+        return False
+    factors = (getattr(model, "column_scale_", None) for model in (a, b))
+    return a.basis_.is_like(b.basis_) and np.array_equal(*factors)  # type: ignore[arg-type]
+
+
+def _importances(members: list[Ranker], factors: Floats, data: RankingData) -> Floats | None:
+    """
+    Return the deviation inside queries of the change of scores if a column is replaced by its mean, with sum 1.
+
+    It is |weight| · deviation of linear members. Measured on whole queries up to about `_IMPORTANCE_ROWS` rows.
+    """
+    if sparse.issparse(data.X) or not members:
+        return None
+    judged = data.queries.codes[data.scored_rows] if data.pairs is None else data.queries.codes[data.pairs[:, 0]]
+    sizes = np.diff(data.queries.starts)
+    queries = np.unique(judged)
+    queries = queries[: max(1, int(np.searchsorted(np.cumsum(sizes[queries]), _IMPORTANCE_ROWS, "right")))]
+    rows = np.flatnonzero(np.isin(data.queries.codes, queries))[: 10 * _IMPORTANCE_ROWS]
+    X, lists = np.array(data.X[rows], dtype=np.float64), np.unique(data.queries.codes[rows], return_inverse=True)[1]
+
+    def score() -> Floats:
+        named = with_names(X, data.names)
+        return np.asarray(sum(c * member._score_rows(named) for c, member in zip(factors, members, strict=True)))
+
+    before, found = score(), np.zeros(n_columns(data))
+    for j in range(len(found)):
+        kept = X[:, j].copy()
+        if np.ptp(kept) > 0.0:
+            X[:, j] = kept.mean()
+            found[j] = inside_deviation(before - score(), lists)
+            X[:, j] = kept
+    return np.asarray(found / (found.sum() or 1.0))

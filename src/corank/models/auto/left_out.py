@@ -198,6 +198,12 @@ def is_constant_inside(data: RankingData, scores: Floats) -> bool:
     return bool((scores == first[data.queries.codes]).all())
 
 
+def inside_deviation(scores: Floats, lists: Integers) -> float:
+    """Return the standard deviation of scores inside lists."""
+    gaps = scores - (np.bincount(lists, scores) / np.bincount(lists))[lists]
+    return float(np.sqrt(np.mean(gaps**2)))
+
+
 def _spread(scores: Floats, lists: Integers, w: Floats) -> float:
     total = np.bincount(lists, w)
     mean = np.bincount(lists, w * scores) / np.where(total > 0.0, total, 1.0)

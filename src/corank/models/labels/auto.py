@@ -1,4 +1,4 @@
-"""AutoLabelRanker: choose among linear, online and nearest-neighbour label rankers by cross-validation."""
+"""AutoLabelRanker: choose among linear, online, pairwise, nearest-neighbour and forest label rankers."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ from corank.choices import Targets
 from corank.errors import InputError
 from corank.models.labels.batch import StandardizedRows
 from corank.models.labels.calibrated import CalibratedLabelRanker
+from corank.models.labels.forest import ForestLabelRanker
 from corank.models.labels.neighbors import NeighborLabelRanker, scaled_rows
 from corank.models.labels.online import OnlineLabelRanker
+from corank.models.labels.pairwise import PairwiseLabelRanker
 from corank.models.labels.preferences import LabelPreferences
 from corank.models.labels.ranker import TARGETS, LabelRanker, quality
 from corank.parameters import Rules, integer, one_of, rng_of, seed
 
 Floats = NDArray[np.float64]
+
+# labels up to which one model for each pair of them is tried
+_MAX_PAIRWISE = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +47,7 @@ class FittedAutoLabels:
 @shared_parameters
 class AutoLabelRanker(LabelRanker):
     """
-    Label ranking by the best of three methods: linear in batch, linear online, or nearest neighbours.
+    Label ranking by the best of five methods: linear in batch or online, pairwise, nearest neighbours, or a forest.
 
     Columns are standardised, every method is cross-validated with its defaults, and the one with the best mean score
     (as in `score`) is fitted to all rows.
@@ -103,7 +108,10 @@ class AutoLabelRanker(LabelRanker):
             "CalibratedLabelRanker": lambda: CalibratedLabelRanker(scale=False),
             "OnlineLabelRanker": lambda: OnlineLabelRanker(random_state=for_steps),
             "NeighborLabelRanker": lambda: NeighborLabelRanker(scale=False),
+            "ForestLabelRanker": lambda: ForestLabelRanker(random_state=for_steps),
         }
+        if len(labels) <= _MAX_PAIRWISE:
+            makers["PairwiseLabelRanker"] = lambda: PairwiseLabelRanker(scale=False)
         folds = list(KFold(min(self.cv, n), shuffle=True, random_state=for_folds).split(np.empty(n)))
         scores = {name: _cross_validated(make, standard, preferences, folds) for name, make in makers.items()}
         ranker: Any = makers[max(scores, key=lambda name: scores[name])]()

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from corank.base.base import Interrupted, Ranker
 from corank.base.contract import named_after_y
@@ -29,7 +30,7 @@ from corank.core.rows.scaled import factors_of
 from corank.data.queries import qid_of_group
 from corank.data.ranking import RankingData
 from corank.data.scoring import repeat_first, score_columns
-from corank.errors import InputError
+from corank.errors import InputError, import_extra
 from corank.metrics import parse_metric
 from corank.models.lambdarank.lambdas import Lambda
 from corank.models.lambdarank.lists import Lists
@@ -60,8 +61,8 @@ SCORERS = ("linear", "mlp", "trees")
 """Scorers by name."""
 
 # default steps and learning rate of each scorer
-_STEPS = {"linear": 500, "mlp": 500, "trees": 200}
-_RATES = {"linear": 0.02, "mlp": 0.01, "trees": 0.1}
+_STEPS = {"linear": 500, "mlp": 500, "trees": 130}
+_RATES = {"linear": 0.02, "mlp": 0.01, "trees": 0.12}
 
 _LAMBDAS = Rule("a Lambda", lambda value: isinstance(value, Lambda)) | text | Rule("a function", callable)
 _WIDTHS = Rule("widths of layers", lambda value: items.allows(value) and all(map(integer(1).allows, value)))
@@ -108,16 +109,18 @@ class LambdaRank(Ranker):
     hidden : tuple of int
         Widths of the perceptron's hidden layers.
     n_steps : int, optional
-        Number of Adam steps, each over `batch` queries, or of trees; by default 500, or 200 trees.
+        Number of Adam steps, each over `batch` queries, or of trees; by default 500, or 130 trees.
     batch : int
         Queries per step; trees use all queries.
     eta0 : float, optional
-        Learning rate; by default 0.02, 0.01 and 0.1 for the three scorers.
+        Learning rate; by default 0.02, 0.01 and 0.12 for the three scorers.
     weight_decay : float
         Decoupled weight decay, per unit of the learning rate.
     tree_params : dict, optional
         LightGBM's own parameters, such as ``{"num_leaves": 31}``, which override the defaults of
         `corank.models.lambdarank.trees`: small trees, for few judgements.
+    n_estimators, learning_rate, num_leaves : int, float, int, optional
+        LightGBM's names of `n_steps`, `eta0` and ``tree_params={"num_leaves": ...}``; with trees only.
     metric : str, optional
         Metric on `eval_set` or held-out judgements; by default the metric that λ optimises.
     early_stopping : bool
@@ -186,6 +189,9 @@ class LambdaRank(Ranker):
         "eta0": number(0, inside="()") | none,
         "weight_decay": number(0),
         "tree_params": _DICT | none,
+        "n_estimators": integer(0) | none,
+        "learning_rate": number(0, inside="()") | none,
+        "num_leaves": integer(2) | none,
         "metric": text | none,
         "early_stopping": boolean,
         "validation_fraction": number(0, 1, inside="()"),
@@ -217,6 +223,9 @@ class LambdaRank(Ranker):
         eta0: float | None = None,
         weight_decay: float = 1.0,
         tree_params: dict[str, Any] | None = None,
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        num_leaves: int | None = None,
         metric: str | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -236,6 +245,9 @@ class LambdaRank(Ranker):
         self.eta0 = eta0
         self.weight_decay = weight_decay
         self.tree_params = tree_params
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
         self.metric = metric
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -259,6 +271,7 @@ class LambdaRank(Ranker):
         pair_weight: Any = None,
         prior: ArrayLike | None = None,
         eval_set: Any = None,
+        eval_group: Any = None,
         group: ArrayLike | None = None,
     ) -> Self:
         """
@@ -270,7 +283,9 @@ class LambdaRank(Ranker):
             As in `Ranker.fit`.
         eval_set : tuple (X, y, qid), (X, y, qid, prior) or RankingData, optional
             Validation rows: their errors become `validation_errors_`, and control early stopping. Pass a prior if X
-            has one.
+            has one. LightGBM's list [(X, y)] is read with `eval_group`.
+        eval_group : list of one array, optional
+            LightGBM's sizes of the queries of `eval_set`.
         group : array-like of int, optional
             LightGBM's sizes of queries whose rows are adjacent, instead of qid.
 
@@ -283,6 +298,8 @@ class LambdaRank(Ranker):
             if qid is not None:
                 raise InputError("qid and group were both given; pass one of them.")
             qid = qid_of_group(group, X.shape[0] if hasattr(X, "shape") else len(X))
+        if eval_group is not None or isinstance(eval_set, list):
+            eval_set = _with_group(eval_set, eval_group)
         inputs, weights = (X, y, qid, pairs), (sample_weight, pair_weight)
         fit = None if eval_set is None else partial(self._fit, eval_set=eval_set)
         return self._learn(inputs, weights, prior, continues=self._continues, fit=fit, holds_out=eval_set is None)
@@ -308,6 +325,36 @@ class LambdaRank(Ranker):
         continues = hasattr(self, "run_")
         fit = partial(self._fit, continues=continues)
         return self._learn((X, y, qid, pairs), (sample_weight, pair_weight), prior, continues=continues, fit=fit)
+
+    def predict(self, X: Any, *, prior: ArrayLike | None = None, pred_contrib: bool = False) -> Floats:
+        """
+        Score rows, or split the scores of trees into contributions of the columns.
+
+        Parameters
+        ----------
+        X, prior
+            As in `Ranker.predict`.
+        pred_contrib : bool
+            Return LightGBM's SHAP values of trees, (n_rows, n_features + 1): the last column is the expected score.
+
+        Returns
+        -------
+        array
+            Scores in input order, higher is better, or contributions, whose sums are the scores.
+        """
+        if not pred_contrib:
+            return super().predict(X, prior=prior)
+        check_is_fitted(self)
+        if not hasattr(self, "trees_") or self._check_prior(prior):
+            raise InputError("pred_contrib is for trees without a prior; call corank.explain for other rankers.")
+        booster = import_extra("lightgbm", "trees").Booster(model_str=self.trees_.to_lightgbm())
+        return np.asarray(booster.predict(self._checked_rows(X), pred_contrib=True))
+
+    @property
+    def best_iteration_(self) -> int:
+        """Number of trees or steps of the model, as LightGBM calls it."""
+        check_is_fitted(self)
+        return int(self.n_iter_)
 
     def _score_rows(self, X: Any) -> Floats:
         """Return f(x)."""
@@ -359,6 +406,14 @@ class LambdaRank(Ranker):
         self._lambda  # noqa: B018 - one that cannot be read raises
         if self.metric is not None:
             parse_metric(self.metric)
+        lightgbm_names = {"n_estimators": "n_steps", "learning_rate": "eta0", "num_leaves": "tree_params"}
+        for theirs, ours in lightgbm_names.items():
+            if getattr(self, theirs) is None:
+                continue
+            if self.scorer != "trees":
+                raise InputError(f"{theirs} was given, but scorer is {self.scorer!r}; set scorer='trees'.")
+            if theirs in (self.tree_params or {}) if ours == "tree_params" else getattr(self, ours) is not None:
+                raise InputError(f"{theirs} and {ours} were both given; pass one of them.")
         if self.scorer == "trees":
             # their names are checked in fit only: loaded models need no LightGBM
             if self.warm_start:
@@ -407,7 +462,7 @@ class LambdaRank(Ranker):
         problem = self._lambda_problem(data)
         n_skipped = self._n_skipped(data)
         if self.scorer == "trees":
-            own = self.tree_params or {}
+            own = {**(self.tree_params or {}), **({} if self.num_leaves is None else {"num_leaves": self.num_leaves})}
             boosted = boost(data.X, problem, self._settings, own, self.n_jobs, rng, validation)
             errors = boosted.errors if len(boosted.errors) else None
             fitted = FittedLambdaRank(boosted.trees.n_trees, n_skipped, trees=boosted.trees, validation_errors=errors)
@@ -432,10 +487,12 @@ class LambdaRank(Ranker):
 
     @property
     def _settings(self) -> StepSettings:
+        n_steps = self.n_steps if self.n_estimators is None else self.n_estimators
+        rate = self.eta0 if self.learning_rate is None else self.learning_rate
         return StepSettings(
-            n_steps=_STEPS[self.scorer] if self.n_steps is None else self.n_steps,
+            n_steps=_STEPS[self.scorer] if n_steps is None else n_steps,
             batch=self.batch,
-            rate=float(_RATES[self.scorer] if self.eta0 is None else self.eta0),
+            rate=float(_RATES[self.scorer] if rate is None else rate),
             weight_decay=float(self.weight_decay),
             patience=self.n_iter_no_change if self.early_stopping else None,
             verbose=bool(self.verbose),
@@ -472,3 +529,13 @@ class LambdaRank(Ranker):
         if result.interrupted:
             raise Interrupted(fitted)
         return fitted
+
+
+def _with_group(eval_set: Any, eval_group: Any) -> tuple[Any, Any, Any]:
+    """Return LightGBM's lists ``eval_set=[(X, y)]`` and ``eval_group=[sizes]`` as (X, y, qid)."""
+    sets = eval_set if isinstance(eval_set, list) else [eval_set]
+    groups = eval_group if isinstance(eval_group, list | tuple) and np.ndim(eval_group[0]) else [eval_group]
+    if len(sets) != 1 or len(groups) != 1 or not isinstance(sets[0], tuple) or len(sets[0]) != 2 or eval_group is None:
+        raise InputError("eval_set must be one pair [(X, y)] with eval_group=[sizes], or a tuple (X, y, qid).")
+    X, y = sets[0]
+    return X, y, qid_of_group(groups[0], X.shape[0] if hasattr(X, "shape") else len(X))

@@ -1,8 +1,8 @@
 """
 Leaderboard: rank items from votes on pairs, with a prior from cheap votes or features.
 
-The model is in `corank.models.votes.laplace`, its hyper-parameters in `corank.models.votes.hyper`, dependent votes in
-`corank.models.votes.scores`, and what follows from the posterior in `corank.models.votes.ranks`.
+The model is in `corank.models.votes.laplace`, its hyper-parameters and dependent votes in `corank.models.votes.scores`,
+what follows from the posterior in `corank.models.votes.ranks`, and tables and plots in `corank.models.votes.text`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 from corank.data.io.items import Items, read_items
 from corank.data.io.votes import Votes, as_votes, pair_votes
 from corank.errors import InputError, suggest_names, warn
-from corank.models.votes.hyper import CheapScores, explanations
 from corank.models.votes.laplace import log_probabilities
 from corank.models.votes.ranks import ScorePosterior, groups_of, rank_sets
-from corank.models.votes.scores import ScoreFit, fit_scores
-from corank.parameters import check_values, number, one_of
+from corank.models.votes.scores import CheapScores, Hyperprior, ScoreFit
+from corank.models.votes.text import board_table, draw, judge_rows, listed, sentences
+from corank.parameters import check_values, integer, number, one_of
 from corank.tables import ReportTable
 
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Leaderboard(BaseEstimator):
     One model for few and many votes: scores with a Gaussian prior whose variance is learnt, ties (Davidson, 1970), the
     advantage of the first place, and a reliability for each judge. Many votes of a cheap judge, such as a language
     model, or features of the items serve as a prior; how much they say about the votes of people is learnt, so that a
-    poor or a reversed judge does no harm.
+    poor or a reversed judge does little harm.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Leaderboard(BaseEstimator):
     items_ : tuple of str
         Names, the best first.
     scores_ : array of shape (n_items,)
-        Posterior means, relative to the mean item; a difference of 1 is a win probability of about 0.73 without ties.
+        Posterior medians, relative to the mean item; a difference of 1 is a win probability of about 0.73 without ties.
     std_ : array of shape (n_items,)
         Standard deviations of the scores relative to the mean item.
     lower_, upper_ : arrays of shape (n_items,)
@@ -63,7 +63,7 @@ class Leaderboard(BaseEstimator):
     ranks_ : array of shape (n_items, 2)
         Best and worst rank of each item; all sets together contain the true ranks with probability `level`.
     groups_ : list of lists of str
-        Runs of items that cannot be told apart.
+        Runs of items that cannot be told apart: their sets of ranks overlap.
     n_votes_ : array of shape (n_items,)
         Number of votes on each item, without cheap votes.
     side_bias_ : float
@@ -76,6 +76,8 @@ class Leaderboard(BaseEstimator):
         Reliability of each judge: 1 is typical, 0 a coin, below 0 the reverse order; and its standard deviation.
     slope_ : float or None
         Slope between the scores of the cheap votes and those of people; None without cheap votes.
+    correlation_ : float or None
+        Correlation of the scores of the cheap judge and those of people; None without cheap votes.
     tau_ : float
         Standard deviation of scores that nothing explains.
     dispersion_ : float
@@ -149,36 +151,34 @@ class Leaderboard(BaseEstimator):
         people = people.on(names)
         scores = None
         if cheap_votes is not None:
-            other = fit_scores(cheap_votes.on(names), explanations(len(names), None, None))
-            scores = CheapScores(other.mean - other.mean.mean(), other.covariance)
+            other = ScoreFit.of(cheap_votes.on(names), Hyperprior(len(names)))
+            scores = CheapScores(other.mean, other.covariance)
         F = None if rows is None else _standardised(rows, names)
         if scores is None and F is None:
             _warn_disconnected(people)
         made = Leaderboard(self.level)
-        made._install(people, fit_scores(people, explanations(len(names), scores, F), scores), scores)
+        made._install(people, ScoreFit.of(people, Hyperprior(len(names), scores, F)), scores is not None)
         self.__dict__.update(made.__dict__)  # in one step: an interrupted fit leaves the old model
         return self
 
-    def _install(self, votes: Votes, fit: ScoreFit, cheap: CheapScores | None) -> None:
+    def _install(self, votes: Votes, fit: ScoreFit, has_cheap: bool) -> None:
         order = np.argsort(-fit.mean, kind="stable")
-        covariance = fit.covariance[np.ix_(order, order)]
-        mean = fit.mean[order] - fit.mean.mean()
-        posterior = ScorePosterior(mean, covariance, fit.kappa, fit.degrees)
-        half = posterior.quantile(self.level) * posterior.std
-        quantile = posterior.simultaneous_quantile(self.level)
-        better = posterior.is_separated(quantile)
-        position = np.empty(len(order), dtype=np.int64)
-        position[order] = np.arange(len(order))
-        names = tuple(votes.items[at] for at in order)
-        n_votes = np.bincount(votes.first, votes.count, len(order)) + np.bincount(votes.second, votes.count, len(order))
-        self.items_, self.scores_, self.std_, self.covariance_ = names, mean, posterior.std, covariance
-        self.lower_, self.upper_, self.ranks_ = mean - half, mean + half, rank_sets(better)
-        self.groups_ = [[names[at] for at in group] for group in groups_of(better, np.arange(len(order)))]
-        self.n_votes_ = n_votes[order].astype(np.int64)
+        posterior = ScorePosterior(fit.mean[order], fit.covariance[np.ix_(order, order)], fit.kappa, fit.marginals)
+        n_votes = sum(np.bincount(side, votes.count, len(order)) for side in (votes.first, votes.second))
+        self.items_ = tuple(votes.items[at] for at in order)
+        self.scores_, self.std_, self.covariance_ = posterior.mean, posterior.std, posterior.covariance
+        self.lower_, self.upper_ = (
+            fit.marginals.quantile(level)[order] for level in (0.5 - 0.5 * self.level, 0.5 + 0.5 * self.level)
+        )
+        self.ranks_ = rank_sets(posterior.draws(), self.level)
+        self.groups_ = [[self.items_[at] for at in group] for group in groups_of(self.ranks_)]
+        self.n_votes_ = np.asarray(n_votes)[order].astype(np.int64)
         self.side_bias_, self.tie_weight_ = fit.beta, float(np.exp(fit.kappa))
         self.judges_, self.reliabilities_, self.reliability_std_ = fit.judges, fit.r, fit.r_std
-        self.slope_, self.tau_, self.dispersion_ = None if cheap is None else fit.slope, fit.tau, fit.dispersion
-        self.votes_, self._posterior, self._quantile = votes.on(names), posterior, quantile
+        self.slope_ = fit.slope if has_cheap else None
+        self.correlation_ = fit.correlation if has_cheap else None
+        self.tau_, self.dispersion_ = fit.tau, fit.dispersion
+        self.votes_, self._posterior = votes.on(self.items_), posterior
 
     def predict_proba(self, a: Any, b: Any) -> Floats:
         """
@@ -195,11 +195,10 @@ class Leaderboard(BaseEstimator):
             Probabilities of a vote of a typical judge, without the advantage of the first place.
         """
         check_is_fitted(self, "items_")
-        numbers = [self._numbers(side) for side in (a, b)]
-        if len({len(one) for one in numbers} - {1}) > 1:
-            raise InputError(f"a has {len(numbers[0])} names and b {len(numbers[1])}; pass as many, or one.")
-        first, second = np.broadcast_arrays(*numbers)
-        return self._posterior.outcomes(first, second)
+        first, second = self._numbers(a), self._numbers(b)
+        if len({len(first), len(second)} - {1}) > 1:
+            raise InputError(f"a has {len(first)} names and b {len(second)}; pass as many, or one.")
+        return self._posterior.outcomes(*np.broadcast_arrays(first, second))
 
     def win_matrix(self) -> Floats:
         """
@@ -233,11 +232,8 @@ class Leaderboard(BaseEstimator):
         float
             The probability.
         """
-        from scipy import stats
-
         check_is_fitted(self, "items_")
-        mean, sd = self._posterior.difference(self._numbers(a), self._numbers(b))
-        return float(stats.t.cdf(mean[0] / sd[0], self._posterior.degrees)) if sd[0] > 0 else 0.5
+        return self._posterior.p_better(int(self._numbers(a)[0]), int(self._numbers(b)[0]))
 
     def next_votes(self, n: int = 5, goal: str = "best") -> list[tuple[str, str, str | None]]:
         """
@@ -256,7 +252,7 @@ class Leaderboard(BaseEstimator):
             Two items and the most reliable judge, None if judges are unknown.
         """
         check_is_fitted(self, "items_")
-        check_values({"goal": goal}, {"goal": one_of(*GOALS)})
+        check_values({"n": n, "goal": goal}, {"n": integer(0), "goal": one_of(*GOALS)})
         reliability, who = 1.0, None
         if self.judges_:
             at = int(np.argmax(self.reliabilities_))
@@ -268,8 +264,8 @@ class Leaderboard(BaseEstimator):
         """
         Return how many votes on a pair would separate it: 0 if it is separated, None if more than a million.
 
-        The first two items by default. The estimate assumes that their difference stays as it is. Separated means the
-        same as in `ranks_`: all pairs are judged at once.
+        The first two items by default. The estimate assumes that their difference stays as it is. Separated means that
+        the interval of their difference excludes 0.
 
         Parameters
         ----------
@@ -284,7 +280,7 @@ class Leaderboard(BaseEstimator):
         check_is_fitted(self, "items_")
         first = 0 if a is None else int(self._numbers(a)[0])
         second = 1 if b is None else int(self._numbers(b)[0])
-        return self._posterior.votes_to_separate(first, second, self._quantile)
+        return self._posterior.votes_to_separate(first, second, self.level)
 
     def judge_worth(self) -> Floats:
         """
@@ -316,19 +312,22 @@ class Leaderboard(BaseEstimator):
             The table, the best item first.
         """
         check_is_fitted(self, "items_")
-        matrix = self.win_matrix()
-        n = len(self.items_)
-        against = (matrix.sum(axis=1) - 0.5) / max(n - 1, 1)
-        rows = tuple(
-            (_rank(*self.ranks_[at].tolist()), name, float(self.scores_[at]), float(self.lower_[at]),
-             float(self.upper_[at]), float(against[at]), int(self.n_votes_[at]))
-            for at, name in enumerate(self.items_)
-        )  # fmt: skip
-        return ReportTable(
-            "", ("ranks", "item", "score", "low", "high", "wins", "votes"), rows, digits=2,
-            note=f"score: difference to the mean item, with its {self.level:.0%} interval; ranks: sets that hold "
-            f"together with probability {self.level:.0%}; wins: expected share of wins against the others, ties half.",
-        )  # fmt: skip
+        return board_table(self)
+
+    def rows(self) -> list[list[object]]:
+        """
+        Return the items with all figures, as cells of a CSV file.
+
+        Returns
+        -------
+        list of lists
+            A header, and one row per item, the best first.
+        """
+        check_is_fitted(self, "items_")
+        header: list[object] = ["item", "score", "std", "low", "high", "best_rank", "worst_rank", "votes"]
+        numbers = zip(self.scores_, self.std_, self.lower_, self.upper_, strict=True)
+        lines = zip(self.items_, numbers, self.ranks_.tolist(), self.n_votes_.tolist(), strict=True)
+        return [header, *([name, *(f"{x:.6g}" for x in values), *ranks, n] for name, values, ranks, n in lines)]
 
     def judge_table(self) -> ReportTable:
         """
@@ -340,20 +339,7 @@ class Leaderboard(BaseEstimator):
             The table; without rows if judges are unknown.
         """
         check_is_fitted(self, "items_")
-        votes = self.votes_
-        who = np.zeros(0, dtype=np.int64) if votes.judge is None else np.repeat(votes.judge, votes.count)
-        counts = dict(zip(votes.judges, np.bincount(who, minlength=len(votes.judges)).tolist(), strict=True))
-        worth, half = self.judge_worth(), self._posterior.quantile(self.level) * self.reliability_std_
-        rows = tuple(
-            (self.judges_[at], int(counts[self.judges_[at]]), float(self.reliabilities_[at]),
-             float(self.reliabilities_[at] - half[at]), float(self.reliabilities_[at] + half[at]), float(worth[at]))
-            for at in np.argsort(-self.reliabilities_, kind="stable").tolist()
-        )  # fmt: skip
-        return ReportTable(
-            "Judges", ("judge", "votes", "reliability", "low", "high", "worth"), rows, digits=2,
-            note="reliability: 1 is typical, 0 a coin, below 0 the reverse order; worth: votes of a typical judge "
-            "that one vote of this judge replaces.",
-        )  # fmt: skip
+        return judge_rows(self)
 
     def sentences(self) -> tuple[str, ...]:
         """
@@ -365,37 +351,7 @@ class Leaderboard(BaseEstimator):
             The sentences, the most important first.
         """
         check_is_fitted(self, "items_")
-        first, second = self.items_[:2]
-        win, tie, _ = self.predict_proba(first, second)[0].tolist()
-        n = self.votes_to_separate()
-        lead = f"{first} leads {second}: it gets {win + 0.5 * tie:.0%} of their votes, ties half"
-        if n == 0:
-            lead += f"; the difference is certain at {self.level:.0%}."
-        elif n is None:
-            lead += "; more than a million votes on the two would be needed to separate them."
-        else:
-            lead += f"; about {n:,} more votes on the two would separate them if the difference stays."
-        out = [lead]
-        top = next(group for group in self.groups_ if first in group)
-        if len(top) > 1:
-            out.append(f"{len(top)} items may be the best: {_listed(top)}.")
-        if self.slope_ is not None:
-            out.append(
-                f"One unit of the cheap scores is {self.slope_:.2f} of the people's; {self.tau_:.2f} is not explained."
-            )
-        if abs(self.side_bias_) >= 0.005:
-            p = np.exp(log_probabilities(np.array([self.side_bias_]), self._posterior.kappa))[0]
-            out.append(
-                f"The item shown first gets {p[0] + 0.5 * p[1]:.0%} of the votes on equal items; scores exclude this."
-            )
-        if self.votes_.n_ties:
-            bad = f", of which {self.votes_.n_both_bad:,} are both bad" if self.votes_.n_both_bad else ""
-            out.append(f"{self.votes_.n_ties:,} of {len(self.votes_):,} votes are ties{bad}.")
-        if self.dispersion_ > 1.0:
-            out.append(f"Votes of a group depend on each other: variances are multiplied by {self.dispersion_:.2f}.")
-        if len(self.votes_.judges) == 1:
-            out.append("All votes are from one judge, so that reliability and agreement cannot be estimated.")
-        return (*out, *(f"{note}." for note in self.votes_.notes))
+        return sentences(self)
 
     def summary(self) -> str:
         """
@@ -423,8 +379,6 @@ class Leaderboard(BaseEstimator):
         matplotlib.figure.Figure
             The figure.
         """
-        from corank.models.votes.plot import draw
-
         check_is_fitted(self, "items_")
         return draw(self, path)
 
@@ -452,7 +406,7 @@ def _standardised(rows: Items, names: Sequence[str]) -> Floats:
     """Return features of all items with mean 0 and standard deviation 1, divided by √d."""
     missing = [name for name in names if name not in rows.number]
     if missing:
-        raise InputError(f"features has no row for {_listed(missing)}; add one for each item that is voted on.")
+        raise InputError(f"features has no row for {listed(missing)}; add one for each item that is voted on.")
     X = rows.X[[rows.number[name] for name in names]]
     deviation = X.std(axis=0)
     varies = deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0)
@@ -465,17 +419,9 @@ def _standardised(rows: Items, names: Sequence[str]) -> Floats:
 def _warn_disconnected(votes: Votes) -> None:
     parts = votes.components()
     if len(parts) > 1:
-        shown = "; ".join(f"({_listed(part)})" for part in parts[:4])
+        shown = "; ".join(f"({listed(part)})" for part in parts[:4])
         warn(
             f"no chain of votes connects {len(parts)} groups of items, so that their difference is not determined "
             f"and comes from the prior only: {shown}{' and others' * (len(parts) > 4)}; add votes between them, or "
             "cheap votes."
         )
-
-
-def _listed(names: Sequence[str], n: int = 6) -> str:
-    return ", ".join(names[:n]) + (f" and {len(names) - n} more" if len(names) > n else "")
-
-
-def _rank(best: int, worst: int) -> str:
-    return str(best) if best == worst else f"{best}–{worst}"

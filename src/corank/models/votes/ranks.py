@@ -1,66 +1,70 @@
 """
-Read a Gaussian posterior of scores: error bars, sets of ranks, groups, next votes.
+Read a posterior of scores: win probabilities, sets of ranks, groups, next votes.
 
-Only differences of scores are determined, so that the error bar of an item is that of s_i − mean(s). Ranks are read
-from all pairs at once. Let z_ij be the standardised error of s_i − s_j, and q the 95 % quantile of max_{i<j} |z_ij|
-over draws of the posterior: the signs of all differences with |E(s_i − s_j)| > q sd_ij are right with probability 95 %.
-An item's best rank is 1 + the number of items that are certainly better; its worst rank leaves room for those that are
-certainly worse (Mogstad et al., 2024).
+Only differences of scores are determined, so that the error bar of an item is that of s_i − mean(s). Sets of ranks come
+from draws of the posterior: each holds the ranks between two quantiles, whose level is chosen on other draws such that
+all sets together hold the ranks of a draw with the probability `level`. Items whose sets do not overlap are told apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 from corank.models.votes.laplace import log_probabilities
+from corank.models.votes.scores import Marginals
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_MAX_DRAWS, _MAX_WORK = 4000, 100_000_000
+N_DRAWS, MAX_DRAWN = 4000, 20_000_000
+"""Number of draws, fewer if there are very many items, and the largest number of drawn scores."""
+MAX_VOTES = 1_000_000
+"""Largest number of votes that is said to separate two items."""
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-_BEST_DRAWS, _SHORTLIST = 2000, 40
-_MAX_VOTES = 1_000_000
+_SHORTLIST = 40
 
 
 @dataclass(frozen=True, eq=False)
 class ScorePosterior:
     """
-    s ~ N(mean, covariance), or Student's t if votes come from few groups.
+    Scores with mean, covariance, and marginals; errors are Student's t if votes come from few groups.
 
     kappa: logarithm of the weight of ties; −inf without ties.
-    degrees: degrees of freedom of the errors; inf for a Gaussian.
     seed: of the draws.
     """
 
     mean: Floats
     covariance: Floats
     kappa: float
-    degrees: float = np.inf
+    marginals: Marginals | None = None
     seed: int = 0
 
-    @cached_property
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the errors; inf for a Gaussian."""
+        return np.inf if self.marginals is None else self.marginals.degrees
+
+    @property
     def std(self) -> Floats:
         """Standard deviation of each item's difference to the mean item."""
         C = self.covariance
-        variance = np.diagonal(C) - 2.0 * C.mean(axis=1) + C.mean()
-        return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
-
-    def quantile(self, level: float) -> float:
-        """Half the width of an interval, in standard deviations."""
-        return float(stats.t.ppf(0.5 + 0.5 * level, self.degrees))
+        return np.asarray(np.sqrt(np.maximum(np.diagonal(C) - 2.0 * C.mean(axis=1) + C.mean(), 0.0)))
 
     def difference(self, a: Integers, b: Integers) -> tuple[Floats, Floats]:
         """Mean and standard deviation of s_a − s_b."""
         C = self.covariance
         variance = C[a, a] + C[b, b] - 2.0 * C[a, b]
         return self.mean[a] - self.mean[b], np.sqrt(np.maximum(variance, 0.0))
+
+    def p_better(self, a: int, b: int) -> float:
+        """P(s_a > s_b)."""
+        mean, sd = self.difference(np.array([a]), np.array([b]))
+        return float(stats.t.cdf(mean[0] / sd[0], self.degrees)) if sd[0] > 0.0 else 0.5
 
     def outcomes(self, a: Integers, b: Integers) -> Floats:
         """P(a wins), P(tie) and P(b wins), averaged over the posterior; shape (n, 3)."""
@@ -70,36 +74,14 @@ class ScorePosterior:
             out += weight * np.exp(log_probabilities(mean + sd * x, self.kappa))
         return out
 
-    def is_separated(self, q: float) -> NDArray[np.bool_]:
-        """Return whether item i is better than item j by more than q standard deviations; shape (M, M)."""
-        n = len(self.mean)
-        a, b = np.triu_indices(n, 1)
-        mean, sd = self.difference(a, b)
-        better = np.zeros((n, n), dtype=bool)
-        better[a, b], better[b, a] = mean > q * sd, mean < -q * sd
-        return better
-
-    def simultaneous_quantile(self, level: float) -> float:
-        """Return q: with probability `level`, no difference of two scores is off by more than q standard deviations."""
-        n = len(self.mean)
-        a, b = np.triu_indices(n, 1)
-        sd = np.maximum(self.difference(a, b)[1], 1e-12)
-        n_draws = int(np.clip(_MAX_WORK // len(a), 200, _MAX_DRAWS))
-        rng = np.random.default_rng(self.seed)
-        errors = self._errors(n_draws, rng)
-        largest = np.zeros(n_draws)
-        for row in range(n - 1):  # by rows of the upper triangle, to save memory
-            part = slice(row * n - row * (row + 1) // 2, (row + 1) * n - (row + 1) * (row + 2) // 2)
-            z = np.abs(errors[:, row, None] - errors[:, row + 1 :]) / sd[part]
-            np.maximum(largest, z.max(axis=1), out=largest)
-        return float(np.quantile(largest, level))
-
-    def _errors(self, n_draws: int, rng: np.random.Generator) -> Floats:
+    def draws(self) -> Floats:
+        """Draw scores; shape (draws, M)."""
         values, U = np.linalg.eigh(self.covariance)
+        rng, n_draws = np.random.default_rng(self.seed), int(min(N_DRAWS, MAX_DRAWN // len(values)))
         errors = rng.standard_normal((n_draws, len(values))) @ (U * np.sqrt(np.maximum(values, 0.0))).T
         if np.isfinite(self.degrees):
             errors *= np.sqrt(self.degrees / rng.chisquare(self.degrees, n_draws))[:, None]
-        return np.asarray(errors)
+        return np.asarray(self.mean + errors)
 
     def gains(self, a: Integers, b: Integers, reliability: float = 1.0) -> Floats:
         """Mutual information of a vote and the scores, in nats."""
@@ -118,28 +100,23 @@ class ScorePosterior:
         π is the probability of being the best, from draws. Mutual information with the best item itself, estimated from
         the same draws, found it later than random pairs did: its noise is larger than the differences between pairs.
         """
-        rng, n = np.random.default_rng(self.seed), len(self.mean)
-        best = (self.mean + self._errors(_BEST_DRAWS, rng)).argmax(axis=1)
-        share = (np.bincount(best, minlength=n) + 0.5) / (_BEST_DRAWS + 0.5 * n)
+        drawn = self.draws()
+        share = np.bincount(drawn.argmax(axis=1), minlength=drawn.shape[1]) + 0.5
+        share /= share.sum()
         return self.gains(a, b, reliability) * np.sqrt(share[a] * share[b])
 
     def next_pairs(self, n: int, goal: str, reliability: float = 1.0) -> Integers:
         """Choose the pairs with the largest gains, greedily with the covariance expected after each vote."""
-        posterior, size = self, len(self.mean)
-        chosen: list[tuple[int, int]] = []
+        posterior, items = self, np.arange(len(self.mean))
         if goal == "best":  # items that may be the best
-            items = np.argsort(-(self.mean + 2.0 * self.std), kind="stable")[: min(size, _SHORTLIST)]
-            a, b = (np.sort(items)[at] for at in np.triu_indices(len(items), 1))
-        else:
-            a, b = np.triu_indices(size, 1)
-        free = np.ones(len(a), dtype=bool)
-        for _ in range(n):
+            items = np.sort(np.argsort(-(self.mean + 2.0 * self.std), kind="stable")[:_SHORTLIST])
+        a, b = (items[at] for at in np.triu_indices(len(items), 1))
+        free, chosen = np.ones(len(a), dtype=bool), []
+        for _ in range(min(n, len(a))):
             value = posterior.best_gains if goal == "best" else posterior.gains
-            if len(chosen) == len(a):
-                break
             at = int(np.argmax(np.where(free, value(a, b, reliability), -np.inf)))
             pair, free[at] = (int(a[at]), int(b[at])), False
-            chosen.append(pair if self.mean[pair[0]] >= self.mean[pair[1]] else (pair[1], pair[0]))
+            chosen.append(pair if self.mean[pair[0]] >= self.mean[pair[1]] else pair[::-1])
             posterior = posterior.after(*pair, 1.0, reliability)
         return np.array(chosen, dtype=np.int64).reshape(-1, 2)
 
@@ -148,47 +125,59 @@ class ScorePosterior:
         w = n_votes * reliability**2 * self.vote_information(a, b)
         C = self.covariance
         direction = C[:, a] - C[:, b]
-        variance = direction[a] - direction[b]
-        reduced = C - np.outer(direction, direction) * (w / (1.0 + w * variance))
-        return ScorePosterior(self.mean, reduced, self.kappa, self.degrees, self.seed + 1)
+        reduced = C - np.outer(direction, direction) * (w / (1.0 + w * (direction[a] - direction[b])))
+        return replace(self, covariance=reduced, seed=self.seed + 1)
 
     def vote_information(self, a: int, b: int) -> float:
         """Expected Fisher information of one vote of a typical judge about s_a − s_b."""
         p = self.outcomes(np.array([a]), np.array([b]))[0]
         return float(0.25 * (p[0] + p[2] - (p[0] - p[2]) ** 2))
 
-    def votes_to_separate(self, a: int, b: int, q: float) -> int | None:
+    def votes_to_separate(self, a: int, b: int, level: float) -> int | None:
         """
-        Return how many votes on a pair separate it if its difference stays the same: 0 if it is separated already.
+        Return how many votes on a pair separate it if its difference stays the same: 0 if its interval excludes 0.
 
         After n votes the variance v of the difference is 1/(1/v + n w). None if more than a million are needed.
         """
         mean, sd = (float(part[0]) for part in self.difference(np.array([a]), np.array([b])))
+        q = float(stats.t.ppf(0.5 + 0.5 * level, self.degrees))
         if abs(mean) > q * sd:
             return 0
-        if mean == 0.0:
-            return None
-        n = ((q / mean) ** 2 - sd**-2) / self.vote_information(a, b)
-        return int(np.ceil(n)) if n <= _MAX_VOTES else None
+        n = ((q / mean) ** 2 - sd**-2) / self.vote_information(a, b) if mean else np.inf
+        return int(np.ceil(n)) if n <= MAX_VOTES else None
 
 
-def rank_sets(better: NDArray[np.bool_]) -> Integers:
-    """Return the best and the worst rank of each item, shape (M, 2)."""
-    n = len(better)
-    return np.column_stack([1 + better.sum(axis=0), n - better.sum(axis=1)]).astype(np.int64)
+def rank_sets(draws: Floats, level: float) -> Integers:
+    """Return the best and the worst rank of each item, shape (M, 2); `draws` are scores of shape (draws, M)."""
+    ranks = (np.argsort(np.argsort(-draws, axis=1), axis=1) + 1).astype(np.int32)
+    half, n = len(ranks) // 2, ranks.shape[1]
+    ordered, others = np.sort(ranks[:half], axis=0), ranks[half:]
+
+    def sets(t: int) -> Integers:
+        """The sets without t draws at either end; the sets of all draws, wider by −t ranks, if t is negative."""
+        k = max(t, 0)
+        both = np.column_stack([ordered[k] + min(t, 0), ordered[half - 1 - k] - min(t, 0)])
+        return np.asarray(np.clip(both, 1, n), dtype=np.int64)
+
+    low, high = -n, int(0.5 * (1.0 - level) * half) + 1  # the widest sets hold always; each alone needs its level
+    while high - low > 1:
+        middle = (low + high) // 2
+        both = sets(middle)
+        holds = np.mean(np.all((others >= both[:, 0]) & (others <= both[:, 1]), axis=1)) >= level
+        low, high = (middle, high) if holds else (low, middle)
+    return sets(low)
 
 
-def groups_of(better: NDArray[np.bool_], order: Integers) -> list[list[int]]:
-    """Return maximal runs of the order in which no two items are separated."""
-    apart = (better | better.T)[np.ix_(order, order)]
+def groups_of(ranks: Integers) -> list[list[int]]:
+    """Return maximal runs of items, the best first, whose sets of ranks overlap pairwise."""
     groups: list[tuple[int, int]] = []
-    for start in range(len(order)):
+    for start in range(len(ranks)):
         stop = start + 1
-        while stop < len(order) and not apart[stop, start:stop].any():
+        while stop < len(ranks) and ranks[start : stop + 1, 0].max() <= ranks[start : stop + 1, 1].min():
             stop += 1
         if not groups or stop > groups[-1][1]:
             groups.append((start, stop))
-    return [order[start:stop].tolist() for start, stop in groups]
+    return [list(range(start, stop)) for start, stop in groups]
 
 
 def _entropy(p: Floats) -> Floats:

@@ -27,13 +27,6 @@ if TYPE_CHECKING:
     from corank_lab.screening import Screening, ScreeningProgress
     from corank_lab.screening.team import Adjudication
 
-ADVICE = {
-    "model": "the stopping rule advises to stop (since record {since}). It relies on this model, which was wrong for "
-    "some reviews: more relevant records may be unread",
-    "sample": "you may stop: the random sample supports the target recall",
-    "all read": "all records are read",
-}
-"""Advice to stop, by its evidence."""
 HELP = """\
 r  relevant: include the record
 n  not relevant: exclude it without a reason
@@ -387,8 +380,6 @@ def summary(progress: ScreeningProgress) -> str:
     text = f"found {progress.found} relevant, read {progress.read} of {progress.n}"
     more = {"put aside": progress.aside, "with other judges": progress.elsewhere}
     text += "".join(f", {count} {what}" for what, count in more.items() if count)
-    if progress.evidence is not None:
-        text += f"; {ADVICE[progress.evidence].format(since=progress.advised_since)}"
-    elif progress.to_sample:
+    if progress.evidence is None and progress.to_sample:
         text += f"; {progress.to_sample} random records to read until the next test"
-    return text + "."
+    return f"{text}. {progress.advice}".strip()

@@ -68,7 +68,7 @@
       const label = button.labels && button.labels[0] || button.closest("label") || button;
       const copy = label.cloneNode(true);
       for (const one of copy.querySelectorAll("kbd, .hidden")) one.remove();
-      const keys = button.dataset.key.split(" ").map((key) => names[key] || key).join(" ");
+      const keys = button.dataset.key.split(" ").map((key) => names[key] || (key.length === 1 ? key.toUpperCase() : key)).join(" ");
       if (!lines.has(keys)) lines.set(keys, (button.ariaLabel || copy.textContent).trim().replace(/\s+/g, " "));
     }
     if (main.querySelector("[data-item]")) lines.set("↑ ↓", words.move);
@@ -84,7 +84,10 @@
     }));
     dialog.showModal();
   }
-  if (opener.addEventListener) opener.addEventListener("click", showKeys);
+  if (opener.addEventListener) {
+    opener.addEventListener("click", showKeys);
+    document.querySelector("#keys button").addEventListener("click", () => document.getElementById("keys").close());
+  }
 
   // An answer is sent until the server confirms it. The id in the form makes repetitions harmless.
   async function send(form, button) {

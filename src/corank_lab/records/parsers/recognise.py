@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from corank.data import LINE_END
 from corank.errors import InputError
+from corank_lab.records.parsers.documents import is_load_file, is_mail, parse_load_file, parse_mail
 from corank_lab.records.parsers.parsed import LoadedFile, ParsedFile, decode
 from corank_lab.records.parsers.tables import is_labelled, parse_labelled
 from corank_lab.records.parsers.tagged import DIALECTS, parse_tagged
@@ -35,6 +36,8 @@ def parse_file(loaded: LoadedFile) -> ParsedFile:
         from corank_lab.records.parsers.tables import parse_excel
 
         return parse_excel(content, name)
+    if is_mail(content):
+        return parse_mail(content, name)
     for magic, what in _FOREIGN.items():
         if content.startswith(magic):
             raise InputError(f"{name} is {what}.")
@@ -56,6 +59,8 @@ def _parser(text: str, name: str) -> Callable[[str, str], ParsedFile]:
         return parse_xml
     if head.startswith(("{", "[{")) or re.match(r"\[\s*[{\[\]]", head):
         return parse_json
+    if is_load_file(head):
+        return parse_load_file
     if is_labelled([line for line in head[:20_000].split("\n") if line.strip()]):
         return parse_labelled
     dialect = _dialect(head)

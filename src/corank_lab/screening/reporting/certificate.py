@@ -24,12 +24,12 @@ from corank_lab.records.records import Records, read_records
 from corank_lab.screening.answers import ScreeningAnswers, ScreeningEntry, combine
 from corank_lab.screening.journal import read_logs
 from corank_lab.screening.matching import UniqueRecords
-from corank_lab.screening.stopping.rule import StoppingRule
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, stopping_rule
+from corank_lab.screening.stopping.forecast import advice_sentence
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, StoppingRule, stopping_rule
 from corank_lab.screening.stopping.sampling import RandomSample, percent, proof_sentence
-from corank_lab.screening.stopping.urns import p_missed
+from corank_lab.screening.stopping.urns import p_by_betting
 
-KIND, FORMAT = "corank screening certificate", 1
+KIND, FORMAT = "corank screening certificate", 2
 PARTS = ("rule", "records", "answers", "reading", "sample", "result")
 """Parts that are computed from the files."""
 
@@ -269,7 +269,7 @@ def _sample(
         "ids": [ids[number] for number in sample.drawn[: len(labels)]], "relevant": [int(label) for label in labels],
         "tests": [{"size": size, "error": sample.plan.error(look)} for look, size in enumerate(looks)],
         "proved_at": sample.plan.proved_at(labels),
-        "bound": round(sample.plan.bound(labels), 6) if rule.evidence == "proved" else None,
+        "bound": round(sample.plan.bound(labels), 6),
     }  # fmt: skip
 
 
@@ -324,9 +324,9 @@ def _require_times(judge: str, lines: Sequence[ScreeningEntry]) -> None:
 
 def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values | None) -> Values:
     """What the rule states."""
-    unread, target, sure = n - len(team.relevant), percent(rule.target), percent(rule.confidence)
+    unread = n - len(team.relevant)
     finds, read = team.finds, len(team.ranked)
-    p = p_missed(finds, read, rule.n, team.n_known, rule.target)
+    p = p_by_betting(finds, read, rule.n, team.n_known, rule.target)
     probability = rule.rates.probability(finds, read, team.n_known, rule.target)
     bound = None
     if not unread:
@@ -336,18 +336,16 @@ def _result(rule: StoppingRule, team: ScreeningAnswers, n: int, sample: Values |
         reached = sample is not None and sample["proved_at"] is not None
         evidence = rule.evidence if sample is not None else "none"
         bound = sample["bound"] if sample is not None else None
-        if sample is None:
-            says = "No proof: no random sample was read."
-        elif rule.evidence == "proved":
+        says = "No proof: no random sample was read."
+        if sample is not None:
             says = proof_sentence(sample["bound"], unread, rule.confidence)
-        else:
-            says = f"Tested at {sure} confidence: a recall below {target} is {'' if reached else 'not '}rejected."
     else:
-        evidence, reached = rule.evidence, rule.advises(finds, read, team.n_known)
-        verb = "Tested" if evidence == "tested" else "Estimated, not proved"
-        says = (
-            f"{verb}: the rule '{rule.name}' {'considers' if reached else 'does not consider'} {target} recall reached."
-        )
+        evidence = rule.evidence
+        since, advice = advice_sentence(rule, finds, read, team.n_known, before=len(team.relevant) - read)
+        reached = since is not None
+        verb = "Tested under the assumption below" if evidence == "tested" else "Estimated, not proved"
+        not_yet = f"The rule '{rule.name}' does not advise to stop: {rule.reason(finds, read, team.n_known)}."
+        says = f"{verb}: {percent(rule.target)} recall. {advice if reached else not_yet}"
     return {
         "reached": reached, "evidence": evidence, "bound": bound, "p_missed": round(p, 6),
         "probability_by_model": round(probability, 6), "statement": says,

@@ -31,7 +31,7 @@ def certificate_page(certificate: Mapping[str, Any], name: str) -> str:
             "Rule, target, confidence": f"{rule['name']}, {rule['target']:g}, {rule['confidence']:g}",
             "Proved lower bound of the recall": "none" if result["bound"] is None else f"{result['bound']:.4f}",
             "Probability of the target by the model": f"{result['probability_by_model']:.4f}",
-            "p of a missed target, ranked test": f"{result['p_missed']:.4f}",
+            "p of a missed target, sequential test": f"{result['p_missed']:.4f}",
         })),
         ("reading", "What was read", _pairs({
             "Records": f"{records['n']:,}, {records['to_judge']:,} of them to judge",

@@ -18,8 +18,7 @@ from corank_lab.screening.reporting.export import JudgeAnswer, SettledAnswer, se
 from corank_lab.screening.reporting.flow_diagram import flow_diagram
 from corank_lab.screening.reporting.methods import KappaFacts, ScreeningFacts, methods_paragraph
 from corank_lab.screening.reporting.prisma import prisma_counts
-from corank_lab.screening.stopping.rule import StoppingRule
-from corank_lab.screening.stopping.rules import stopping_rule
+from corank_lab.screening.stopping.rules import StoppingRule, stopping_rule
 
 ALWAYS = ("methods.txt", "prisma.csv", "prisma.md", "prisma.svg")
 """Files of every report."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from corank_lab.screening.stopping.forecast import Forecast, make_forecast
 from corank_lab.screening.stopping.rates import RecallEstimate
-from corank_lab.screening.stopping.rule import StoppingRule
-from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, stopping_rule
-from corank_lab.screening.stopping.urns import SamplePlan, p_missed, recall_frontier
+from corank_lab.screening.stopping.rules import DEFAULT_RULE, STOPPING_RULES, StoppingRule, stopping_rule
+from corank_lab.screening.stopping.urns import SamplePlan, p_by_betting, p_missed
 
 __all__ = [
     "DEFAULT_RULE",
@@ -16,7 +15,7 @@ __all__ = [
     "SamplePlan",
     "StoppingRule",
     "make_forecast",
+    "p_by_betting",
     "p_missed",
-    "recall_frontier",
     "stopping_rule",
 ]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from corank_lab.screening.stopping.rates import RecallEstimate
-from corank_lab.screening.stopping.rule import StoppingRule
+from corank_lab.screening.stopping.rules import StoppingRule
 from corank_lab.screening.stopping.sampling import percent
-from corank_lab.screening.stopping.urns import SamplePlan, missing_allowed, p_missed, p_values
+from corank_lab.screening.stopping.urns import SamplePlan, missing_allowed, p_by_betting
 
 LADDER = (0.99, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.3)
 """Recalls that may be proved if the target cannot."""
@@ -26,7 +26,7 @@ class Forecast:
     estimate: Estimate of the recall; None before five finds.
     to_reach: Estimated: number of further records after which the target is expected to be reached; 0 if it is now.
     to_stop: Number of further records after which the stopping rule advises to stop, if none of them is relevant.
-    p: Tested: p-value of the hypothesis that the target is missed (`corank_lab.screening.stopping.urns.p_missed`).
+    p: Tested: p-value of the hypothesis that the target is missed (`corank_lab.screening.stopping.urns.p_by_betting`).
     to_test: Number of further records, none relevant, after which this test rejects at the confidence.
     to_prove: Proved: number of random draws, none relevant, that prove the target at the confidence.
     provable: If that is most of the unread: the largest recall that half of them can prove, and the number of draws.
@@ -66,10 +66,14 @@ class Forecast:
         return f"{found}{more}; the rule stops after {_about(self.to_stop)} more, if none is relevant."
 
     def _tested(self) -> str:
-        if self.p < 1 - self.confidence:
+        if self.p <= 1 - self.confidence:
             return (
-                f"Tested: a recall below {percent(self.target)} is rejected (p = {self.p:.2g}), if the unread are not "
-                "likelier to be relevant than the last ones read."
+                f"Tested: a recall below {percent(self.target)} is rejected (p = {self.p:.2g}, valid for the whole "
+                "screening), if the order was never worse than random."
+            )
+        if self.to_test >= self.unread:
+            return (
+                f"Tested: not yet (p = {self.p:.2g}); nothing but reading all {self.unread} unread records rejects it."
             )
         return (
             f"Tested: not yet (p = {self.p:.2g}); the next {_about(self.to_test)} records would have to be irrelevant."
@@ -140,10 +144,12 @@ class Forecaster:
         if to_stop is not None:
             self._places["stop"] = read + to_stop
         if self._is_new("test", read):
-            self._places["test"] = read + _first(unread, lambda more: _p_later(finds, read + more, rule, known) < alpha)
+            self._places["test"] = read + _first(
+                unread, lambda more: p_by_betting(finds, read + more, rule.n, known, rule.target) <= alpha
+            )
         return Forecast(
             unread, found, rule.target, rule.confidence, rule.estimate(finds, read, known),
-            None if place is None else place - read, to_stop, p_missed(finds, read, rule.n, known, rule.target),
+            None if place is None else place - read, to_stop, p_by_betting(finds, read, rule.n, known, rule.target),
             self._places["test"] - read, to_prove,
             _provable(unread, found, rule) if to_prove > MUCH * unread else None,
         )  # fmt: skip
@@ -151,11 +157,6 @@ class Forecaster:
     def _is_new(self, name: str, read: int) -> bool:
         """Whether a place is not known, or was reached by now."""
         return self._places.get(name, 0) <= read
-
-
-def _p_later(finds: Sequence[int], read: int, rule: StoppingRule, known: int) -> float:
-    """The p-value if no further find comes; few urns, since it is computed often."""
-    return float(p_values(finds, read, rule.n, known, rule.target, max_urns=30).min())
 
 
 def _to_stop(rule: StoppingRule, finds: Sequence[int], read: int, known: int) -> int | None:
@@ -199,16 +200,17 @@ def _about(n: int) -> str:
 
 @dataclass(frozen=True)
 class ScreeningAdvice:
-    """What is known of the recall."""
+    """What is known of the recall, and whether reading may stop; the fields as in `ScreeningProgress`."""
 
     lines: tuple[str, ...] = ()  # what is estimated, tested and proved, one sentence each
-    may_stop: bool = False  # may_stop, to_sample, evidence, advised_since: as in `ScreeningProgress`
+    may_stop: bool = False
     to_sample: int = 0
     evidence: str | None = None
     advised_since: int | None = None
+    sentence: str = ""
     # the numbers behind the lines; None before the first forecast and while a sample is read
     figures: Forecast | None = None
-    n_found: int = 0  # number of relevant records known at the forecast
+    given: tuple[int, tuple[int, ...]] = (0, ())  # number of answers, and the finds, for which it holds
 
 
 @dataclass(frozen=True)
@@ -222,13 +224,14 @@ class ScreeningProgress:
     estimate: Estimate of the recall; None before five finds, and once a random sample has begun.
     may_stop: Whether the stopping rule advises to stop, or all records are read.
     to_sample: With the rule ``"sample"``, number of records of the random sample up to its next test.
-    evidence: What the advice to stop is based on; None without it. A model may be wrong: reading may stop before the
-        target is reached.
+    evidence: What the advice to stop is based on: "rule", "sample" or "all read"; None without it.
     aside: Number of records put aside.
     elsewhere: In a shared reading, number of unanswered records that other judges hold or have put aside.
     forecast: What further reading is expected to find, one sentence each.
-    advised_since: Value of `read` at which the present advice of a model came; None without it. The advice is withdrawn
+    advised_since: Value of `read` at which the present advice of a rule came; None without it. The advice is withdrawn
         when its condition fails.
+    advice: The advice as a sentence: since when and by which figures it is given, or that it was withdrawn; empty
+        without either.
     """
 
     n: int
@@ -242,3 +245,23 @@ class ScreeningProgress:
     elsewhere: int = 0
     forecast: tuple[str, ...] = ()
     advised_since: int | None = None
+    advice: str = ""
+
+
+def advice_sentence(
+    rule: StoppingRule, finds: Sequence[int], read: int, known: int, *, before: int = 0
+) -> tuple[int | None, str]:
+    """
+    Return the record at which the present advice of a rule came, and the sentence to show.
+
+    before: number of answered records that the ranking did not choose; they come first in the count.
+    """
+    since = rule.advised_since(finds, read, known)
+    if since is not None:
+        why = rule.reason(finds, read, known)
+        sentence = f"The rule '{rule.name}' advises to stop since record {before + since}: {why}. {rule.record}"
+        return before + since, sentence.strip()
+    withdrawn = rule.withdrawn_at(finds, read, known)
+    if withdrawn is None:
+        return None, ""
+    return None, f"The advice to stop was withdrawn at record {before + withdrawn}, which is relevant; read on."

@@ -1,23 +1,26 @@
 """
-Models of the finds: a Poisson process over the order of reading, whose rate declines.
+A model of the finds: a Poisson process over the order of reading, whose rate declines.
 
 At position i of n the rate is proportional to
 
     h(i) = (1 − ε) g(i/n) / Σ_j g(j/n) + ε / n,
 
-where g is one of a family of declining curves and ε is the share of relevant records that lie anywhere in the order.
+where g is a stretched exponential or a power law and ε is the share of relevant records that lie anywhere in the order.
 The curves and ε lie on a grid with a uniform prior, and the number of relevant records has the prior 1/λ. With r finds
 among the first `read` records and the curve h, the number of relevant records among the unread is negative binomial:
 
     P(missing ≤ m) = I_H(r, m + 1),   H = Σ_{i ≤ read} h(i),
 
-with the regularised incomplete beta function I. Its mixture over the posterior of the curves, whose weights are
-∏ h(find) / H^r, gives the probability that the target recall is reached.
+with the regularised incomplete beta function I. The weights of the curves are (∏ h(find) / H^r)^τ.
+
+No curve is exactly right, and with many finds the model would be far too sure. Two constants allow for that: finds
+count as at most `enough` when curves are weighted, τ = 1 / (1 + r/enough), and the odds (1 − H)/H of a relevant record
+to be unread are multiplied by a lognormal factor with the standard deviation `misfit`. Rules decide by (100, 0.5).
+Intervals use (30, 1), since they must hold at every moment of a screening, and rules stop at one moment only.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +40,12 @@ SHAPES, SLOPES = (0.3, 0.5, 0.7, 1.0), np.r_[0.0, np.geomspace(0.5, 200, 40)]
 """Values of c and b of stretched exponentials."""
 OFFSETS, EXPONENTS = np.geomspace(0.002, 2.0, 12), np.linspace(0.0, 5.0, 21)
 """Values of s and a of power laws."""
+BACKGROUNDS = (0.0, 0.02)
+"""Values of ε."""
+WIDE = (30, 1.0)
+"""Values of enough and misfit for intervals, chosen on replays."""
+NODES = np.linspace(-2.0, 2.0, 5)
+"""Points at which the lognormal factor is evaluated, in standard deviations."""
 
 Floats = NDArray[np.float64]
 
@@ -60,25 +69,24 @@ class RecallEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class RateModel(ABC):
-    """Poisson process with a declining rate."""
+class RateModel:
+    """
+    Stretched exponentials g(x) = e^(−b x^c), and power laws g(x) = (x + s)^(−a), whose tails are heavier.
+
+    s is the share of the order up to which the rate is nearly constant, a the speed of the decline after it. No decline
+    (a = 0) is one of the curves. With heavy tails, a stretch without finds says less about the records far behind it
+    than with exponential ones; the finds decide which curves fit.
+    """
 
     n: int  # number of records that are read in the order of the ranking
-
-    @property
-    @abstractmethod
-    def epsilons(self) -> tuple[float, ...]:
-        """Values of ε."""
-
-    @abstractmethod
-    def log_curves(self, shares: Floats) -> Floats:
-        """Return the logarithm of each curve (rows) at some shares i/n of the order (columns)."""
+    enough: float = 100  # number of finds that count in the weights of the curves
+    misfit: float = 0.5  # standard deviation of the logarithm of the odds
 
     def estimate(self, finds: Sequence[int], read: int, known: int, target: float) -> RecallEstimate | None:
         """Estimate the recall."""
         if len(finds) < MIN_FOUND:
             return None
-        cdf, posterior = self._missing_cdf(finds, read)
+        cdf, posterior = self._missing_cdf(finds, read, *WIDE)
         n_unread, found = self.n - read, len(finds) + known
         median, most, least = (_quantile(cdf, level, n_unread) for level in (0.5, 0.975, 0.025))
         most = max(most, min(n_unread, 1))  # an unread record may be relevant, whatever a model says
@@ -92,7 +100,7 @@ class RateModel(ABC):
         allowed = missing_allowed(len(finds) + known, target)
         if len(finds) < MIN_FOUND or allowed >= self.n - read:
             return float(len(finds) >= MIN_FOUND)
-        return self._missing_cdf(finds, read)[0](allowed)
+        return self._missing_cdf(finds, read, self.enough, self.misfit)[0](allowed)
 
     def place_of(self, finds: Sequence[int], read: int, known: int, target: float) -> int | None:
         """
@@ -103,7 +111,7 @@ class RateModel(ABC):
         """
         if len(finds) < MIN_FOUND:
             return None
-        _, posterior = self._missing_cdf(finds, read)
+        _, posterior = self._missing_cdf(finds, read, self.enough, self.misfit)
         mass, found = self._cumulated(read), len(finds) + known
 
         def expected(place: int) -> float:
@@ -115,16 +123,22 @@ class RateModel(ABC):
             low, high = (low, middle) if expected(middle) >= goal else (middle + 1, high)
         return low
 
-    def _missing_cdf(self, finds: Sequence[int], read: int) -> tuple[Callable[[int], float], Floats]:
+    def _missing_cdf(
+        self, finds: Sequence[int], read: int, enough: float, misfit: float
+    ) -> tuple[Callable[[int], float], Floats]:
         """Distribution function of the number of relevant records among the unread, and the posterior of the rates."""
         r, mass_read = len(finds), self._cumulated(read)
-        evidence = self._log_likelihood(finds) - r * np.log(mass_read)
+        evidence = (self._log_likelihood(finds) - r * np.log(mass_read)) / (1 + r / enough)
         posterior = np.exp(evidence - evidence.max())
         posterior /= posterior.sum()
         share = np.minimum(mass_read / self._cumulated(self.n), 1.0)
-        likely = posterior > 1e-9 * posterior.max()  # a small part of the curves
-        weight, share = posterior[likely], share[likely]
-        return lambda missing: float(weight @ betainc(r, missing + 1, share)), posterior
+        likely = posterior > 1e-6 * posterior.max()  # a part of the curves
+        weight, share = posterior[likely] / posterior[likely].sum(), share[likely]
+        odds = (1 - share) / np.maximum(share, 1e-300)
+        shares = 1 / (1 + np.exp(misfit * NODES)[:, None] * odds)
+        nodes = np.exp(-0.5 * NODES**2)
+        nodes /= nodes.sum()
+        return lambda missing: float(nodes @ betainc(r, missing + 1, shares) @ weight), posterior
 
     def _log_likelihood(self, finds: Sequence[int]) -> Floats:
         """Sum of the logarithms of the rates at the finds; a sum for the first of them is extended."""
@@ -145,7 +159,7 @@ class RateModel(ABC):
         begin = np.arange(min(self.n, PLACES // 2))  # every position where rates decline fast
         edges = np.unique(np.r_[begin, np.linspace(len(begin), self.n, min(self.n, PLACES) + 1).round()])
         middles, widths = (edges[1:] + edges[:-1] + 1) / 2, np.diff(edges)
-        sums = (np.exp(self.log_curves(middles / self.n)) * widths).cumsum(axis=1)
+        sums = (np.exp(log_curves(middles / self.n)) * widths).cumsum(axis=1)
         return edges, np.hstack([np.zeros((len(sums), 1)), sums])
 
     def _cumulated(self, place: int) -> Floats:
@@ -154,55 +168,19 @@ class RateModel(ABC):
         before = max(at - 1, 0)
         part = (place - edges[before]) / (edges[at] - edges[before]) if at else 0.0
         falling = (1 - part) * sums[:, before] + part * sums[:, at]
-        return np.concatenate([(1 - share) * falling / sums[:, -1] + share * place / self.n for share in self.epsilons])
+        return np.concatenate([(1 - share) * falling / sums[:, -1] + share * place / self.n for share in BACKGROUNDS])
 
     def _log_rates(self, places: NDArray[np.intp]) -> Floats:
-        falling = np.exp(self.log_curves(places / self.n)) / self._table[1][:, -1:]
-        rates = [(1 - share) * falling + share / self.n for share in self.epsilons]
+        falling = np.exp(log_curves(places / self.n)) / self._table[1][:, -1:]
+        rates = [(1 - share) * falling + share / self.n for share in BACKGROUNDS]
         return np.log(np.maximum(np.concatenate(rates), 1e-300))
 
 
-@dataclass(frozen=True, eq=False)
-class DecliningRate(RateModel):
-    """Stretched exponentials: g(x) = e^(−b x^c)."""
-
-    shapes: tuple[float, ...]  # values of c
-    slopes: Floats  # values of b
-    background: float  # ε
-
-    @property
-    def epsilons(self) -> tuple[float, ...]:
-        """The one value of ε."""
-        return (self.background,)
-
-    def log_curves(self, shares: Floats) -> Floats:
-        """Return −b x^c."""
-        b, c = (values.reshape(-1, 1) for values in np.meshgrid(self.slopes, self.shapes))
-        return np.asarray(-b * shares**c)
-
-
-@dataclass(frozen=True, eq=False)
-class MixedRate(RateModel):
-    """
-    Stretched exponentials and power laws, g(x) = (x + s)^(−a), whose tails are heavier.
-
-    s is the share of the order up to which the rate is nearly constant, a the speed of the decline after it. No decline
-    (a = 0) is one of the curves. With heavy tails, a stretch without finds says less about the records far behind it
-    than with exponential ones; the finds decide which curves fit.
-    """
-
-    backgrounds: tuple[float, ...] = (0.0, 0.02)  # values of ε
-
-    @property
-    def epsilons(self) -> tuple[float, ...]:
-        """The values of ε."""
-        return self.backgrounds
-
-    def log_curves(self, shares: Floats) -> Floats:
-        """Return −b x^c, and −a log(x + s) up to a constant that keeps it finite."""
-        b, c = (values.reshape(-1, 1) for values in np.meshgrid(SLOPES, SHAPES))
-        s, a = (values.reshape(-1, 1) for values in np.meshgrid(OFFSETS, EXPONENTS))
-        return np.vstack([-b * shares**c, -a * np.log((shares + s) / s)])
+def log_curves(shares: Floats) -> Floats:
+    """Return the logarithm of each curve (rows), up to a constant, at some shares i/n of the order (columns)."""
+    b, c = (values.reshape(-1, 1) for values in np.meshgrid(SLOPES, SHAPES))
+    s, a = (values.reshape(-1, 1) for values in np.meshgrid(OFFSETS, EXPONENTS))
+    return np.vstack([-b * shares**c, -a * np.log((shares + s) / s)])
 
 
 def _quantile(cdf: Callable[[int], float], level: float, n_unread: int) -> int:

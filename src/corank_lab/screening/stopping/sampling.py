@@ -11,68 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from corank_lab.screening.stopping.rates import DecliningRate
-from corank_lab.screening.stopping.rule import Evidence, Flags, StoppingRule
+from corank_lab.screening.stopping.rules import StoppingRule
 from corank_lab.screening.stopping.urns import SamplePlan
-
-
-@dataclass(frozen=True)
-class SamplingRule(StoppingRule):
-    """Ranked reading until a cheap model would stop, then a random sample of the unread."""
-
-    needs_sample: ClassVar[bool] = True
-
-    def is_reached(self, finds: Sequence[int], read: int, known: int) -> bool:
-        """Decide by the cheap model whether sampling may begin."""
-        return self.cheap.probability(finds, read, known, self.target) >= 1 - (1 - self.confidence) / 5
-
-    def replay(self, found: Flags, rng: np.random.Generator) -> tuple[int, int]:
-        """Read in the order until sampling may begin, then sample; see `StoppingRule.replay`."""
-        read = self.stops_at(found)
-        n_known, rest = 1 + int(found[:read].sum()), found[read:]
-        labels = rest[rng.permutation(len(rest))].tolist()
-        size = self.plan(len(rest), n_known).proved_at(labels) or 0
-        return read + size, n_known + sum(labels[:size])
-
-    @cached_property
-    def cheap(self) -> DecliningRate:
-        """The exponential model."""
-        return DecliningRate(max(self.n, 1), (1.0,), np.linspace(0, 60, 81), 0.0)
-
-
-class SampleRule(SamplingRule):
-    """
-    Proof by sampling: when a cheap model would stop, a random sample of the unread must confirm the target.
-
-    The plan of the sample is fixed beforehand. Exact tests share the allowed error (a half, a quarter, ...), so that
-    the confidence holds for any ranking. With less than a hundred relevant records most records must be read.
-    """
-
-    name = "sample"
-    assumes = "Every answer is right, and the sample is drawn at random."
-    evidence: ClassVar[Evidence] = "proved"
-
-
-class DrawsRule(SamplingRule):
-    """
-    Exact hypergeometric test after every random draw (Callaghan and Müller-Hansen, 2020, random sampling).
-
-    When a cheap model would stop, records are drawn at random from the unread, and the test of
-    `corank_lab.screening.stopping.urns` follows every draw. Each test alone has the confidence; all of them together
-    err more often, since the first test that succeeds ends the reading.
-    """
-
-    name = "draws"
-    assumes = "Every answer is right, the draws are random, and testing after every draw does not matter."
-    evidence: ClassVar[Evidence] = "tested"
-
-    def plan(self, unread: int, found: int) -> SamplePlan:
-        """Return the plan with a test after every draw."""
-        return SamplePlan(unread, found, self.target, self.confidence, shares_error=False)
 
 
 class SampledAnswers(Protocol):
@@ -133,16 +77,18 @@ class RandomSample:
 
     def lines(self) -> tuple[str, ...]:
         """Return what the sample proves or tests so far, in a sentence."""
-        sure, target = percent(self.rule.confidence), percent(self.rule.target)
         size = next((size for size in self.plan.sizes if size > len(self.labels)), len(self.drawn))
         more = "" if not self.left else f" The next test is after {size - len(self.labels)} more random records."
-        if self.rule.evidence != "proved":
-            state = "rejected" if self.plan.proves(self.labels) else "not rejected yet"
-            return (f"Tested at {sure} confidence: a recall below {target} is {state}.{more}",)
         if len(self.labels) < self.plan.sizes[0] and self.left:
             return (f"Proved: nothing yet.{more}",)
-        unread = len(self.drawn) - len(self.labels)
-        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}",)
+        unread, finds = len(self.drawn) - len(self.labels), sum(self.labels)
+        most = self.plan.most(self.labels)
+        elusion = (
+            f"Elusion: {finds} of {len(self.labels)} random unread records are relevant; at "
+            f"{percent(self.rule.confidence)} confidence at most {most} of {self.plan.unread} "
+            f"({100 * most / self.plan.unread:.2g} %) were."
+        )
+        return (f"{proof_sentence(self.plan.bound(self.labels), unread, self.rule.confidence)}{more}", elusion)
 
     @property
     def next(self) -> int | None:

@@ -1,6 +1,14 @@
 """
-Exact tests of recall: records as balls in an urn.
+Tests of recall: a sequential test by betting, and records as balls in an urn.
 
+**Betting.** The hypothesis is that the target is missed: that at least T relevant records exist, more than the finds so
+far allow. With u unread records, of which k would then be relevant, suppose only that the order is never worse than
+random: the next record is relevant with probability at least p = k/u. Before each record a bet q ≤ p is placed, from
+earlier answers alone, and the capital is multiplied by q/p if the record is relevant, else by (1 − q)/(1 − p). Under
+the hypothesis its expectation never grows, whatever the bets, so that by Ville's inequality it ever reaches 1/α with
+probability at most α: one test for the whole screening, which may be looked at after every record.
+
+**Urns.**
 Let the recall be r/T, with r relevant records found among T. The target t is missed if at least m + 1 relevant records
 are unread, where m is the largest number with r/(r + m) ≥ t (`missing_allowed`). Suppose that the last s records read
 were drawn at random from the N records that were unread before them, x of these s are relevant, and u = N − s are
@@ -29,6 +37,10 @@ GROWTH = 1.25
 """Ratio of successive sample sizes."""
 MAX_URNS = 500
 """Largest number of urns that are tested."""
+SHADE = 0.8
+"""Ratio of a bet and the rate of the last finds, which declines further."""
+MAX_SHOWN = 0.5
+"""p-value of the bets from which on larger numbers of relevant records are not tested."""
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -83,11 +95,38 @@ def p_missed(finds: Sequence[int], read: int, n: int, known: int = 0, target: fl
     return float(p_values(finds, read, n, known, target).min()) if read else 1.0
 
 
-def recall_frontier(
-    finds: Sequence[int], read: int, n: int, known: int = 0, targets: Sequence[float] = (0.8, 0.9, 0.95)
-) -> dict[float, float]:
-    """Return the p-value of each target; the larger the target, the larger p. Parameters as in `p_missed`."""
-    return {target: p_missed(finds, read, n, known, target) for target in targets}
+def p_by_betting(finds: Sequence[int], read: int, n: int, known: int = 0, target: float = 0.95) -> float:
+    """
+    Return one over the capital of the bets against a missed target, at most 1: a p-value for the whole screening.
+
+    The bet is the rate since the last but one find, times `SHADE`, or no bet where that is more than p. Validity does
+    not depend on this choice.
+
+    >>> p_by_betting([1, 2, 3, 5, 8], read=60, n=100, target=0.7) < 0.2
+    True
+    """
+    least = len(finds) + missing_allowed(len(finds) + known, target) + 1  # relevant records in the order, if missed
+    most = len(finds) + n - read
+    if least > most:
+        return 0.0
+    found = np.zeros(read, dtype=np.bool_)
+    found[np.array(finds, dtype=np.intp) - 1] = True
+    before: Numbers = np.cumsum(found) - found
+    place = np.arange(read)
+    begins = np.r_[0, 0, np.array(finds, dtype=np.intp) - 1][before]  # place of the last but one find, from 0
+    rate = SHADE * (np.minimum(before, 1) + 0.5) / (place - begins + 1)
+
+    def p_of(relevant: int) -> float:
+        p = (relevant - before) / (n - place)
+        bet = np.minimum(rate, p)
+        with np.errstate(divide="ignore"):
+            logs = np.where(found, np.log(bet) - np.log(p), np.log1p(-bet) - np.log1p(-p))
+        return float(np.exp(-max(logs.sum(), 0.0)))
+
+    p = p_of(least)
+    if p < MAX_SHOWN:  # every larger number must be rejected too; the capital grows with it, nearly always
+        p = max(p, *(p_of(round(number)) for number in np.geomspace(least, most, 8)[1:]))
+    return p
 
 
 def most_relevant(n: int, size: int, finds: int, error: float) -> int:
@@ -119,15 +158,12 @@ class SamplePlan:
     unread: number of unread records when the plan is made.
     found: number of relevant records known then.
     target, confidence: see `StoppingRule`.
-    shares_error: whether the tests share the allowed error; if not, a test follows every draw and each test alone has
-        the confidence, as Callaghan and Müller-Hansen (2020) propose.
     """
 
     unread: int
     found: int
     target: float = 0.95
     confidence: float = 0.95
-    shares_error: bool = True
 
     @cached_property
     def first_size(self) -> int:
@@ -145,8 +181,6 @@ class SamplePlan:
     @cached_property
     def sizes(self) -> list[int]:
         """Sample sizes at which a test is made; the last one is all unread records."""
-        if not self.shares_error:
-            return list(range(self.first_size, self.unread + 1))
         sizes = [self.first_size]
         while sizes[-1] < self.unread:
             sizes.append(min(math.ceil(GROWTH * sizes[-1]), self.unread))
@@ -154,7 +188,7 @@ class SamplePlan:
 
     def error(self, look: int) -> float:
         """Return the allowed error of one test."""
-        return (1 - self.confidence) / (2 ** (look + 1) if self.shares_error else 1)
+        return (1 - self.confidence) / 2.0 ** (look + 1)
 
     def proves(self, labels: Sequence[bool]) -> bool:
         """Return whether one of the tests so far proved the target."""
@@ -175,21 +209,24 @@ class SamplePlan:
                 return size
         return self.unread
 
-    def bound(self, labels: Sequence[bool]) -> float:
+    def most(self, labels: Sequence[bool]) -> int:
         """
-        Return the largest recall that the tests so far prove: an exact lower confidence bound.
+        Return an upper bound of the relevant records among those unread before the sample.
 
-        Each test bounds the number of relevant records among those unread before the sample (`most_relevant`). All
-        bounds hold together with the confidence, if the tests share the error; the smallest is used.
+        Each test bounds it exactly (`most_relevant`). All bounds hold together with the confidence; the smallest is
+        used.
         """
         finds = int(np.count_nonzero(labels))
         most = finds + self.unread - len(labels)
         for look, size in enumerate(self.sizes):
             if size > len(labels):
                 break
-            inside = int(np.count_nonzero(labels[:size]))
-            most = min(most, most_relevant(self.unread, size, inside, self.error(look)))
-        total = self.found + max(most, finds)
+            most = min(most, most_relevant(self.unread, size, int(np.count_nonzero(labels[:size])), self.error(look)))
+        return max(most, finds)
+
+    def bound(self, labels: Sequence[bool]) -> float:
+        """Return the largest recall that the tests so far prove: an exact lower confidence bound."""
+        finds, total = int(np.count_nonzero(labels)), self.found + self.most(labels)
         return (self.found + finds) / total if total else 1.0
 
 

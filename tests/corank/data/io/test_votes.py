@@ -119,7 +119,7 @@ BAD = {
     "a,b,winner\nx,x,a\n": "line 2: 'x' is compared with itself",
     "a,b,winner\nx,y,q\n": "line 2: the winner is 'q', which is neither 'x' nor 'y'",
     "winner,loser,count\nx,y,1.5\n": "line 2: the number of votes in column 'count' is '1.5'; expected a whole",
-    "winner,loser,count\nx,y,-1\n": "'-1'; expected a whole number of at least 0",
+    "winner,loser,count\nx,y,-1\n": "'-1'; expected a whole number from 0",
     "winner,loser,count\nx,y,1e400\n": "expected a whole number",
     "name,price\nx,1\n": "has the columns 'name', 'price', but no votes; expected",
     "model_a,model_b,winner\n": "has no votes",
@@ -138,13 +138,13 @@ def test_bad_files_are_refused_with_one_sentence(tmp_path, text):
 
 
 def test_bad_arguments():
-    with pytest.raises(InputError, match="2 winners and 1 losers"):
+    with pytest.raises(InputError, match="loser has 1 values for 2 winners"):
         pair_votes(["x", "y"], ["y"])
     with pytest.raises(InputError, match="votes is a int"):
         as_votes(3)
     with pytest.raises(InputError, match="no column 'who'"):
         as_votes({"winner": ["x"], "loser": ["y"]}, judge="who")
-    with pytest.raises(InputError, match="different lengths, 1 and 2"):
+    with pytest.raises(InputError, match="columns of votes have 1 and 2 values"):
         as_votes({"winner": ["x"], "loser": ["y", "x"]})
 
 

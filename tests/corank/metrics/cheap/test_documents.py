@@ -16,6 +16,7 @@ from corank.data.io.trec import write_qrels, write_run
 from corank.errors import InputError
 from corank.metrics import evaluate_run
 from corank.metrics.cheap.documents import (
+    document_sizes,
     document_weights,
     estimate_documents,
     gains,
@@ -76,10 +77,10 @@ def test_terms_of_the_test_at_any_time_have_the_mean_of_the_difference_at_every_
     h, w = gains(graded.grades[0], "DCG@10", rules), W[2] - W[0]
     rng = np.random.default_rng(2)
     cheap = (h + rng.normal(0.5, 0.7, len(h)))[:, None]
-    terms = []
+    terms, size = [], document_sizes(W, cheap)
     for _ in range(300):
         sampled = sample_documents(W, cheap, 25, rng)
-        x, bound = sequential_terms(w, cheap, W, query, sampled, h[sampled.documents])
+        x, bound = sequential_terms(w, cheap, W, size, query, sampled, h[sampled.documents])
         assert (np.abs(x) <= bound).all()
         terms.append(x)
     error = np.std(terms, axis=0) / np.sqrt(300)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from corank.errors import InputError
-from corank.metrics.cheap.estimate import corrected, human_only
-from corank.metrics.cheap.stacking import simplex_weights, stack
+from corank.metrics.cheap.estimate import corrected, human_only, simplex_weights, stack
 
 
 def values(rng, S=8, N=60, *, bias=0.0, noise=0.1, skill=1.0):

@@ -142,3 +142,36 @@ def test_importances_are_those_of_lightgbm_and_group_is_qid():
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
     with pytest.raises(InputError, match="qid and group were both given"):
         model.fit(X, Y, qid=QID, group=sizes)
+
+
+def test_names_of_lightgbm_are_those_of_corank():
+    """A script for LGBMRanker: sizes of queries, lists of validation rows, and names of parameters."""
+    problem = make_ranking(30, 10, random_state=0)
+    train = problem.qid < 20
+    X, y, sizes = problem.X[train], problem.y[train], [10] * 20
+    held = problem.X[~train], problem.y[~train]
+    theirs = LambdaRank(
+        scorer="trees", n_estimators=20, learning_rate=0.3, num_leaves=5, early_stopping=True, random_state=0
+    ).fit(X, y, group=sizes, eval_set=[held], eval_group=[[10] * 10])
+    ours = LambdaRank(
+        scorer="trees", n_steps=20, eta0=0.3, tree_params={"num_leaves": 5}, early_stopping=True, random_state=0
+    ).fit(X, y, qid=problem.qid[train], eval_set=(*held, problem.qid[~train]))
+    np.testing.assert_array_equal(theirs.predict(X), ours.predict(X))
+    assert theirs.best_iteration_ == theirs.trees_.n_trees
+    contributions = theirs.predict(X[:7], pred_contrib=True)
+    np.testing.assert_allclose(contributions.sum(axis=1), theirs.predict(X[:7]), atol=1e-9)
+    for wrong, word in (
+        ({"init_score": y}, "prior"),
+        ({"callbacks": []}, "early_stopping"),
+        ({"eval_at": 5}, "metric"),
+    ):
+        with pytest.raises(TypeError, match=word):
+            LambdaRank(scorer="trees").fit(X, y, group=sizes, **wrong)
+    for parameters, word in (
+        ({"num_leaves": 3}, "num_leaves"),
+        ({"scorer": "trees", "n_steps": 3, "n_estimators": 4}, "n_estimators and n_steps"),
+    ):
+        with pytest.raises(InputError, match=word):
+            LambdaRank(**parameters).fit(X, y, group=sizes)
+    with pytest.raises(InputError, match="eval_group"):
+        LambdaRank(scorer="trees").fit(X, y, group=sizes, eval_set=[held])

@@ -5,7 +5,6 @@ import pytest
 from scipy import optimize, stats
 from scipy.special import logsumexp
 
-from corank.models.votes.hyper import TAU, TAU_SPREAD, CheapScores, average, explanations
 from corank.models.votes.laplace import (
     KAPPA,
     KAPPA_SPREAD,
@@ -17,6 +16,7 @@ from corank.models.votes.laplace import (
     log_probabilities,
     score_gradients,
 )
+from corank.models.votes.scores import SIGMA_SPREAD, Z_SPREAD, CheapScores, Hyperprior, Marginals, Z, average
 
 
 def drawn(n_items, n_votes, seed=0, *, n_judges=0, has_sides=True, ties=True):
@@ -131,37 +131,59 @@ def test_gradients_of_single_votes_add_up_to_zero_at_the_optimum():
     assert information(counts, mode) == pytest.approx(H)
 
 
-def test_the_average_over_tau_agrees_with_a_fine_grid():
-    counts, _ = drawn(6, 150, seed=2)
-    cases = explanations(6, None, None)
-    nodes, weights, _ = average(counts, cases)
-    mean = sum(w * node.mode.s for w, node in zip(weights, nodes, strict=True))
-    grid = np.linspace(np.log(0.01), np.log(10.0), 120)
-    modes = [find_mode(counts, cases[0].prior(float(np.exp(at))), 0.4) for at in grid]
-    log_w = np.array([one.log_evidence for one in modes]) - 0.5 * ((grid - np.log(TAU)) / TAU_SPREAD) ** 2
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_average_agrees_with_a_fine_grid(sign):
+    rng = np.random.default_rng(4)
+    s = rng.normal(size=6)
+    a = rng.integers(0, 6, 150)
+    b = (a + rng.integers(1, 6, 150)) % 6
+    outcome = np.where(rng.random(150) < 1 / (1 + np.exp(s[b] - s[a])), 0, 2)
+    counts = VoteCounts.of(a, b, outcome, np.ones(150), 6)
+    hyper = Hyperprior(6, CheapScores(sign * (s - s.mean()), 0.02 * np.eye(6)))
+    nodes, weights = average(counts, hyper)
+    mean = sum(w * mode.s for w, mode in zip(weights, nodes.values(), strict=True))
+    points = [(z, u, 0) for z in np.arange(-3.9, 4.0, 0.3) for u in np.arange(-1.6, 1.7, 0.2)]
+    modes = [find_mode(counts, hyper.prior(point, 0.2), 0.4) for point in points]
+    log_w = np.array([mode.log_evidence + hyper.log_prior(at) for at, mode in zip(points, modes, strict=True)])
     w = np.exp(log_w - logsumexp(log_w))
-    assert mean == pytest.approx(w @ np.array([one.s for one in modes]), abs=0.01)
+    assert mean == pytest.approx(w @ np.array([mode.s for mode in modes]), abs=0.02)
+    rho = np.array([np.tanh(point[0]) for point in nodes])
+    assert weights @ rho == pytest.approx(w @ np.tanh([point[0] for point in points]), abs=0.02)
+    assert sign * (weights @ rho) > 0.8
+    assert hyper.log_prior((Z, 0.0, 0)) - hyper.log_prior((Z, 0.7, 0)) == pytest.approx(
+        stats.norm.logpdf(0, scale=SIGMA_SPREAD) - stats.norm.logpdf(0.7, scale=SIGMA_SPREAD)
+    )
+    at = np.array([-4.0, 1.0, 3.0])
+    density = [hyper.log_prior((z, 0.0, 0)) - hyper.log_prior((Z, 0.0, 0)) for z in at]
+    assert density == pytest.approx(stats.t.logpdf((at - Z) / Z_SPREAD, 3) - stats.t.logpdf(0.0, 3))
 
 
-def test_the_prior_of_cheap_votes_is_a_regression_on_uncertain_scores():
-    # moments of s = λ c + e by simulation
+def test_the_prior_of_cheap_votes_and_features_is_a_regression_on_uncertain_scores():
+    # moments of s = λ c + e by simulation; λ varies inside a cell of the grid
     rng = np.random.default_rng(0)
     C = np.diag([0.1, 0.2, 0.05]) + 0.02
-    cheap = CheapScores(np.array([1.0, -0.5, -0.5]), C)
-    case = explanations(3, cheap, None)[0]
-    n = 200_000
-    slope = case.slope + np.sqrt(case.slope_var) * rng.normal(size=n)
+    cheap, F = CheapScores(np.array([1.0, -0.5, -0.5]), C), np.array([[1.2], [0.0], [-1.2]])
+    hyper, point, n = Hyperprior(3, cheap, F), (0.5, 0.1, 1), 200_000
+    sigma, rho = np.exp(0.1), np.tanh(0.5)
+    tau = sigma * np.sqrt(1 - rho**2)
+    slope = sigma * rho / cheap.spread
     c = rng.multivariate_normal(cheap.mean, C, n)
-    s = slope[:, None] * c + 0.3 * rng.normal(size=(n, 3))
-    prior = case.prior(0.3)
+    e = tau * np.sqrt(0.5) * (rng.normal(size=(n, 3)) + rng.normal(size=(n, 1)) @ F.T)
+    s = slope * c + slope * rng.uniform(-0.35 / 2, 0.35 / 2, (n, 1)) * cheap.mean + e
+    prior = hyper.prior(point, 0.35)
     assert prior.mean == pytest.approx(s.mean(axis=0), abs=0.01)
-    assert np.linalg.inv(prior.precision) == pytest.approx(np.cov(s.T), abs=0.03)
+    assert np.linalg.inv(prior.precision) == pytest.approx(np.cov(s.T), abs=0.02)
     assert prior.log_det == pytest.approx(-np.linalg.slogdet(prior.precision)[1])
-    # E[λ | s] is a regression on s
-    design = np.column_stack([np.ones(n), s])
-    fitted = np.linalg.lstsq(design, slope, rcond=None)[0]
-    at = np.array([0.9, -0.3, -0.6])
-    exact = CheapScores(cheap.mean, 0.0 * C)
-    for given, tolerance in ((cheap, 0.05),):
-        assert case.slope_given(at, 0.3, given) == pytest.approx(fitted[0] + fitted[1:] @ at, abs=tolerance)
-    assert explanations(3, exact, None)[2].covariance is None
+    assert hyper.tau(point) == pytest.approx(tau)
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 4.0])
+def test_quantiles_of_a_mixture_are_those_of_draws(degrees):
+    rng = np.random.default_rng(0)
+    weights, means, deviations = np.array([0.7, 0.3]), np.array([[0.0, 1.0], [2.0, -1.0]]), np.array([[1, 0.2], [2, 1]])
+    which = rng.choice(2, 200_000, p=weights)
+    noise = rng.normal(size=len(which)) if np.isinf(degrees) else rng.standard_t(degrees, len(which))
+    mixture = Marginals(weights, means, deviations, degrees)
+    for level in (0.025, 0.5, 0.9):
+        expected = np.quantile(means[which] + deviations[which] * noise[:, None], level, axis=0)
+        assert mixture.quantile(level) == pytest.approx(expected, abs=0.05)

@@ -84,12 +84,29 @@ def test_error_bars_are_those_of_differences_to_the_mean_item():
     assert shifted.std == pytest.approx(posterior.std)
 
 
-def test_ranks_and_groups_are_read_from_separated_pairs():
-    better = np.zeros((4, 4), dtype=bool)
-    better[0, 2] = better[0, 3] = better[1, 3] = True
-    assert rank_sets(better).tolist() == [[1, 2], [1, 3], [2, 4], [3, 4]]
-    assert groups_of(better, np.arange(4)) == [[0, 1], [1, 2], [2, 3]]
-    assert groups_of(np.zeros((3, 3), dtype=bool), np.array([2, 0, 1])) == [[2, 0, 1]]
+def test_sets_of_ranks_hold_together_in_other_draws():
+    rng = np.random.default_rng(0)
+    mean, sd = np.array([3.0, 1.0, 0.8, 0.0, -4.0]), np.array([0.3, 0.5, 0.5, 0.4, 0.3])
+    sets = rank_sets(mean + sd * rng.normal(size=(4000, 5)), 0.9)
+    drawn = mean + sd * rng.normal(size=(50_000, 5))
+    ranks = 1 + (drawn[:, :, None] < drawn[:, None, :]).sum(axis=2)
+    both = np.all((ranks >= sets[:, 0]) & (ranks <= sets[:, 1]), axis=1).mean()
+    assert both > 0.88
+    assert sets[[0, 4]].tolist() == [[1, 1], [5, 5]]
+    # sharper sets of the same kind do not hold
+    inner = np.sort(ranks, axis=0)[[5000, 45_000]].T
+    assert np.all((ranks >= inner[:, 0]) & (ranks <= inner[:, 1]), axis=1).mean() < 0.9
+    # many items: the sets of few draws are widened
+    drawn = np.linspace(2, -2, 200) + 0.2 * rng.normal(size=(2000, 200))
+    sets = rank_sets(drawn[:400], 0.95)
+    ranks = np.argsort(np.argsort(-drawn[400:], axis=1), axis=1) + 1
+    assert np.all((ranks >= sets[:, 0]) & (ranks <= sets[:, 1]), axis=1).mean() > 0.88
+
+
+def test_groups_are_runs_of_overlapping_sets():
+    assert groups_of(np.array([[1, 2], [1, 3], [2, 4], [4, 4]])) == [[0, 1, 2], [2, 3]]
+    assert groups_of(np.array([[1, 3], [1, 3], [1, 3]])) == [[0, 1, 2]]
+    assert groups_of(np.array([[1, 1], [2, 2]])) == [[0], [1]]
 
 
 def test_gains_are_mutual_informations():
@@ -109,12 +126,11 @@ def test_gains_are_mutual_informations():
 
 def test_votes_to_separate_agree_with_the_variance_after_them():
     posterior = ScorePosterior(np.array([0.5, 0.0]), np.diag([0.5, 0.4]), -np.inf)
-    n = posterior.votes_to_separate(0, 1, 2.0)
+    n = posterior.votes_to_separate(0, 1, 0.95)
     for votes, is_enough in ((n, True), (n - 1, False)):
-        mean, sd = posterior.after(0, 1, votes).difference(np.array([0]), np.array([1]))
-        assert (mean[0] > 2.0 * sd[0]) == is_enough
+        assert (posterior.after(0, 1, votes).p_better(0, 1) > 0.975) == is_enough
     assert posterior.votes_to_separate(0, 1, 0.1) == 0
-    assert ScorePosterior(np.zeros(2), np.eye(2), -np.inf).votes_to_separate(0, 1, 2.0) is None
+    assert ScorePosterior(np.zeros(2), np.eye(2), -np.inf).votes_to_separate(0, 1, 0.95) is None
 
 
 def test_counts_order_and_names_of_votes_do_not_matter():
@@ -191,8 +207,8 @@ def test_coverage_of_intervals_and_of_sets_of_ranks(group_sd):
         rank = 1 + (s[:, None] < s).sum(axis=1)
         sets = in_order(board, board.ranks_)
         ranked.append(np.all((sets[:, 0] <= rank) & (rank <= sets[:, 1])))
-    assert 0.9 < np.mean(inside) <= 0.995
-    assert np.mean(ranked) >= 0.9
+    assert 0.91 < np.mean(inside) <= 0.985
+    assert np.mean(ranked) >= 0.88
 
 
 def test_items_that_no_votes_connect_are_named():

@@ -84,19 +84,15 @@ def test_messages_for_no_answer_to_undo_and_all_records_read(works):
     said = types(works, "u\n" + "n\n" * 60)
     assert "There is no answer to undo" in said
     assert "All records are read." in said
-    assert "read 60 of 60; all records are read." in said
-    assert "you may stop" not in said
+    assert "read 60 of 60. All records are read." in said
+    assert "advises to stop" not in said
 
 
-def test_the_advice_to_stop_names_its_evidence():
+def test_the_advice_to_stop_is_part_of_the_summary():
     estimate = RecallEstimate(0.97, 0.91, 1.0, 1.25, 0.96)
-    said = summary(ScreeningProgress(100, 40, 10, estimate, True, 0, "model", advised_since=38))
-    assert "%" not in said  # what is estimated is in the lines of the forecast
-    assert "the stopping rule advises to stop (since record 38). It relies on this model" in said
-    assert "target" not in said
-    said = summary(ScreeningProgress(100, 40, 10, None, True, 0, "sample"))
-    assert "you may stop: the random sample supports the target recall" in said
-    assert "stop" not in summary(ScreeningProgress(100, 40, 10, estimate, False, 0))
+    progress = ScreeningProgress(100, 40, 10, estimate, True, 0, "rule", advised_since=38, advice="Stop: p = .01.")
+    assert summary(progress) == "found 10 relevant, read 40 of 100. Stop: p = .01."
+    assert summary(ScreeningProgress(100, 40, 10, estimate, False, 0)) == "found 10 relevant, read 40 of 100."
 
 
 def test_a_replay_prints_its_measures_and_writes_them(judged):

@@ -266,7 +266,7 @@ def answer_until(path, rule, *words):
     while True:
         said = types(path, "".join(keys) + "q\n", "--rule", rule, *words)
         keys = ["r\n" if shown(said)[-1] in relevant else "n\n"] if shown(said) else []
-        if not keys or "you may stop" in said or "advises to stop" in said:
+        if not keys or "You may stop" in said or "advises to stop" in said:
             return
 
 

@@ -45,7 +45,7 @@ def test_a_certificate_is_written_and_verified(tmp_path):
         "--keep-duplicates",
     )
     assert code == 0
-    assert said.startswith("Tested: the rule 'hypergeometric' considers 50 % recall reached.")
+    assert said.startswith("Tested under the assumption below: 50 % recall. The rule 'hypergeometric' advises")
     assert (tmp_path / "certificate.html").read_text().startswith("<!doctype html>")
     code, said, _ = run("screen", "verify", target, path)
     assert code == 0

@@ -15,9 +15,9 @@ from corank_lab.screening.stopping.urns import (
     hypergeometric_cdf,
     missing_allowed,
     most_relevant,
+    p_by_betting,
     p_missed,
     p_values,
-    recall_frontier,
 )
 
 
@@ -130,10 +130,6 @@ def test_p_values_agree_with_buscarpy():
         for target in (0.8, 0.9, 0.95):
             expected = buscarpy.calculate_h0(labels, n, recall_target=target)
             assert p_missed(finds, read, n, 0, target) == pytest.approx(expected, abs=1e-8)
-        frontier = buscarpy.recall_frontier(labels, n, plot=False)
-        targets = [one for one in frontier["recall_target"] if one > 0.3]
-        ours = recall_frontier(finds, read, n, targets=targets)
-        np.testing.assert_allclose([*ours.values()], frontier["p"][: len(targets)], atol=1e-8)
 
 
 def test_few_urns_give_a_larger_p():
@@ -184,10 +180,35 @@ def test_the_error_that_is_spent_over_the_looks_stays_below_the_allowed_one(unre
     assert wrong / 2000 <= 0.05 + 3 * (0.05 * 0.95 / 2000) ** 0.5
 
 
-def test_a_test_after_every_draw_stops_no_later_but_errs_more():
-    shared, each = SamplePlan(300, 60), SamplePlan(300, 60, shares_error=False)
-    assert each.first_size < shared.first_size
-    assert each.sizes == list(range(each.first_size, 301))
-    none = [False] * 300
-    assert each.proved_at(none) == each.first_size
-    assert math.comb(300 - each.first_size, 4) / math.comb(300, 4) <= 0.05
+@pytest.mark.parametrize(
+    ("n", "relevant", "target", "alpha"), [(11, 3, 0.8, 0.3), (12, 5, 0.7, 0.2), (13, 4, 0.9, 0.5)]
+)
+def test_bets_reject_wrongly_in_few_of_all_orders_even_if_looked_at_after_every_record(n, relevant, target, alpha):
+    """Enumerate all orders: the random order is the worst that the test allows."""
+    wrong, orders = 0, list(itertools.combinations(range(1, n + 1), relevant))
+    for places in orders:
+        for read in range(1, n + 1):
+            finds = [place for place in places if place <= read]
+            if len(finds) < target * relevant - 1e-9 and p_by_betting(finds, read, n, 0, target) <= alpha:
+                wrong += 1
+                break
+    assert wrong / len(orders) <= alpha
+
+
+def test_the_capital_is_a_product_over_the_records():
+    """Two finds, then irrelevant records: by plain loops, for the smallest number of relevant records."""
+    finds, n, known, target = [1, 3, 4], 40, 2, 0.75
+    missed = len(finds) + missing_allowed(len(finds) + known, target) + 1
+    for read in (10, 25, 33):
+        capital, before = 1.0, []
+        for place in range(1, read + 1):
+            p = (missed - len(before)) / (n - place + 1)
+            begin = before[-2] if len(before) > 1 else 1
+            bet = min(p, 0.8 * (1.5 if before else 0.5) / (place - begin + 1))
+            capital *= bet / p if place in finds else (1 - bet) / (1 - p)
+            before += [place] if place in finds else []
+        assert p_by_betting(finds, read, n, known, target) >= min(1, 1 / capital) - 1e-12
+        if 1 / capital > 0.5:
+            assert p_by_betting(finds, read, n, known, target) == pytest.approx(min(1, 1 / capital))
+    assert p_by_betting(finds, 39, n, known, target) == 0.0  # too few records are unread
+    assert p_by_betting([], 0, 10) == 1.0

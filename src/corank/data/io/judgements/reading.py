@@ -6,6 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ LISTS = ("query_doc_pairs", "judgmentRatings", "requests")
 """Keys of the lists of judgements of Quepid, OpenSearch and Elasticsearch."""
 ANSWERS, NOTES, QUERY_TEXTS = ("answer",), ("explanation", "note", "reason", "comment"), ("query_text", "user_query")
 """Usual names of the columns of answers, notes and words of queries."""
+
+JUDGMENT = "judgment"
+"""Column of grades of UMBRELA, whose other columns are the model, the query, the passage and the answer."""
 
 _WHOLE = re.compile(r"(-?\d+(\.0*)?)?", re.ASCII)
 # RankLib's judgements without features: "4 qid:1 # 7555 rambo", and "# qid:1: rambo" for the words of a query
@@ -81,6 +85,8 @@ def _of_table(
         of_judges = _judge_columns(columns, path)
         rows = [(where, {**row, "judge": one, "rating": row.get(one)}) for where, row in rows for one in of_judges]
         columns = [*(one for one in columns if one not in of_judges), "judge", "rating"]
+    if choice.y is None and JUDGMENT in columns and not {"label", "grade", "relevance", "rating", "y"} & set(columns):
+        choice = replace(choice, y=JUDGMENT)
     roles = choice.roles(columns, path)
     if roles.docid is None or roles.y is None or not rows:
         missing = "no rows" if not rows else "no column of document ids; name it with docid="
@@ -172,7 +178,9 @@ def _of_json(path: str | os.PathLike[str]) -> JudgementList:
             if isinstance(pairs := at_path(one, "query_doc_pairs"), list):
                 rows += _book_rows(pairs, str(path))
             elif isinstance(ratings := at_path(one, "judgmentRatings"), list):
-                rows += _workbench_rows(ratings, where)
+                is_llm = str(at_path(one, "type")).upper().startswith("LLM")
+                model = at_path(one, "metadata", "modelId") or at_path(one, "name") or at_path(one, "id")
+                rows += _workbench_rows(ratings, where, f"llm:{model}" if is_llm and model else "")
             elif isinstance(requests := at_path(one, "requests"), list):
                 rows += _rank_eval_rows(requests, where, texts)
             else:
@@ -206,13 +214,15 @@ def _book_rows(pairs: Sequence[Any], path: str) -> list[_Row]:
                 raise InputError(f"{where}: judgement {number} is {shortened(one)}; expected an object with a rating.")
             answer = UNRATEABLE if one.get("unrateable") else LATER if one.get("judge_later") else GRADED
             grade = _grade(one.get("rating"), f"{where}, judgement {number}") if answer == GRADED else float("nan")
-            judge = str(one.get("user_email") or one.get("user_id") or f"unknown {number}")
+            judge = str(one.get("user_email") or one.get("user_name") or one.get("user_id") or f"unknown {number}")
+            if one.get("llm_key") or one.get("ai_judge"):
+                judge = f"llm:{judge}"
             note = _text(one.get("explanation"))
             rows.append((grade, str(pair["query_text"]), str(pair["doc_id"]), judge, answer, note))
     return rows
 
 
-def _workbench_rows(ratings: Sequence[Any], where: str) -> list[_Row]:
+def _workbench_rows(ratings: Sequence[Any], where: str, judge: str) -> list[_Row]:
     rows: list[_Row] = []
     for at, one in enumerate(ratings, 1):
         found = at_path(one, "ratings")
@@ -223,7 +233,7 @@ def _workbench_rows(ratings: Sequence[Any], where: str) -> list[_Row]:
             if at_path(rating, "docId") is None:
                 raise InputError(f"{place} is {shortened(rating)}; expected docId and rating.")
             grade = _grade(rating.get("rating"), place)
-            rows.append((grade, str(one["query"]), str(rating["docId"]), "", GRADED, ""))
+            rows.append((grade, str(one["query"]), str(rating["docId"]), judge, GRADED, ""))
     return rows
 
 

@@ -184,3 +184,25 @@ def test_grades_that_a_format_cannot_hold_are_refused(tmp_path):
     with pytest.raises(InputError, match="'qrel' is unknown"):
         write_judgements(tmp_path / "a.json", found, "qrel")
     assert not (tmp_path / "a.json").exists()
+
+
+def test_grades_of_language_models_name_their_judge(tmp_path):
+    ratings = [{"query": "tv", "ratings": [{"docId": "a", "rating": "0.9"}, {"docId": "b", "rating": "0.1"}]}]
+    srw = {"_source": {"id": "x", "name": "ours", "type": "LLM_JUDGMENT", "judgmentRatings": ratings}}
+    book = [{"rating": 2, "user_email": "ann"}, {"rating": 3, "user_name": "Judy", "llm_key": "k"}]
+    umbrela = [
+        {"model": "m", "query": "tv", "docid": d, "passage": "p", "judgment": g} for d, g in (("a", 3), ("b", 0))
+    ]
+    files = {
+        "srw.json": json.dumps(srw),
+        "book.json": json.dumps({"query_doc_pairs": [{"query_text": "tv", "doc_id": "a", "judgements": book}]}),
+        "umbrela.jsonl": "\n".join(map(json.dumps, umbrela)),
+    }
+    found = {}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        found[name] = read_judgements(tmp_path / name)
+    assert found["srw.json"].judges.tolist() == ["llm:ours"] * 2
+    assert found["book.json"].judges.tolist() == ["ann", "llm:Judy"]
+    assert found["umbrela.jsonl"].y.tolist() == [3.0, 0.0]
+    assert found["umbrela.jsonl"].docids.tolist() == ["a", "b"]

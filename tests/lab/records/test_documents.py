@@ -1,0 +1,111 @@
+"""Documents of a lawsuit: e-mails, mailboxes, load files and folders."""
+
+from __future__ import annotations
+
+import mailbox
+from email.message import EmailMessage
+
+import numpy as np
+import pytest
+
+from corank.errors import InputError
+from corank_lab.records.parsers.documents import is_mail, load_file_text
+from corank_lab.records.records import read_records
+from corank_lab.records.writer import write_records
+from corank_lab.screening import Screening
+
+
+def message(subject, body, id, *, reply_to="", attachments=()):
+    email = EmailMessage()
+    email["From"], email["To"], email["Subject"] = "Ann Lee <ann@example.org>", "ben@example.org", subject
+    email["Date"], email["Message-ID"] = "Tue, 3 Apr 2001 10:15:00 +0200", f"<{id}>"
+    if reply_to:
+        email["In-Reply-To"] = f"<{reply_to}>"
+    email.set_content(body)
+    for name, content in attachments:
+        email.add_attachment(content, filename=name)
+    return email
+
+
+def test_an_email_and_its_attachments_are_a_family(tmp_path):
+    path = tmp_path / "a.eml"
+    attachments = [("prices.txt", "Tin costs more."), ("scan.pdf", b"%PDF-1.4")]
+    attachments[1] = ("scan.txt", "A second list.")
+    path.write_bytes(bytes(message("Prices – März", "See the list.", "m1@x", attachments=attachments)))
+    records = read_records(path)
+    assert list(records.ids) == ["m1@x", "m1@x.1", "m1@x.2"]
+    assert list(records.titles) == ["Prices – März", "prices.txt", "scan.txt"]
+    assert [text.strip() for text in records.abstracts] == ["See the list.", "Tin costs more.", "A second list."]
+    assert records.details[0].year == 2001
+    assert {fields["Family"][0] for fields in records.fields} == {"m1@x"}
+    assert records.sources[0].format == "e-mail"
+
+
+def test_a_mailbox_as_python_writes_it_has_threads(tmp_path):
+    box = mailbox.mbox(tmp_path / "box.mbox")
+    for one in (
+        message("Tin", "First.\n\nFrom here on, tin is dear.", "m1@x"),
+        message("Re: Tin", "Second.", "m2@x", reply_to="m1@x"),
+        message("Gold", "Third.", "m3@x"),
+    ):
+        box.add(mailbox.mboxMessage(one))
+    box.close()
+    records = read_records(tmp_path / "box.mbox")
+    assert list(records.titles) == ["Tin", "Re: Tin", "Gold"]
+    assert [fields["Thread"][0] for fields in records.fields] == ["m1@x", "m1@x", "m3@x"]
+    assert records.abstracts[0].splitlines()[-1] == "From here on, tin is dear."
+    assert list(read_records(tmp_path).titles) == ["Tin", "Re: Tin", "Gold"]
+
+
+def test_a_folder_of_custodians(tmp_path):
+    (tmp_path / "Lee").mkdir()
+    (tmp_path / "Lee" / "memo.txt").write_text("Memo on tin\nThe price rose.", encoding="utf-8")
+    (tmp_path / "Lee" / "a.eml").write_bytes(bytes(message("Tin", "Body.", "m1@x")))
+    (tmp_path / "picture.jpg").write_bytes(b"\xff\xd8")
+    records = read_records(tmp_path)
+    assert list(records.ids) == ["m1@x", "Lee/memo.txt"]
+    assert records.titles[1] == "Memo on tin"
+    assert [fields["Custodian"][0] for fields in records.fields] == ["Lee", "Lee"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"is a folder without \.eml, \.mbox, \.txt files"):
+        read_records(tmp_path / "empty")
+
+
+def test_a_load_file_is_read_as_it_is_written(tmp_path):
+    rows = [
+        ["BEGDOC", "BEGATTACH", "SUBJECT", "EXTRACTEDTEXT"],
+        ["A1", "A1", "Tin", 'One\ntwo, "three"'],
+        ["A2", "A1", "List", "x"],
+    ]
+    (tmp_path / "load.dat").write_text(load_file_text(rows), encoding="utf-8", newline="")
+    records = read_records(tmp_path / "load.dat")
+    assert list(records.ids) == ["A1", "A2"]
+    assert records.abstracts[0] == 'One\ntwo, "three"'
+    assert records.sources[0].format == "Concordance load file"
+    write_records(tmp_path / "decided.dat", records, np.array([1.0, np.nan]), {"tags": ["privileged", ""]})
+    again = read_records(tmp_path / "decided.dat")
+    assert (list(again.ids), list(again.abstracts)) == (list(records.ids), list(records.abstracts))
+    assert again.labels[0] == 1
+    assert np.isnan(again.labels[1])
+    assert again.fields[0]["tags"] == ["privileged"]
+
+
+def test_a_family_is_read_together(tmp_path):
+    rows = [["BEGDOC", "BEGATTACH", "SUBJECT", "BODY"]]
+    rows += [[f"A{n}", f"A{n // 3 * 3}", f"Subject {n}", f"tin {n} word{n % 7}"] for n in range(30)]
+    (tmp_path / "load.dat").write_text(load_file_text(rows), encoding="utf-8", newline="")
+    screening = Screening(read_records(tmp_path / "load.dat"), known=["A0"])
+    shown = []
+    for _ in range(12):
+        shown.append(screening.next())
+        screening.answer(shown[-1], relevant=False)
+    families = np.array(shown) // 3
+    assert np.count_nonzero(np.diff(families)) == len(set(families)) - 1
+
+
+@pytest.mark.parametrize(
+    "text", ["From: x\n\nbody", "Subject matters\nFrom here", "TY  - JOUR\nTI  - From: a\nER  - \n"]
+)
+def test_other_texts_are_not_emails(tmp_path, text):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert not is_mail((tmp_path / "a.txt").read_bytes())
